@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The system call instruction, the entry point and vfork for init, which links no libc.
+ *
+ * All calls return the result, or a negative errno. */
+#pragma once
+
+#define AT_FDCWD_VALUE (-100)
+#define SFD_CLOEXEC_VALUE 02000000
+
+#if defined(__x86_64__)
+
+static inline long sys6(long nr, long a, long b, long c, long d, long e, long f) {
+        register long r10 __asm__("r10") = d;
+        register long r8 __asm__("r8") = e;
+        register long r9 __asm__("r9") = f;
+        long ret;
+
+        __asm__ volatile("syscall"
+                         : "=a"(ret)
+                         : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                         : "rcx", "r11", "memory");
+        return ret;
+}
+
+__asm__(".globl _start\n"
+        "_start:\n"
+        "       xor %ebp, %ebp\n"
+        "       mov %rsp, %rdi\n"
+        "       and $-16, %rsp\n"
+        "       call init_main\n"
+        "       ud2\n");
+
+/* clone(CLONE_VM | CLONE_VFORK) onto its own stack: returns in the parent once the child has
+ * executed or exited; the child runs fn and exits. */
+static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
+        register void (*r12)(void *) __asm__("r12") = fn;
+        register void *r13 __asm__("r13") = arg;
+        register long r10 __asm__("r10") = 0;
+        register long r8 __asm__("r8") = 0;
+        long ret;
+
+        __asm__ volatile("syscall\n"
+                         "test %%rax, %%rax\n"
+                         "jnz 1f\n"
+                         "xor %%ebp, %%ebp\n"
+                         "mov %%r13, %%rdi\n"
+                         "call *%%r12\n"
+                         "mov %[exit], %%eax\n"
+                         "mov $1, %%edi\n"
+                         "syscall\n"
+                         "1:\n"
+                         : "=a"(ret)
+                         : "a"(__NR_clone), "D"(CLONE_VM | CLONE_VFORK | SIGCHLD), "S"(stack_top),
+                           "d"(0), "r"(r10), "r"(r8), "r"(r12), "r"(r13), [exit] "i"(__NR_exit)
+                         : "rcx", "r11", "memory", "cc");
+        return ret;
+}
+
+#elif defined(__aarch64__)
+
+static inline long sys6(long nr, long a, long b, long c, long d, long e, long f) {
+        register long x8 __asm__("x8") = nr;
+        register long x0 __asm__("x0") = a;
+        register long x1 __asm__("x1") = b;
+        register long x2 __asm__("x2") = c;
+        register long x3 __asm__("x3") = d;
+        register long x4 __asm__("x4") = e;
+        register long x5 __asm__("x5") = f;
+
+        __asm__ volatile("svc 0"
+                         : "+r"(x0)
+                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                         : "memory", "cc");
+        return x0;
+}
+
+__asm__(".globl _start\n"
+        "_start:\n"
+        "       mov x29, xzr\n"
+        "       mov x30, xzr\n"
+        "       mov x0, sp\n"
+        "       bl init_main\n"
+        "       brk 1\n");
+
+static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
+        register long x8 __asm__("x8") = __NR_clone;
+        register long x0 __asm__("x0") = CLONE_VM | CLONE_VFORK | SIGCHLD;
+        register void *x1 __asm__("x1") = stack_top;
+        register long x2 __asm__("x2") = 0;
+        register long x3 __asm__("x3") = 0;
+        register long x4 __asm__("x4") = 0;
+        register void (*x19)(void *) __asm__("x19") = fn;
+        register void *x20 __asm__("x20") = arg;
+
+        __asm__ volatile("svc 0\n"
+                         "cbnz x0, 1f\n"
+                         "mov x29, xzr\n"
+                         "mov x0, x20\n"
+                         "blr x19\n"
+                         "mov x8, %[exit]\n"
+                         "mov x0, 1\n"
+                         "svc 0\n"
+                         "1:\n"
+                         : "+r"(x0)
+                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x19),
+                           "r"(x20), [exit] "i"(__NR_exit)
+                         : "x30", "memory", "cc");
+        return x0;
+}
+
+#else
+#error "holt is written for x86_64 and aarch64"
+#endif
+
+#define sys0(nr) sys6(nr, 0, 0, 0, 0, 0, 0)
+#define sys1(nr, a) sys6(nr, a, 0, 0, 0, 0, 0)
+#define sys2(nr, a, b) sys6(nr, a, b, 0, 0, 0, 0)
+#define sys3(nr, a, b, c) sys6(nr, a, b, c, 0, 0, 0)
+#define sys4(nr, a, b, c, d) sys6(nr, a, b, c, d, 0, 0)
+#define sys5(nr, a, b, c, d, e) sys6(nr, a, b, c, d, e, 0)

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PID 1 of a sandbox.
+ *
+ * Theory of operation. The launcher builds and confines the sandbox, then executes this from a
+ * sealed memory file. It starts the one command, reaps what is left to it, passes signals on, and
+ * reports how the command ended; when it exits the kernel kills all that is left in the pid
+ * namespace. It links nothing, not even libc (its start is part of every command's), allocates
+ * nothing, and holds no authority: seccomp, Landlock and the empty capability sets are in force
+ * before its first instruction.
+ *
+ * It blocks every signal and reads SIGCHLD from a signalfd, so nothing inside can make it run a
+ * handler; it is not dumpable, so nothing inside can open its memory or its control socket. */
+#include <asm/unistd.h>
+#include <errno.h>
+#include <linux/poll.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/signal.h>
+#include <linux/stat.h>
+#include <linux/wait.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "init-protocol.h"
+#include "init-sys.h"
+
+enum {
+        NO_FD = -9,
+        PATH_MAX = 4096,
+        SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
+        TIOCSPGRP_REQUEST = 0x5410,
+        MSG_NOSIGNAL_FLAG = 0x4000,
+        MSG_DONTWAIT_FLAG = 0x40,
+};
+
+typedef struct Init {
+        int pid; /* of the command, its process group too; 0 when it has ended */
+        int signal_fd;
+        const char *flags;
+        char **argv, **env;
+        uint64_t signals; /* the signal mask that the command starts with: none */
+
+        /* Written by the child, which shares our memory until it executes. */
+        int exec_errno;
+        unsigned exec_step;
+} Init;
+
+static void report(uint32_t type, int32_t value, uint32_t detail) {
+        const InitMessage message = { .type = type, .value = value, .detail = detail };
+
+        /* The socket's queue is longer than all that we ever have to say at once; if the launcher
+         * is gone we die with it (PR_SET_PDEATHSIG). */
+        (void)sys6(__NR_sendto, INIT_CONTROL_FD, (long)&message, sizeof(message), MSG_NOSIGNAL_FLAG,
+                   0, 0);
+}
+
+static int has_flag(const Init *init, char flag) {
+        for (const char *c = init->flags; *c; c++)
+                if (*c == flag)
+                        return 1;
+        return 0;
+}
+
+/* The foreground process group of the terminal, which is at least one of fds 0 to 2. */
+static void take_foreground(int group) {
+        for (int fd = 0; fd <= 2; fd++)
+                if (sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group) == 0)
+                        return;
+}
+
+/* --- the command --- */
+
+/* execve(2) says ENOENT for a program that is not there, and for one whose "#!" line or ELF header
+ * names an interpreter that is not there. */
+static int lacks_interpreter(const char *path, long r) {
+        return r == -ENOENT && sys3(__NR_faccessat, AT_FDCWD_VALUE, (long)path, 0) == 0;
+}
+
+/* A text file without "#!" is run by the shell, as execvp(3) and POSIX have it. argv has a free
+ * slot in front: that of our own flags. */
+static long execute_by_shell(Init *init, const char *path) {
+        char **argv = init->argv - 1;
+        char *program = argv[1];
+        long r;
+
+        argv[0] = (char *)"/bin/sh";
+        argv[1] = (char *)path;
+        r = sys3(__NR_execve, (long)argv[0], (long)argv, (long)init->env);
+        argv[1] = program;
+        return r;
+}
+
+static long execute_path(Init *init, const char *path) {
+        long r = sys3(__NR_execve, (long)path, (long)init->argv, (long)init->env);
+
+        return r == -ENOEXEC ? execute_by_shell(init, path) : r;
+}
+
+static const char *find_path(char **env) {
+        for (; *env; env++) {
+                const char *item = *env;
+
+                if (item[0] == 'P' && item[1] == 'A' && item[2] == 'T' && item[3] == 'H' &&
+                    item[4] == '=')
+                        return item + 5;
+        }
+        return "/usr/bin:/bin";
+}
+
+/* One entry of PATH: DIR/program into buf. Returns the rest of PATH, or NULL at its end; an empty
+ * entry is the working directory, which we leave out: a program there is an attacker's. */
+static const char *next_candidate(const char *path, const char *program, char buf[PATH_MAX]) {
+        size_t n = 0;
+
+        buf[0] = '\0';
+        for (; *path && *path != ':'; path++)
+                if (n < PATH_MAX - 2)
+                        buf[n++] = *path;
+        if (n > 0 && buf[0] == '/') {
+                buf[n++] = '/';
+                while (*program && n < PATH_MAX - 1)
+                        buf[n++] = *program++;
+                buf[n] = '\0';
+                if (*program)
+                        buf[0] = '\0';
+        } else {
+                buf[0] = '\0';
+        }
+        return *path == ':' ? path + 1 : NULL;
+}
+
+static int is_path(const char *program) {
+        for (; *program; program++)
+                if (*program == '/')
+                        return 1;
+        return 0;
+}
+
+/* Which of the errors of a search is worth telling: that something was there beats that nothing
+ * was. */
+static long execute_search(Init *init, char buf[PATH_MAX]) {
+        const char *path = find_path(init->env);
+        long best = -ENOENT;
+
+        while (path) {
+                long r;
+
+                path = next_candidate(path, init->argv[0], buf);
+                if (!buf[0])
+                        continue;
+                r = execute_path(init, buf);
+                if (lacks_interpreter(buf, r)) {
+                        init->exec_step = INIT_STEP_INTERPRETER;
+                        return r;
+                }
+                if (r != -ENOENT && r != -ENOTDIR)
+                        best = r;
+        }
+        return best;
+}
+
+/* The child: shares our memory and has its own stack, as after vfork(2). */
+static void run_command(Init *init) {
+        static char buf[PATH_MAX];
+        long r;
+
+        (void)sys2(__NR_setpgid, 0, 0);
+        if (has_flag(init, INIT_FLAG_TERMINAL) && !has_flag(init, INIT_FLAG_BACKGROUND))
+                take_foreground((int)sys0(__NR_getpid));
+        (void)sys1(__NR_close, INIT_CONTROL_FD);
+        (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&init->signals, 0, 8);
+
+        init->exec_step = INIT_STEP_EXEC;
+        if (is_path(init->argv[0])) {
+                r = execute_path(init, init->argv[0]);
+                if (lacks_interpreter(init->argv[0], r))
+                        init->exec_step = INIT_STEP_INTERPRETER;
+        } else {
+                r = execute_search(init, buf);
+        }
+        if ((r == -ENOENT || r == -ENOTDIR) && init->exec_step == INIT_STEP_EXEC)
+                init->exec_step = INIT_STEP_LOOKUP;
+        init->exec_errno = (int)-r;
+}
+
+static long start_command(Init *init) {
+        static char stack[32 * 1024] __attribute__((aligned(16)));
+        long pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, init);
+
+        if (pid < 0) {
+                report(INIT_FAILED, (int32_t)-pid, INIT_STEP_FORK);
+                return -1;
+        }
+        if (init->exec_errno) {
+                report(INIT_FAILED, init->exec_errno, init->exec_step);
+                return -1;
+        }
+        init->pid = (int)pid;
+        return 0;
+}
+
+/* --- the loop --- */
+
+/* Reaps what has ended. The command may stop, too; other children that stop are their parents'
+ * concern. */
+static void reap(Init *init) {
+        for (;;) {
+                int status = 0;
+                long pid = sys4(__NR_wait4, -1, (long)&status, WNOHANG | WUNTRACED, 0);
+
+                if (pid <= 0)
+                        return;
+                if (pid != init->pid)
+                        continue;
+                if ((status & 0xff) == 0x7f) {
+                        report(INIT_STOPPED, (status >> 8) & 0xff, 0);
+                        continue;
+                }
+                report(INIT_ENDED, status, 0);
+                init->pid = 0;
+        }
+}
+
+static void obey(Init *init, const InitMessage *message) {
+        switch (message->type) {
+        case INIT_SIGNAL:
+                (void)sys2(__NR_kill, -init->pid, message->value);
+                break;
+        case INIT_SIGNAL_ALL:
+                (void)sys2(__NR_kill, -1, message->value);
+                (void)sys2(__NR_kill, -1, SIGCONT);
+                break;
+        case INIT_CONTINUE:
+                if (has_flag(init, INIT_FLAG_TERMINAL))
+                        take_foreground(init->pid);
+                (void)sys2(__NR_kill, -init->pid, SIGCONT);
+                break;
+        default:
+                break;
+        }
+}
+
+/* Returns 0 when the launcher is gone. */
+static int listen_once(Init *init) {
+        InitMessage message;
+        long n = sys6(__NR_recvfrom, INIT_CONTROL_FD, (long)&message, sizeof(message),
+                      MSG_DONTWAIT_FLAG, 0, 0);
+
+        if (n == sizeof(message) && init->pid)
+                obey(init, &message);
+        return n > 0 || n == -EAGAIN || n == -EINTR;
+}
+
+static void run_loop(Init *init) {
+        struct pollfd fds[] = {
+                { .fd = init->signal_fd, .events = POLLIN },
+                { .fd = INIT_CONTROL_FD, .events = POLLIN },
+        };
+
+        while (init->pid) {
+                char discarded[SIGNALFD_SIZE];
+
+                if (sys5(__NR_ppoll, (long)fds, 2, 0, 0, 0) < 0)
+                        continue;
+                if (fds[0].revents) {
+                        (void)sys3(__NR_read, init->signal_fd, (long)discarded, SIGNALFD_SIZE);
+                        reap(init);
+                }
+                if (fds[1].revents && !listen_once(init))
+                        return;
+        }
+}
+
+_Noreturn void init_main(long *stack) {
+        long argc = stack[0];
+        char **argv = (char **)(stack + 1);
+        Init init = { .flags = argv[1], .argv = argv + 2, .env = argv + argc + 1 };
+        const uint64_t all = ~0ULL, child = 1ULL << (SIGCHLD - 1);
+
+        (void)sys2(__NR_prctl, PR_SET_DUMPABLE, 0);
+        (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, 8);
+        init.signal_fd = (int)sys4(__NR_signalfd4, -1, (long)&child, 8, SFD_CLOEXEC_VALUE);
+        if (argc >= 3 && init.signal_fd >= 0 && start_command(&init) == 0)
+                run_loop(&init);
+        for (;;)
+                (void)sys1(__NR_exit_group, 0);
+}

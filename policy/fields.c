@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of policy fields, and what each refuses beyond its kind.
+ *
+ * A row is all that a new field needs: JSON loader, schema, flag, help and merge rule come from it.
+ */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/syscalls.h"
+
+static int refuse(const char **ret_why, const char *why) {
+        *ret_why = why;
+        return -EINVAL;
+}
+
+/* Walks the parts of *path, "." and empty ones left out; false at the end. */
+static bool next_part(const char **path, const char **ret_part, size_t *ret_length) {
+        const char *p = *path;
+
+        for (;;) {
+                size_t length;
+
+                p += strspn(p, "/");
+                length = strcspn(p, "/");
+                if (length == 0)
+                        return false;
+                *path = p + length;
+                if (length > 1 || *p != '.') {
+                        *ret_part = p;
+                        *ret_length = length;
+                        return true;
+                }
+                p += length;
+        }
+}
+
+static bool part_is(const char *part, size_t length, const char *name) {
+        return strlen(name) == length && memcmp(part, name, length) == 0;
+}
+
+/* The number of parts, or -EINVAL where one is "..": it would be taken apart by name before any
+ * link is looked at, and mean another place than the one that is written. */
+static int count_parts(const char *path) {
+        const char *part;
+        size_t length;
+        int count = 0;
+
+        while (next_part(&path, &part, &length)) {
+                if (part_is(part, length, ".."))
+                        return -EINVAL;
+                count++;
+        }
+        return count;
+}
+
+static int check_path(const char *path, const char **ret_why) {
+        if (strlen(path) > POLICY_PATH_MAX)
+                return refuse(ret_why, "is longer than any path can be (4095 bytes)");
+        if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
+                return refuse(ret_why, "starts with \"~\", which only a shell expands; write the "
+                                       "directory in full");
+        return 0;
+}
+
+int policy_target_check(const char *target, const char **ret_why) {
+        const char *rest = target, *part;
+        size_t length;
+        int parts;
+
+        if (target[0] != '/')
+                return refuse(ret_why, "is not an absolute path; a place inside starts with /");
+        if (strlen(target) > POLICY_PATH_MAX)
+                return refuse(ret_why, "is longer than any path can be (4095 bytes)");
+        parts = count_parts(target);
+        if (parts < 0)
+                return refuse(ret_why, "has a \"..\" in it; write the place inside without");
+        if (parts == 0 || !next_part(&rest, &part, &length))
+                return refuse(ret_why, "is / itself, the sandbox's root; choose a directory in it");
+        if (part_is(part, length, "proc") || part_is(part, length, "dev"))
+                return refuse(ret_why,
+                              "is in /proc or /dev, which the sandbox makes itself; choose "
+                              "another place");
+        if (parts == 1 && part_is(part, length, "etc"))
+                return refuse(ret_why, "is /etc, which the sandbox makes itself; choose a file or "
+                                       "directory in it");
+        return 0;
+}
+
+const char *policy_bind_split(const char *text, size_t *ret_path_length) {
+        const char *found = NULL;
+
+        for (const char *p = strstr(text, ":/"); p; p = strstr(p + 1, ":/"))
+                found = p;
+        *ret_path_length = found ? (size_t)(found - text) : strlen(text);
+        return found ? found + 1 : NULL;
+}
+
+/* PATH[:TARGET] */
+static int check_bind(const char *text, const char **ret_why) {
+        const char *target;
+        size_t length;
+        int r;
+
+        r = check_path(text, ret_why);
+        if (r < 0)
+                return r;
+        target = policy_bind_split(text, &length);
+        if (length == 0)
+                return refuse(ret_why, "has no path before the \":\"; write PATH:/TARGET");
+        if (target)
+                return policy_target_check(target, ret_why);
+        if (strchr(text, ':'))
+                return refuse(ret_why, "has a target that is not absolute; write PATH:/TARGET (as "
+                                       "well where the colon is part of PATH)");
+        /* A relative path becomes its own target when the plan makes it absolute. */
+        return text[0] == '/' && count_parts(text) >= 0 ? policy_target_check(text, ret_why) : 0;
+}
+
+static int check_hide(const char *path, const char **ret_why) {
+        int r = check_path(path, ret_why);
+
+        if (r < 0)
+                return r;
+        r = count_parts(path);
+        if (r < 0)
+                return refuse(ret_why, "has a \"..\" in it; write the path without");
+        if (r == 0)
+                return refuse(ret_why, "is the whole tree; name a file or directory in it");
+        return 0;
+}
+
+static int check_protect(const char *path, const char **ret_why) {
+        if (path[0] == '/')
+                return refuse(ret_why, "is absolute; write it relative to the workspace");
+        return check_hide(path, ret_why);
+}
+
+static size_t env_name_length(const char *text) {
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+        static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+        return strspn(text, letters) > 0 ? strspn(text, all) : 0;
+}
+
+#define ENV_NAME_RULE "letters, digits and _, not starting with a digit"
+
+static int check_env_name(const char *text, const char **ret_why) {
+        size_t length = env_name_length(text);
+
+        if (length > 0 && text[length] == '=')
+                return refuse(ret_why, "has a value; a variable that is passed has only a name");
+        if (length == 0 || text[length] != '\0')
+                return refuse(ret_why, "is not the name of a variable (" ENV_NAME_RULE ")");
+        return 0;
+}
+
+static int check_env_set(const char *text, const char **ret_why) {
+        size_t length = env_name_length(text);
+
+        if (length == 0 || (text[length] != '=' && text[length] != '\0'))
+                return refuse(ret_why,
+                              "does not start with the name of a variable (" ENV_NAME_RULE ")");
+        if (text[length] == '\0')
+                return refuse(ret_why, "has no value; write NAME=VALUE");
+        return 0;
+}
+
+static int check_network(const char *text, const char **ret_why) {
+        if (streq(text, "none"))
+                return 0;
+        return refuse(ret_why,
+                      "is not there: this version has no network yet but a loopback of the "
+                      "sandbox's own; write \"none\"");
+}
+
+/* --workspace DIR[:TARGET]|none. The mode of an earlier word stays, so that a policy that says "ro"
+ * is not widened by naming a directory; after "none" there is no such word. */
+static int set_workspace(Policy *policy, const char *value, Error *reterr) {
+        static const char option[] = "--workspace";
+        _cleanup_free_ char *path = NULL;
+        Policy next = { .workspace_mode = WORKSPACE_READ_WRITE };
+        const char *target;
+        size_t length;
+        int r;
+
+        if (streq(value, "none"))
+                return policy_set(policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
+                                  option, reterr);
+        target = policy_bind_split(value, &length);
+        path = strndup(value, length);
+        if (!path)
+                return error_oom(reterr);
+        r = policy_set(&next, "filesystem.workspace.source", path, ORIGIN_CALLER, option, reterr);
+        if (r == 0 && target)
+                r = policy_set(&next, "filesystem.workspace.target", target, ORIGIN_CALLER, option,
+                               reterr);
+        if (r < 0) {
+                policy_clear(&next);
+                return r;
+        }
+        free(policy->workspace_source);
+        free(policy->workspace_target);
+        policy->workspace_source = next.workspace_source;
+        policy->workspace_target = next.workspace_target;
+        if (policy->workspace_mode == WORKSPACE_NONE)
+                policy->workspace_mode = WORKSPACE_READ_WRITE;
+        return 0;
+}
+
+/* --env NAME=VALUE sets, --env NAME passes the caller's. */
+static int set_env(Policy *policy, const char *value, Error *reterr) {
+        return policy_set(policy, strchr(value, '=') ? "env.set" : "env.pass", value, ORIGIN_CALLER,
+                          "--env", reterr);
+}
+
+static const char *const workspace_modes[] = {
+        [WORKSPACE_READ_WRITE] = "rw",
+        [WORKSPACE_READ_ONLY] = "ro",
+        [WORKSPACE_NONE] = "none",
+        [WORKSPACE_MODE_MAX] = NULL,
+};
+static const unsigned char workspace_ranks[] = {
+        [WORKSPACE_READ_WRITE] = 0,
+        [WORKSPACE_READ_ONLY] = 1,
+        [WORKSPACE_NONE] = 2,
+};
+static_assert(ELEMENTSOF(workspace_ranks) == WORKSPACE_MODE_MAX, "every mode has a rank");
+
+static const char *const network_modes[] = {
+        [NETWORK_NONE] = "none",
+        [NETWORK_MODE_MAX] = NULL,
+};
+static const unsigned char network_ranks[] = {
+        [NETWORK_NONE] = 0,
+};
+static_assert(ELEMENTSOF(network_ranks) == NETWORK_MODE_MAX, "every mode has a rank");
+
+static const char *const syscall_presets[] = {
+        [SYSCALLS_DEFAULT] = "default",
+        [SYSCALLS_STRICT] = "strict",
+        [SYSCALLS_PRESET_MAX] = NULL,
+};
+static const unsigned char syscall_ranks[] = {
+        [SYSCALLS_DEFAULT] = 0,
+        [SYSCALLS_STRICT] = 1,
+};
+static_assert(ELEMENTSOF(syscall_ranks) == SYSCALLS_PRESET_MAX, "every preset has a rank");
+
+static const char *const landlock_modes[] = {
+        [LANDLOCK_AUTO] = "auto",
+        [LANDLOCK_REQUIRE] = "require",
+        [LANDLOCK_OFF] = "off",
+        [LANDLOCK_MODE_MAX] = NULL,
+};
+static const unsigned char landlock_ranks[] = {
+        [LANDLOCK_OFF] = 0,
+        [LANDLOCK_AUTO] = 1,
+        [LANDLOCK_REQUIRE] = 2,
+};
+static_assert(ELEMENTSOF(landlock_ranks) == LANDLOCK_MODE_MAX, "every mode has a rank");
+
+#define AT(member) offsetof(Policy, member)
+
+const PolicyField policy_fields[] = {
+        { .path = "filesystem.workspace.source",
+          .kind = FIELD_PATH,
+          .offset = AT(workspace_source),
+          .check = check_path,
+          .option = "--workspace",
+          .option_arg = "DIR[:TARGET]",
+          .set_option = set_workspace,
+          .help = "directory that the command works in; \"none\" for none (default: this one)" },
+        { .path = "filesystem.workspace.target",
+          .kind = FIELD_PATH,
+          .offset = AT(workspace_target),
+          .check = policy_target_check,
+          .help = "where the workspace is inside (default: at its own path)" },
+        { .path = "filesystem.workspace.mode",
+          .kind = FIELD_ENUM,
+          .offset = AT(workspace_mode),
+          .merge = MERGE_STRICTER,
+          .names = workspace_modes,
+          .ranks = workspace_ranks,
+          .option = "--workspace-mode",
+          .option_arg = "rw|ro|none",
+          .help = "whether the command may write in the workspace" },
+        { .path = "filesystem.files.source",
+          .kind = FIELD_PATH,
+          .offset = AT(files),
+          .check = check_path,
+          .option = "--files",
+          .option_arg = "DIR",
+          .help = "directory at /mnt/files, read-write" },
+        { .path = "filesystem.rootfs",
+          .kind = FIELD_PATH,
+          .offset = AT(rootfs),
+          .check = check_path,
+          .option = "--rootfs",
+          .option_arg = "DIR",
+          .help = "system tree to use instead of the host's" },
+        { .path = "filesystem.read_only",
+          .kind = FIELD_LIST,
+          .offset = AT(read_only),
+          .check = check_bind,
+          .option = "--ro",
+          .option_arg = "PATH[:TARGET]",
+          .help = "file or directory of the host that may be read" },
+        { .path = "filesystem.read_write",
+          .kind = FIELD_LIST,
+          .offset = AT(read_write),
+          .check = check_bind,
+          .option = "--rw",
+          .option_arg = "PATH[:TARGET]",
+          .help = "file or directory of the host that may be read and written" },
+        { .path = "filesystem.tmpfs",
+          .kind = FIELD_LIST,
+          .offset = AT(tmpfs),
+          .check = policy_target_check,
+          .option = "--tmpfs",
+          .option_arg = "TARGET",
+          .help = "private empty directory, in memory" },
+        { .path = "filesystem.hide",
+          .kind = FIELD_LIST,
+          .offset = AT(hide),
+          .merge = MERGE_ADD,
+          .check = check_hide,
+          .option = "--hide",
+          .option_arg = "PATH",
+          .help = "path that can't be read, relative to the workspace or absolute inside" },
+        { .path = "filesystem.protect",
+          .kind = FIELD_LIST,
+          .offset = AT(protect),
+          .merge = MERGE_ADD,
+          .none = true,
+          .check = check_protect,
+          .option = "--protect",
+          .option_arg = "PATH",
+          .help = "path in the workspace that can't be changed; \"none\" drops the preset's" },
+        { .path = "filesystem.tmp_size",
+          .kind = FIELD_BYTES,
+          .offset = AT(tmp_size),
+          .merge = MERGE_MIN,
+          .min = 64 << 10,
+          .option = "--tmp-size",
+          .option_arg = "SIZE",
+          .help = "room for all private files in memory together" },
+        { .path = "filesystem.allow_wide",
+          .kind = FIELD_BOOL,
+          .offset = AT(allow_wide),
+          .option = "--allow-wide",
+          .help = "let /, a home directory and the like be given read-write" },
+        { .path = "network.mode",
+          .kind = FIELD_ENUM,
+          .offset = AT(network),
+          .merge = MERGE_STRICTER,
+          .names = network_modes,
+          .ranks = network_ranks,
+          .check = check_network,
+          .help = "what can be reached" },
+        { .path = "env.set",
+          .kind = FIELD_MAP,
+          .offset = AT(env_set),
+          .check = check_env_set,
+          .option = "--env",
+          .option_arg = "NAME[=VALUE]",
+          .set_option = set_env,
+          .help = "variable to set, or without a value to pass on" },
+        { .path = "env.pass",
+          .kind = FIELD_LIST,
+          .offset = AT(env_pass),
+          .check = check_env_name,
+          .help = "variables of the caller to pass on, where they are set" },
+        { .path = "limits.timeout",
+          .kind = FIELD_DURATION,
+          .offset = AT(timeout),
+          .merge = MERGE_MIN,
+          .none = true,
+          .min = 1000,
+          .option = "--timeout",
+          .option_arg = "TIME",
+          .help = "wall time until everything is ended, or none" },
+        { .path = "limits.kill_after",
+          .kind = FIELD_DURATION,
+          .offset = AT(kill_after),
+          .merge = MERGE_MIN,
+          .option = "--kill-after",
+          .option_arg = "TIME",
+          .help = "time between TERM and KILL when the timeout is over" },
+        { .path = "limits.memory",
+          .kind = FIELD_BYTES,
+          .offset = AT(memory),
+          .merge = MERGE_MIN,
+          .none = true,
+          .min = 1 << 20,
+          .option = "--memory",
+          .option_arg = "SIZE",
+          .help = "data of each process, or none" },
+        { .path = "limits.pids",
+          .kind = FIELD_UINT,
+          .offset = AT(pids),
+          .merge = MERGE_MIN,
+          .none = true,
+          .min = 1,
+          .max = 1 << 22, /* PID_MAX_LIMIT */
+          .option = "--pids",
+          .option_arg = "N",
+          .help = "processes and threads, or none" },
+        { .path = "limits.open_files",
+          .kind = FIELD_UINT,
+          .offset = AT(open_files),
+          .merge = MERGE_MIN,
+          .none = true,
+          .min = 16, /* below it the dynamic loader fails before main() could say why */
+          .max = 1 << 30,
+          .option = "--open-files",
+          .option_arg = "N",
+          .help = "open files of each process, or none for the caller's own limit" },
+        { .path = "limits.file_size",
+          .kind = FIELD_BYTES,
+          .offset = AT(file_size),
+          .merge = MERGE_MIN,
+          .none = true,
+          .min = 1,
+          .option = "--file-size",
+          .option_arg = "SIZE",
+          .help = "length of each file that is written, or none" },
+        { .path = "syscalls.preset",
+          .kind = FIELD_ENUM,
+          .offset = AT(syscall_preset),
+          .merge = MERGE_STRICTER,
+          .names = syscall_presets,
+          .ranks = syscall_ranks,
+          .option = "--syscalls",
+          .option_arg = "default|strict",
+          .help = "set of system calls that is allowed" },
+        { .path = "syscalls.allow",
+          .kind = FIELD_LIST,
+          .offset = AT(syscalls_allow),
+          .check = syscalls_name_check,
+          .option = "--allow-syscall",
+          .option_arg = "NAME|@GROUP",
+          .help = "system call to allow beyond the set" },
+        { .path = "syscalls.deny",
+          .kind = FIELD_LIST,
+          .offset = AT(syscalls_deny),
+          .merge = MERGE_ADD,
+          .check = syscalls_name_check,
+          .option = "--deny-syscall",
+          .option_arg = "NAME|@GROUP",
+          .help = "system call to take from the set" },
+        { .path = "layers.landlock",
+          .kind = FIELD_ENUM,
+          .offset = AT(landlock),
+          .merge = MERGE_STRICTER,
+          .names = landlock_modes,
+          .ranks = landlock_ranks,
+          .option = "--landlock",
+          .option_arg = "auto|require|off",
+          .help = "Landlock: where the kernel has it, or else an error, or not at all" },
+};
+const size_t policy_fields_count = ELEMENTSOF(policy_fields);

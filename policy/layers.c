@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layers.h"
+
+#include "base/strings.h"
+
+const LayerInfo layer_table[LAYER_MAX] = {
+        [LAYER_NONE] = { "none", false, "no layer" },
+        [LAYER_USER] = { "user", false, "user namespace: an identity without privilege" },
+        [LAYER_MOUNT] = { "mount", false, "mount namespace: a file tree of its own" },
+        [LAYER_PID] = { "pid", false, "pid namespace: sees and signals only its own processes" },
+        [LAYER_NET] = { "net", true, "network namespace: no address, no host loopback" },
+        [LAYER_IPC] = { "ipc", true, "IPC namespace: no System V objects or queues of the host" },
+        [LAYER_UTS] = { "uts", true, "UTS namespace: a host name of its own" },
+        [LAYER_CGROUP] = { "cgroup", true, "cgroup namespace: the host's cgroup paths are hidden" },
+        [LAYER_PROC] = { "proc", true, "a fresh /proc with the dangerous parts masked" },
+        [LAYER_DEV] = { "dev", false, "a private /dev with terminals of its own" },
+        [LAYER_IDMAP] = { "idmap", true, "run by root: an unprivileged uid and id-mapped mounts" },
+        [LAYER_LANDLOCK] = { "landlock", true,
+                             "Landlock: files by path a second time, scoped signals" },
+        [LAYER_CAPABILITIES] = { "capabilities", false, "empty capability sets and no_new_privs" },
+        [LAYER_SECCOMP] = { "seccomp", true, "an allowlist of system calls" },
+        [LAYER_NOTIFY] = { "notify", true, "denied system calls are reported by name" },
+        [LAYER_LIMITS] = { "limits", true, "resource limits" },
+};
+
+Layer layer_from_name(const char *name) {
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                if (streq(layer_table[layer].name, name))
+                        return layer;
+        return LAYER_NONE;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/syscalls.h"
+
+/* The kernel takes no argument or variable longer than 32 pages (MAX_ARG_STRLEN, execve(2)). */
+enum { ARG_STRLEN_MAX = 32 * 4096 };
+
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+void plan_clear(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                free(plan->mounts[i].source);
+                free(plan->mounts[i].target);
+                free(plan->mounts[i].origin);
+                fd_close(plan->mounts[i].fd);
+        }
+        for (size_t i = 0; i < plan->guards_count; i++)
+                free(plan->guards[i].path);
+        free(plan->mounts);
+        free(plan->guards);
+        free(plan->rootfs);
+        free(plan->workspace);
+        free(plan->cwd);
+        free(plan->program);
+        free(plan->program_quiet);
+        strlist_clear(&plan->argv);
+        strlist_clear(&plan->env);
+        *plan = (LaunchPlan){ 0 };
+}
+
+/* --- paths --- */
+
+/* Appends the parts of path to out (normal form, "" for the root). out has room for both and a
+ * slash. */
+static void path_append(char *out, const char *path) {
+        while (*path) {
+                size_t length = strcspn(path, "/");
+
+                if (length == 2 && memcmp(path, "..", 2) == 0) {
+                        char *slash = strrchr(out, '/');
+
+                        if (slash)
+                                *slash = '\0';
+                } else if (length > 0 && !(length == 1 && *path == '.')) {
+                        size_t end = strlen(out);
+
+                        out[end] = '/';
+                        memcpy(out + end + 1, path, length);
+                        out[end + 1 + length] = '\0';
+                }
+                path += length;
+                path += *path == '/';
+        }
+}
+
+char *plan_path(const char *base, const char *path) {
+        char *out = calloc(1, strlen(base) + strlen(path) + 4);
+
+        if (!out)
+                return NULL;
+        if (path[0] != '/')
+                path_append(out, base);
+        path_append(out, path);
+        if (!out[0])
+                out[0] = '/';
+        return out;
+}
+
+bool plan_path_below(const char *path, const char *prefix) {
+        size_t length = strlen(prefix);
+
+        if (streq(prefix, "/"))
+                return true;
+        return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
+        const PlanMount *best = NULL;
+
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
+                    plan_path_below(path, mount->target) &&
+                    (!best || strlen(mount->target) > strlen(best->target)))
+                        best = mount;
+        }
+        return best;
+}
+
+/* --- mounts --- */
+
+/* Adds a mount and takes source and target (NULL counts as memory being out). */
+static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
+                     char *target, const char *option, const char *text, Error *reterr) {
+        PlanMount *mount;
+
+        if (plan->mounts_count == PLAN_MOUNTS_MAX) {
+                free(source);
+                free(target);
+                return error_set(reterr, ERROR_POLICY, 0,
+                                 "more than %d mounts; give a common parent directory instead",
+                                 PLAN_MOUNTS_MAX);
+        }
+        mount = &plan->mounts[plan->mounts_count++];
+        *mount = (PlanMount){ .kind = kind,
+                              .flags = flags,
+                              .source = source,
+                              .target = target,
+                              .origin = str_format("%s %s", option, text),
+                              .fd = FD_NONE };
+        if (!target || !mount->origin || (kind == PLAN_BIND && !source))
+                return error_oom(reterr);
+        return 0;
+}
+
+/* PATH[:TARGET]; without a target the place inside is the same as outside. */
+static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags,
+                    const char *option, const char *text, Error *reterr) {
+        size_t length;
+        const char *inside = policy_bind_split(text, &length);
+        _cleanup_free_ char *path = strndup(text, length);
+        char *source, *target;
+
+        if (!path)
+                return error_oom(reterr);
+        source = plan_path(context->cwd, path);
+        target = plan_path("/", inside ? inside : source ? source : "");
+        return add_mount(plan, PLAN_BIND, flags, source, target, option, text, reterr);
+}
+
+static int add_binds(LaunchPlan *plan, const PlanContext *context, const StrList *list,
+                     unsigned flags, const char *option, Error *reterr) {
+        for (size_t i = 0; i < list->count; i++) {
+                int r = add_bind(plan, context, flags, option, list->items[i], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                         Error *reterr) {
+        const char *source = policy->workspace_source ? policy->workspace_source : ".";
+        unsigned flags = PLAN_WIDE_CHECK;
+        char *path, *target;
+        int r;
+
+        if (policy->workspace_mode == WORKSPACE_NONE)
+                return 0;
+        if (policy->workspace_mode == WORKSPACE_READ_ONLY)
+                flags |= PLAN_READ_ONLY;
+        path = plan_path(context->cwd, source);
+        target = plan_path("/", policy->workspace_target ? policy->workspace_target
+                                : path                   ? path
+                                                         : "");
+        r = add_mount(plan, PLAN_BIND, flags, path, target, "--workspace", source, reterr);
+        if (r < 0)
+                return r;
+        plan->workspace = strdup(target);
+        return plan->workspace ? 0 : error_oom(reterr);
+}
+
+static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                     Error *reterr) {
+        if (!policy->files)
+                return 0;
+        return add_mount(plan, PLAN_BIND, PLAN_WIDE_CHECK, plan_path(context->cwd, policy->files),
+                         strdup("/mnt/files"), "--files", policy->files, reterr);
+}
+
+static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+        for (size_t i = 0; i < policy->tmpfs.count; i++) {
+                const char *target = policy->tmpfs.items[i];
+                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, plan_path("/", target), "--tmpfs",
+                                  target, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+        for (size_t i = 0; i < policy->hide.count; i++) {
+                const char *path = policy->hide.items[i];
+                int r = add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL,
+                                  plan_path(plan->workspace ? plan->workspace : "/", path),
+                                  "--hide", path, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The report lies where the command can write: hidden there, it can be neither read, written nor
+ * removed. */
+static int hide_report(LaunchPlan *plan, const char *report, Error *reterr) {
+        size_t count = plan->mounts_count;
+
+        for (size_t i = 0; report && i < count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                const char *rest;
+                int r;
+
+                if (mount->kind != PLAN_BIND || !plan_path_below(report, mount->source))
+                        continue;
+                rest = report + (streq(mount->source, "/") ? 0 : strlen(mount->source));
+                r = add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL,
+                              str_format("%s%s", mount->target, rest), "--report", report, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int compare_targets(const void *a, const void *b) {
+        const PlanMount *x = a, *y = b;
+
+        /* What hides comes after all that could lie above or below it. */
+        if ((x->kind == PLAN_HIDE) != (y->kind == PLAN_HIDE))
+                return x->kind == PLAN_HIDE ? 1 : -1;
+        return strcmp(x->target, y->target);
+}
+
+/* The fields were checked as they were written; a relative path has only now become its own target.
+ */
+static int check_target(const PlanMount *mount, Error *reterr) {
+        const char *why;
+
+        if (mount->kind == PLAN_HIDE || policy_target_check(mount->target, &why) == 0)
+                return 0;
+        return error_set(reterr, ERROR_POLICY, 0, "%s: the place inside, %s, %s: PATH:/TARGET",
+                         mount->origin, mount->target, why);
+}
+
+/* Whether anything of the fixed tree but a plain directory of the root is at path or above it. */
+static bool below_system(const char *path) {
+        for (size_t i = 0; i < tree_system_count; i++) {
+                size_t length = strlen(tree_system[i]);
+
+                if (strncmp(path + 1, tree_system[i], length) == 0 &&
+                    (path[1 + length] == '/' || path[1 + length] == '\0'))
+                        return true;
+        }
+        return false;
+}
+
+static bool below_private(const char *path) {
+        for (size_t i = 0; i < tree_private_count; i++)
+                if (plan_path_below(path, tree_private[i].target))
+                        return true;
+        return false;
+}
+
+/* Sorts parents before children and says of each target whether it has to be made, and where. */
+static int order_mounts(LaunchPlan *plan, Error *reterr) {
+        qsort(plan->mounts, plan->mounts_count, sizeof(*plan->mounts), compare_targets);
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                PlanMount *mount = &plan->mounts[i];
+                const PlanMount *above = NULL;
+                int r = check_target(mount, reterr);
+
+                if (r < 0)
+                        return r;
+                if (mount->kind == PLAN_HIDE)
+                        continue;
+                if (i > 0 && streq(mount->target, mount[-1].target))
+                        return error_set(reterr, ERROR_POLICY, 0,
+                                         "%s and %s both have the target %s; keep one",
+                                         mount[-1].origin, mount->origin, mount->target);
+                for (size_t j = 0; j < i; j++)
+                        if (plan_path_below(mount->target, plan->mounts[j].target))
+                                above = &plan->mounts[j];
+                if (above ? above->kind == PLAN_PRIVATE : below_private(mount->target))
+                        mount->flags |= PLAN_MAKE_TARGET;
+                else if (!above && !below_system(mount->target))
+                        mount->flags |= PLAN_MAKE_TARGET | PLAN_IN_ROOT;
+        }
+        return 0;
+}
+
+static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+        if (!plan->workspace || policy->workspace_mode == WORKSPACE_READ_ONLY)
+                return 0;
+        plan->guards = calloc(policy->protect.count + 1, sizeof(*plan->guards));
+        if (!plan->guards)
+                return error_oom(reterr);
+        for (size_t i = 0; i < policy->protect.count; i++) {
+                _cleanup_free_ char *path = plan_path("/", policy->protect.items[i]);
+
+                if (!path)
+                        return error_oom(reterr);
+                plan->guards[plan->guards_count].path = strdup(path + 1);
+                if (!plan->guards[plan->guards_count++].path)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                     Error *reterr) {
+        size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
+                      policy->hide.count + 2;
+        /* The report is hidden in each directory that holds it. */
+        int r;
+
+        plan->mounts = calloc(2 * most < PLAN_MOUNTS_MAX ? 2 * most : PLAN_MOUNTS_MAX,
+                              sizeof(*plan->mounts));
+        plan->rootfs = policy->rootfs ? plan_path(context->cwd, policy->rootfs) : strdup("");
+        if (!plan->mounts || !plan->rootfs)
+                return error_oom(reterr);
+        if (streq(plan->rootfs, "/"))
+                plan->rootfs[0] = '\0';
+        r = add_workspace(plan, policy, context, reterr);
+        if (r == 0)
+                r = add_files(plan, policy, context, reterr);
+        if (r == 0)
+                r = add_binds(plan, context, &policy->read_only, PLAN_READ_ONLY, "--ro", reterr);
+        if (r == 0)
+                r = add_binds(plan, context, &policy->read_write, PLAN_WIDE_CHECK, "--rw", reterr);
+        if (r == 0)
+                r = add_private(plan, policy, reterr);
+        if (r == 0)
+                r = add_hidden(plan, policy, reterr);
+        if (r == 0)
+                r = hide_report(plan, context->report, reterr);
+        if (r == 0)
+                r = order_mounts(plan, reterr);
+        if (r == 0)
+                r = add_guards(plan, policy, reterr);
+        return r;
+}
+
+/* --- the command --- */
+
+static const char *env_lookup(const char *const *env, const char *name) {
+        size_t length = strlen(name);
+
+        for (; env && *env; env++)
+                if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+                        return *env + length + 1;
+        return NULL;
+}
+
+/* Sets NAME=VALUE, in place of an earlier one. */
+static int env_set(StrList *env, const char *name, size_t length, const char *value) {
+        char *item = str_format("%.*s=%s", (int)length, name, value);
+
+        for (size_t i = 0; item && i < env->count; i++)
+                if (strncmp(env->items[i], item, length + 1) == 0) {
+                        free(env->items[i]);
+                        env->items[i] = item;
+                        return 0;
+                }
+        return strlist_take(env, item);
+}
+
+/* LANG and TERM describe the caller's terminal; without them programs fall back to ASCII and dumb
+ * output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
+static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                    Error *reterr) {
+        const char *lang = env_lookup(context->env, "LANG");
+        const char *term = env_lookup(context->env, "TERM");
+        const struct {
+                const char *name, *value;
+        } base[] = {
+                { "PATH", default_path },
+                { "HOME", "/home/agent" },
+                { "USER", "agent" },
+                { "SHELL", "/bin/bash" },
+                { "LANG", lang ? lang : "C.UTF-8" },
+                { "TERM", term ? term : "dumb" },
+                { "TMPDIR", "/tmp" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(base); i++)
+                if (env_set(&plan->env, base[i].name, strlen(base[i].name), base[i].value) < 0)
+                        return error_oom(reterr);
+        for (size_t i = 0; i < policy->env_pass.count; i++) {
+                const char *name = policy->env_pass.items[i];
+                const char *value = env_lookup(context->env, name);
+
+                if (value && env_set(&plan->env, name, strlen(name), value) < 0)
+                        return error_oom(reterr);
+        }
+        for (size_t i = 0; i < policy->env_set.count; i++) {
+                const char *item = policy->env_set.items[i];
+                const char *equals = strchr(item, '=');
+
+                if (equals && env_set(&plan->env, item, (size_t)(equals - item), equals + 1) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int check_lengths(const StrList *list, const char *what, Error *reterr) {
+        for (size_t i = 0; i < list->count; i++) {
+                size_t length = strlen(list->items[i]);
+
+                if (length >= ARG_STRLEN_MAX) {
+                        int r = error_set(reterr, ERROR_SETUP, E2BIG,
+                                          "%s %zu (\"%.40s...\") is %zu bytes, and the kernel "
+                                          "takes at most %d in one",
+                                          what, i, list->items[i], length, ARG_STRLEN_MAX - 1);
+
+                        return error_cure(reterr, r, "Pass it on stdin or in a file.");
+                }
+        }
+        return 0;
+}
+
+/* A shell of one's own gets a prompt that says where one is; no rc file of the host is there to set
+ * it. */
+static int plan_shell(LaunchPlan *plan) {
+        int r = strlist_add(&plan->argv, "bash");
+
+        return r < 0 ? r : env_set(&plan->env, "PS1", 3, "holt:\\w\\$ ");
+}
+
+static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+        int r = 0;
+
+        if (!context->argv || !context->argv[0])
+                r = plan_shell(plan);
+        else
+                for (size_t i = 0; r == 0 && context->argv[i]; i++)
+                        r = strlist_add(&plan->argv, context->argv[i]);
+        if (r < 0)
+                return error_oom(reterr);
+        r = check_lengths(&plan->argv, "argument", reterr);
+        return r < 0 ? r : check_lengths(&plan->env, "environment variable", reterr);
+}
+
+/* Inside, the command starts where the caller stands when that is in the workspace, else at its
+ * top. */
+static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+        const PlanMount *workspace = NULL;
+
+        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
+                if (streq(plan->mounts[i].target, plan->workspace))
+                        workspace = &plan->mounts[i];
+        if (context->inside_cwd)
+                plan->cwd = plan_path(plan->workspace ? plan->workspace : "/home/agent",
+                                      context->inside_cwd);
+        else if (!workspace)
+                plan->cwd = strdup("/home/agent");
+        else if (plan_path_below(context->cwd, workspace->source))
+                plan->cwd = str_format("%s%s", workspace->target,
+                                       context->cwd + (streq(workspace->source, "/")
+                                                               ? 0
+                                                               : strlen(workspace->source)));
+        else
+                plan->cwd = strdup(workspace->target);
+        return plan->cwd ? 0 : error_oom(reterr);
+}
+
+/* --- confinement --- */
+
+static int compile(const Policy *policy, bool notify, struct sock_filter **ret,
+                   unsigned short *ret_length, Error *reterr) {
+        struct sock_filter *program = calloc(SYSCALLS_PROGRAM_MAX, sizeof(*program));
+        int r;
+
+        if (!program)
+                return error_oom(reterr);
+        r = syscalls_compile(policy->syscall_preset, notify, &policy->syscalls_allow,
+                             &policy->syscalls_deny, program, SYSCALLS_PROGRAM_MAX, ret_length,
+                             reterr);
+        if (r < 0)
+                free(program);
+        else
+                *ret = program;
+        return r;
+}
+
+static int plan_confine(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+        int r;
+
+        plan->landlock = (LandlockMode)policy->landlock;
+        plan->syscall_preset = policy->syscall_preset;
+        if (policy->syscalls_allow.count == 0 && policy->syscalls_deny.count == 0)
+                return 0;
+        r = compile(policy, true, &plan->program, &plan->program_length, reterr);
+        if (r < 0)
+                return r;
+        return compile(policy, false, &plan->program_quiet, &plan->program_quiet_length, reterr);
+}
+
+static void plan_limits(LaunchPlan *plan, const Policy *policy) {
+        plan->timeout = policy->timeout;
+        plan->kill_after = policy->kill_after;
+        plan->memory = policy->memory;
+        plan->pids = policy->pids;
+        plan->open_files = policy->open_files;
+        plan->file_size = policy->file_size;
+        plan->tmp_size = policy->tmp_size;
+}
+
+int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr) {
+        LaunchPlan plan = { .hostname = "holt",
+                            .allow_wide = policy->allow_wide,
+                            .degraded = context->degraded };
+        int r;
+
+        plan_limits(&plan, policy);
+        r = plan_tree(&plan, policy, context, reterr);
+        if (r == 0)
+                r = plan_env(&plan, policy, context, reterr);
+        if (r == 0)
+                r = plan_command(&plan, context, reterr);
+        if (r == 0)
+                r = plan_cwd(&plan, context, reterr);
+        if (r == 0)
+                r = plan_confine(&plan, policy, reterr);
+        if (r < 0) {
+                plan_clear(&plan);
+                return r;
+        }
+        *ret = plan;
+        return 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launch plan: a policy turned into steps. Pure data without a pointer into any document.
+ *
+ * plan_make() fills what follows from the policy and the caller's own facts;
+ * runner/sandbox/prepare.c then opens every host path and fills the members marked "prepared".
+ * After clone the child reads it and writes nothing but its Error. */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "policy/layers.h"
+#include "policy/policy.h"
+
+enum {
+        PLAN_AGENT_ID = 1000, /* uid and gid inside */
+        PLAN_MOUNTS_MAX = 256,
+};
+
+/* --- the fixed part of every sandbox, as tables (tree.c) --- */
+
+/* A top directory of the system tree: copied as a link where the host has merged /usr, bound
+ * read-only where it has a directory, left out where it has nothing. */
+extern const char *const tree_system[];
+extern const size_t tree_system_count;
+
+/* Names in /etc that are taken from the system tree; a '*' at the end matches any ending. Sorted.
+ */
+extern const char *const tree_etc[];
+extern const size_t tree_etc_count;
+
+/* Files of /etc that are written afresh. */
+typedef struct TreeFile {
+        const char *name, *text;
+} TreeFile;
+extern const TreeFile tree_etc_files[];
+extern const size_t tree_etc_files_count;
+
+/* Directories and links of the root, parents first. */
+typedef struct TreeNode {
+        const char *path;
+        const char *link; /* its target, or NULL for a directory */
+} TreeNode;
+extern const TreeNode tree_nodes[];
+extern const size_t tree_nodes_count;
+
+/* Nodes of the host's /dev that are bound. */
+extern const char *const tree_devices[];
+extern const size_t tree_devices_count;
+
+/* Directories of the private tmpfs and where they go. */
+typedef struct TreePrivate {
+        const char *name, *target;
+        mode_t mode;
+} TreePrivate;
+extern const TreePrivate tree_private[];
+extern const size_t tree_private_count;
+
+/* Parts of /proc that are read-only or masked (as the OCI runtime specification's defaults have
+ * it). */
+typedef struct TreeProc {
+        const char *name;
+        bool masked; /* nothing can be read; otherwise read-only */
+        bool directory;
+} TreeProc;
+extern const TreeProc tree_proc[];
+extern const size_t tree_proc_count;
+
+/* --- what the caller asked for --- */
+
+typedef enum PlanMountKind {
+        PLAN_BIND,    /* source on the host */
+        PLAN_PRIVATE, /* an empty directory of the private tmpfs */
+        PLAN_HIDE,    /* an empty file or directory of mode 0 over what is there, if anything is */
+        PLAN_PIN,     /* over itself: can't be renamed or removed */
+} PlanMountKind;
+
+enum {
+        PLAN_READ_ONLY = 1 << 0,
+        PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: made with its parents */
+        PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
+        PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
+        PLAN_OPTIONAL = 1 << 4,   /* a missing source is left out */
+};
+
+typedef struct PlanMount {
+        PlanMountKind kind;
+        unsigned flags;
+        char *source; /* absolute host path; NULL but for PLAN_BIND */
+        char *target; /* absolute path inside, normal form */
+        char *origin; /* what the caller wrote, for errors: "--ro ~/.pyenv" */
+
+        /* prepared */
+        int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */
+        bool tree;      /* fd is a mount to be moved as it is */
+        bool directory; /* of the source */
+        bool absent;    /* PLAN_OPTIONAL and not there */
+        dev_t device;   /* of the source, compared by the child when it opens it again */
+        ino_t inode;
+} PlanMount;
+
+/* A path that the policy protects (relative to the workspace, normal form). */
+typedef struct PlanGuard {
+        char *path;
+
+        bool pinned; /* prepared: it exists, and is mounted read-only over itself */
+} PlanGuard;
+
+typedef struct LaunchPlan {
+        /* the tree */
+        char *rootfs; /* "" for the host's, else an absolute path without a slash at the end */
+        PlanMount *mounts;
+        size_t mounts_count;
+        PlanGuard *guards;
+        size_t guards_count;
+        uint64_t tmp_size;
+        char *workspace; /* the workspace's target, or NULL */
+        char *cwd;       /* absolute, inside */
+        bool allow_wide;
+
+        /* the command */
+        StrList argv;
+        StrList env;
+        const char *hostname;
+
+        /* limits; 0 is none */
+        uint64_t timeout, kill_after; /* usec */
+        uint64_t memory, pids, open_files, file_size;
+
+        /* confinement */
+        LandlockMode landlock;
+        unsigned syscall_preset;
+        struct sock_filter
+                *program; /* compiled for this plan, or NULL for the built-in of the preset */
+        struct sock_filter *program_quiet; /* the same without user notification */
+        unsigned short program_length, program_quiet_length;
+        unsigned degraded; /* LAYER_BITs that the caller lets go, should the host refuse them */
+} LaunchPlan;
+
+/* What plan_make() has to know of the caller. All borrowed. */
+typedef struct PlanContext {
+        const char *cwd;         /* absolute */
+        const char *const *argv; /* the command; empty for a shell */
+        const char *const
+                *env; /* the caller's environment: only what the policy passes is looked up */
+        const char *inside_cwd; /* --cwd, or NULL */
+        const char *report;     /* absolute host path that the command must not touch, or NULL */
+        unsigned degraded;      /* LAYER_BITs of --allow-degraded */
+} PlanContext;
+
+void plan_clear(LaunchPlan *plan);
+
+/* 0, or -EINVAL for what only shows when paths are made absolute (two mounts on one target, an
+ * argument or variable that execve(2) would refuse for its size, a target below a file), or
+ * -ENOMEM. */
+int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
+
+/* The innermost mount of the plan (requested mounts only) whose target is path or above it, or
+ * NULL. */
+const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);
+
+/* Joins and normalises without looking at the file system: "." and "//" go, ".." takes a part away.
+ * base is absolute. Owned by the caller, NULL when memory is out. */
+char *plan_path(const char *base, const char *path);
+
+/* Whether path is prefix or lies below it; both in normal form. */
+bool plan_path_below(const char *path, const char *prefix);

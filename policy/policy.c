@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char project_cure[] =
+        "The project's own file may narrow what the caller gave and never widen it: it lies where\n"
+        "the sandbox can write. Give this by a flag or in a policy file of your own (--policy "
+        "FILE).";
+
+static void *member(Policy *policy, const PolicyField *field) {
+        return (char *)policy + field->offset;
+}
+
+static const void *member_const(const Policy *policy, const PolicyField *field) {
+        return (const char *)policy + field->offset;
+}
+
+static bool is_list(const PolicyField *field) {
+        return field->kind == FIELD_LIST || field->kind == FIELD_MAP;
+}
+
+void policy_clear(Policy *policy) {
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                if (field->kind == FIELD_PATH)
+                        free(*(char **)member(policy, field));
+                else if (is_list(field))
+                        strlist_clear(member(policy, field));
+        }
+        free(policy->preset);
+        *policy = (Policy){ 0 };
+}
+
+const PolicyField *policy_field(const char *path) {
+        for (size_t i = 0; i < policy_fields_count; i++)
+                if (streq(policy_fields[i].path, path))
+                        return &policy_fields[i];
+        return NULL;
+}
+
+/* --- values as text --- */
+
+typedef struct TextUnit {
+        const char *name;
+        uint64_t factor;
+} TextUnit;
+
+/* Largest first; the last always fits. */
+static const TextUnit text_durations[] = {
+        { "d", 86400000000ULL }, { "h", 3600000000ULL }, { "m", 60000000ULL },
+        { "s", 1000000ULL },     { "ms", 1000ULL },      { "us", 1 },
+};
+static const TextUnit text_bytes[] = {
+        { "TiB", 1ULL << 40 },
+        { "GiB", 1ULL << 30 },
+        { "MiB", 1ULL << 20 },
+        { "KiB", 1ULL << 10 },
+        { "", 1 },
+};
+
+static char *text_in_units(const TextUnit *unit, uint64_t value) {
+        while (unit->factor > 1 && (value < unit->factor || value % unit->factor != 0))
+                unit++;
+        return str_format("%" PRIu64 "%s", value / unit->factor, unit->name);
+}
+
+char *policy_number_text(const PolicyField *field, uint64_t value) {
+        if (value == 0 && field->none)
+                return strdup("none");
+        if (field->kind == FIELD_DURATION)
+                return value == 0 ? strdup("0s") : text_in_units(text_durations, value);
+        if (field->kind == FIELD_BYTES)
+                return text_in_units(text_bytes, value);
+        return str_format("%" PRIu64, value);
+}
+
+static char *text_path(const PolicyField *field, const void *value, size_t i) {
+        const char *path = *(char *const *)value;
+
+        (void)field;
+        return path && i == 0 ? strdup(path) : NULL;
+}
+
+static char *text_bool(const PolicyField *field, const void *value, size_t i) {
+        (void)field;
+        return i == 0 ? strdup(*(const bool *)value ? "true" : "false") : NULL;
+}
+
+static char *text_number(const PolicyField *field, const void *value, size_t i) {
+        return i == 0 ? policy_number_text(field, *(const uint64_t *)value) : NULL;
+}
+
+static char *text_enum(const PolicyField *field, const void *value, size_t i) {
+        return i == 0 ? strdup(field->names[*(const unsigned *)value]) : NULL;
+}
+
+static char *text_list(const PolicyField *field, const void *value, size_t i) {
+        const StrList *list = value;
+
+        (void)field;
+        return i < list->count ? strdup(list->items[i]) : NULL;
+}
+
+/* --- setting --- */
+
+/* What was said, by whom, and where: what each setter needs for its error. */
+typedef struct Word {
+        const PolicyField *field;
+        const char *text;
+        PolicyOrigin origin;
+        const char *where;
+        Error *reterr;
+} Word;
+
+static int refuse_value(const Word *word, const char *what) {
+        char quoted[160];
+
+        return error_set(word->reterr, ERROR_POLICY, 0, "%s: \"%s\" %s", word->where,
+                         str_quote(word->text, quoted, sizeof(quoted)), what);
+}
+
+static int refuse_project(const Word *word, const char *in_force) {
+        char quoted[160];
+
+        (void)str_quote(word->text, quoted, sizeof(quoted));
+        if (in_force)
+                (void)error_set(word->reterr, ERROR_POLICY, 0,
+                                "%s: \"%s\" is wider than the \"%s\" in force", word->where, quoted,
+                                in_force);
+        else
+                (void)error_set(word->reterr, ERROR_POLICY, 0,
+                                "%s: %s is not for the project's own file to set", word->where,
+                                word->field->path);
+        return error_cure(word->reterr, -EPERM, "%s", project_cure);
+}
+
+static int set_path(const Word *word, void *value) {
+        char *copy = strdup(word->text);
+
+        if (!copy)
+                return error_oom(word->reterr);
+        free(*(char **)value);
+        *(char **)value = copy;
+        return 0;
+}
+
+static int set_bool(const Word *word, void *value) {
+        bool yes = streq(word->text, "true");
+
+        if (!yes && !streq(word->text, "false"))
+                return refuse_value(word, "is neither true nor false");
+        *(bool *)value = yes;
+        return 0;
+}
+
+/* The highest value: the field's own, or what base/strings.h takes. */
+static uint64_t number_max(const PolicyField *field) {
+        if (field->max)
+                return field->max;
+        return field->kind == FIELD_DURATION ? 1000 * 86400000000ULL : 1ULL << 60;
+}
+
+static int number_parse(const PolicyField *field, const char *text, uint64_t *ret) {
+        uint64_t value = 0;
+        int r;
+
+        if (field->none && streq(text, "none")) {
+                *ret = 0;
+                return 0;
+        }
+        if (field->kind == FIELD_DURATION)
+                r = str_to_usec(text, &value);
+        else if (field->kind == FIELD_BYTES)
+                r = str_to_bytes(text, &value);
+        else
+                r = str_to_uint(text, UINT64_MAX, &value);
+        if (r < 0)
+                return r;
+        if (value < field->min || value > number_max(field))
+                return -ERANGE;
+        *ret = value;
+        return 0;
+}
+
+static int refuse_number(const Word *word, int r) {
+        static const char *const forms[FIELD_KIND_MAX] = {
+                [FIELD_UINT] = "a number",
+                [FIELD_DURATION] = "a time; write it like 500ms, 30s, 10m or 2h",
+                [FIELD_BYTES] = "a size; write it like 64KiB, 512MiB or 2GiB",
+        };
+        const PolicyField *field = word->field;
+        _cleanup_free_ char *max = policy_number_text(field, number_max(field)), *what = NULL;
+        _cleanup_free_ char *min = field->min ? policy_number_text(field, field->min) : strdup("0");
+        const char *none = field->none ? ", or \"none\" for no limit" : "";
+
+        if (!min || !max)
+                return error_oom(word->reterr);
+        if (r == -ERANGE)
+                what = str_format("is out of range; write %s to %s%s", min, max, none);
+        else
+                what = str_format("is not %s%s", forms[field->kind], none);
+        return what ? refuse_value(word, what) : error_oom(word->reterr);
+}
+
+static int set_number(const Word *word, void *value) {
+        uint64_t *old = value, new = 0;
+        int r = number_parse(word->field, word->text, &new);
+        uint64_t unlimited = word->field->none ? 0 : UINT64_MAX;
+
+        if (r < 0)
+                return refuse_number(word, r);
+        if (word->origin == ORIGIN_PROJECT && *old != unlimited &&
+            (new == unlimited || new > *old)) {
+                _cleanup_free_ char *text = policy_number_text(word->field, *old);
+
+                return text ? refuse_project(word, text) : error_oom(word->reterr);
+        }
+        *old = new;
+        return 0;
+}
+
+/* "rw, ro or none" */
+static char *name_list(const char *const *names) {
+        char *all = strdup("");
+
+        for (size_t i = 0; all && names[i]; i++) {
+                const char *glue = i == 0 ? "" : names[i + 1] ? ", " : " or ";
+                char *next = str_format("%s%s\"%s\"", all, glue, names[i]);
+
+                free(all);
+                all = next;
+        }
+        return all;
+}
+
+static int set_enum(const Word *word, void *value) {
+        const PolicyField *field = word->field;
+        unsigned *old = value, new = 0;
+
+        while (field->names[new] && !streq(field->names[new], word->text))
+                new ++;
+        if (!field->names[new]) {
+                _cleanup_free_ char *all = name_list(field->names);
+                _cleanup_free_ char *what = all ? str_format("is not known; write %s", all) : NULL;
+
+                return what ? refuse_value(word, what) : error_oom(word->reterr);
+        }
+        if (word->origin == ORIGIN_PROJECT && field->ranks[new] < field->ranks[*old])
+                return refuse_project(word, field->names[*old]);
+        *old = new;
+        return 0;
+}
+
+static int list_full(const Word *word) {
+        (void)error_set(word->reterr, ERROR_POLICY, 0, "%s: more than %d items in %s", word->where,
+                        POLICY_LIST_MAX, word->field->path);
+        return -E2BIG;
+}
+
+static int set_list(const Word *word, void *value) {
+        StrList *list = value;
+
+        if (word->field->none && streq(word->text, "none")) {
+                if (word->origin == ORIGIN_PROJECT && list->count > 0)
+                        return refuse_project(word, list->items[0]);
+                strlist_clear(list);
+                return 0;
+        }
+        if (strlist_has(list, word->text))
+                return 0;
+        if (list->count >= POLICY_LIST_MAX)
+                return list_full(word);
+        return strlist_add(list, word->text) < 0 ? error_oom(word->reterr) : 0;
+}
+
+static int set_map(const Word *word, void *value) {
+        StrList *list = value;
+        size_t name = strcspn(word->text, "=") + 1;
+        char *copy;
+
+        for (size_t i = 0; i < list->count; i++) {
+                if (strncmp(list->items[i], word->text, name) != 0)
+                        continue;
+                copy = strdup(word->text);
+                if (!copy)
+                        return error_oom(word->reterr);
+                free(list->items[i]);
+                list->items[i] = copy;
+                return 0;
+        }
+        if (list->count >= POLICY_LIST_MAX)
+                return list_full(word);
+        return strlist_add(list, word->text) < 0 ? error_oom(word->reterr) : 0;
+}
+
+static const struct {
+        int (*set)(const Word *word, void *value);
+        char *(*text)(const PolicyField *field, const void *value, size_t i);
+} kinds[] = {
+        [FIELD_PATH] = { set_path, text_path },      [FIELD_BOOL] = { set_bool, text_bool },
+        [FIELD_UINT] = { set_number, text_number },  [FIELD_DURATION] = { set_number, text_number },
+        [FIELD_BYTES] = { set_number, text_number }, [FIELD_ENUM] = { set_enum, text_enum },
+        [FIELD_LIST] = { set_list, text_list },      [FIELD_MAP] = { set_map, text_list },
+};
+static_assert(ELEMENTSOF(kinds) == FIELD_KIND_MAX, "every kind has a setter");
+
+char *policy_field_text(const Policy *policy, const PolicyField *field, size_t i) {
+        return kinds[field->kind].text(field, member_const(policy, field), i);
+}
+
+/* A control character in a path or a name is a mistake or an attack on whoever reads it in a log;
+ * the value of a variable may well have a newline. */
+static bool has_control(const char *text) {
+        for (; *text; text++)
+                if ((unsigned char)*text < 0x20 || *text == 0x7f)
+                        return true;
+        return false;
+}
+
+static int check_word(const Word *word) {
+        const char *why = NULL;
+
+        if (word->text[0] == '\0')
+                return refuse_value(word, "is empty");
+        if (word->field->kind != FIELD_MAP && has_control(word->text))
+                return refuse_value(word, "has a control character in it");
+        if (!word->field->check || (word->field->none && streq(word->text, "none")))
+                return 0;
+        return word->field->check(word->text, &why) < 0 ? refuse_value(word, why) : 0;
+}
+
+int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin origin,
+               const char *where, Error *reterr) {
+        const PolicyField *field = policy_field(path);
+        const Word word = { field, text, origin, where, reterr };
+        int r;
+
+        if (!field)
+                return error_set(reterr, ERROR_POLICY, 0, "%s: there is no policy field %s", where,
+                                 path);
+        r = check_word(&word);
+        if (r < 0)
+                return r;
+        if (origin == ORIGIN_PROJECT && field->merge == MERGE_CALLER)
+                return refuse_project(&word, NULL);
+        return kinds[field->kind].set(&word, member(policy, field));
+}
+
+int policy_set_option(Policy *policy, const PolicyField *field, const char *value, Error *reterr) {
+        if (field->set_option)
+                return field->set_option(policy, value, reterr);
+        return policy_set(policy, field->path, field->option_arg ? value : "true", ORIGIN_CALLER,
+                          field->option, reterr);
+}
+
+/* --- presets --- */
+
+static const Preset *preset_find(const char *name) {
+        for (size_t i = 0; i < policy_presets_count; i++)
+                if (streq(policy_presets[i].name, name))
+                        return &policy_presets[i];
+        return NULL;
+}
+
+static int preset_unknown(const char *name, const char *where, Error *reterr) {
+        char quoted[160], all[160] = "";
+
+        for (size_t i = 0; i < policy_presets_count; i++) {
+                (void)strncat(all, i == 0 ? "" : ", ", sizeof(all) - strlen(all) - 1);
+                (void)strncat(all, policy_presets[i].name, sizeof(all) - strlen(all) - 1);
+        }
+        (void)error_set(reterr, ERROR_POLICY, 0, "%s: there is no preset \"%s\"", where,
+                        str_quote(name, quoted, sizeof(quoted)));
+        return error_cure(reterr, -ENOENT,
+                          "The presets are %s. A policy file has a \"/\" in its name or ends in "
+                          "\".json\".",
+                          all);
+}
+
+int policy_preset(Policy *policy, const char *name, const char *where, Error *reterr) {
+        const Preset *preset = preset_find(name);
+
+        if (!preset)
+                return preset_unknown(name, where, reterr);
+        if (policy->preset) {
+                (void)error_set(reterr, ERROR_POLICY, 0,
+                                "%s: the preset %s would drop what came since the preset %s", where,
+                                name, policy->preset);
+                return error_cure(reterr, -EEXIST,
+                                  "A policy starts from one preset: give it first, and only one.");
+        }
+        for (size_t i = 0; i < preset->count; i++) {
+                int r = policy_set(policy, preset->rows[i].path, preset->rows[i].text,
+                                   ORIGIN_PRESET, preset->name, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        policy->preset = strdup(name);
+        return policy->preset ? 0 : error_oom(reterr);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixed part of every sandbox: what of the system is there, and what is made afresh. */
+#include "policy/plan.h"
+
+const char *const tree_system[] = {
+        "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32",
+};
+const size_t tree_system_count = ELEMENTSOF(tree_system);
+
+/* What programs need to start, resolve, verify and render; nothing that tells of the host or its
+ * users. */
+const char *const tree_etc[] = {
+        "ImageMagick-*",
+        "alternatives",
+        "ca-certificates",
+        "ca-certificates.conf",
+        "crypto-policies",
+        "debian_version",
+        "fedora-release",
+        "fonts",
+        "java*",
+        "ld.so.cache",
+        "localtime",
+        "lsb-release",
+        "magic",
+        "mailcap",
+        "matplotlibrc",
+        "mime.types",
+        "os-release",
+        "papersize",
+        "pki",
+        "protocols",
+        "python*",
+        "redhat-release",
+        "rpc",
+        "services",
+        "shells",
+        "ssl",
+        "system-release",
+        "terminfo",
+        "timezone",
+};
+const size_t tree_etc_count = ELEMENTSOF(tree_etc);
+
+/* Host uids that are not mapped show as 65534, so root's files in /usr belong to "nobody" here. */
+const TreeFile tree_etc_files[] = {
+        { "passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+                    "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
+                    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+        { "group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n" },
+        { "hosts", "127.0.0.1 localhost holt\n::1 localhost ip6-localhost ip6-loopback\n" },
+        { "nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+                           "services: files\nprotocols: files\nrpc: files\n" },
+        { "resolv.conf", "# no resolver: this sandbox has no network\n" },
+        { "hostname", "holt\n" },
+};
+const size_t tree_etc_files_count = ELEMENTSOF(tree_etc_files);
+
+const TreeNode tree_nodes[] = {
+        { "dev", NULL },
+        { "dev/pts", NULL },
+        { "dev/shm", NULL },
+        { "dev/fd", "/proc/self/fd" },
+        { "dev/stdin", "/proc/self/fd/0" },
+        { "dev/stdout", "/proc/self/fd/1" },
+        { "dev/stderr", "/proc/self/fd/2" },
+        { "dev/ptmx", "pts/ptmx" },
+        { "etc", NULL },
+        { "etc/mtab", "/proc/self/mounts" },
+        { "home", NULL },
+        { "home/agent", NULL },
+        { "mnt", NULL },
+        { "opt", NULL },
+        { "proc", NULL },
+        { "run", NULL },
+        { "tmp", NULL },
+        { "var", NULL },
+        { "var/tmp", "/tmp" },
+        { "var/run", "/run" },
+};
+const size_t tree_nodes_count = ELEMENTSOF(tree_nodes);
+
+const char *const tree_devices[] = {
+        "null", "zero", "full", "random", "urandom", "tty",
+};
+const size_t tree_devices_count = ELEMENTSOF(tree_devices);
+
+const TreePrivate tree_private[] = {
+        { "tmp", "/tmp", 01777 },
+        { "run", "/run", 0755 },
+        { "home", "/home/agent", 0755 },
+        { "shm", "/dev/shm", 01777 },
+};
+const size_t tree_private_count = ELEMENTSOF(tree_private);
+
+const TreeProc tree_proc[] = {
+        { "sys", false, true },
+        { "sysrq-trigger", false, false },
+        { "irq", false, true },
+        { "bus", false, true },
+        { "fs", false, true },
+        { "kcore", true, false },
+        { "keys", true, false },
+        { "key-users", true, false },
+        { "timer_list", true, false },
+        { "sched_debug", true, false },
+        { "latency_stats", true, false },
+        { "acpi", true, true },
+        { "scsi", true, true },
+        { "asound", true, true },
+        { "kallsyms", true, false },
+        { "kmsg", true, false },
+        { "interrupts", true, false },
+};
+const size_t tree_proc_count = ELEMENTSOF(tree_proc);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+        const char *name;
+        int exit_code;
+} kinds[] = {
+        [ERROR_SETUP] = { "setup", 125 },
+        [ERROR_USAGE] = { "usage", 125 },
+        [ERROR_POLICY] = { "policy", 125 },
+        [ERROR_LAYER] = { "layer", 125 },
+        [ERROR_NOT_EXECUTABLE] = { "not-executable", 126 },
+        [ERROR_NOT_FOUND] = { "not-found", 127 },
+};
+static_assert(ELEMENTSOF(kinds) == ERROR_KIND_MAX, "every kind has an exit code");
+
+/* glibc has strerrorname_np() since 2.32, musl has none. */
+static const struct {
+        int errnum;
+        const char *name;
+} errno_names[] = {
+#define N(e)                                                                                       \
+        { e, #e }
+        N(EPERM),        N(ENOENT),     N(ESRCH),      N(EINTR),        N(EIO),
+        N(ENXIO),        N(E2BIG),      N(ENOEXEC),    N(EBADF),        N(ECHILD),
+        N(EAGAIN),       N(ENOMEM),     N(EACCES),     N(EFAULT),       N(ENOTBLK),
+        N(EBUSY),        N(EEXIST),     N(EXDEV),      N(ENODEV),       N(ENOTDIR),
+        N(EISDIR),       N(EINVAL),     N(ENFILE),     N(EMFILE),       N(ENOTTY),
+        N(ETXTBSY),      N(EFBIG),      N(ENOSPC),     N(ESPIPE),       N(EROFS),
+        N(EMLINK),       N(EPIPE),      N(EDOM),       N(ERANGE),       N(EDEADLK),
+        N(ENAMETOOLONG), N(ENOSYS),     N(ENOTEMPTY),  N(ELOOP),        N(EOVERFLOW),
+        N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP), N(ESTALE),       N(EDQUOT),
+        N(ECANCELED),    N(EPROTO),     N(EBADMSG),    N(EAFNOSUPPORT), N(EADDRINUSE),
+        N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),
+#undef N
+};
+
+const char *error_errno_name(int errnum) {
+        static _Thread_local char other[24];
+
+        for (size_t i = 0; i < ELEMENTSOF(errno_names); i++)
+                if (errno_names[i].errnum == errnum)
+                        return errno_names[i].name;
+        (void)snprintf(other, sizeof(other), "errno %d", errnum);
+        return other;
+}
+
+static int error_vset(Error *reterr, ErrorKind kind, int layer, int errnum, const char *fmt,
+                      va_list args) {
+        if (reterr) {
+                reterr->errnum = errnum;
+                reterr->kind = kind;
+                reterr->layer = layer;
+                reterr->cure[0] = '\0';
+                (void)vsnprintf(reterr->text, sizeof(reterr->text), fmt, args);
+        }
+        return errnum > 0 ? -errnum : -EINVAL;
+}
+
+int error_set(Error *reterr, ErrorKind kind, int errnum, const char *fmt, ...) {
+        va_list args;
+        int r;
+
+        va_start(args, fmt);
+        r = error_vset(reterr, kind, 0, errnum, fmt, args);
+        va_end(args);
+        return r;
+}
+
+int error_layer(Error *reterr, int layer, int errnum, const char *fmt, ...) {
+        va_list args;
+        int r;
+
+        va_start(args, fmt);
+        r = error_vset(reterr, ERROR_LAYER, layer, errnum, fmt, args);
+        va_end(args);
+        return r;
+}
+
+int error_oom(Error *reterr) {
+        return error_set(reterr, ERROR_SETUP, ENOMEM, "out of memory");
+}
+
+int error_cure(Error *reterr, int ret, const char *fmt, ...) {
+        va_list args;
+
+        if (!reterr)
+                return ret;
+        va_start(args, fmt);
+        (void)vsnprintf(reterr->cure, sizeof(reterr->cure), fmt, args);
+        va_end(args);
+        return ret;
+}
+
+int error_exit_code(const Error *error) {
+        return kinds[error->kind].exit_code;
+}
+
+const char *error_kind_name(ErrorKind kind) {
+        return kinds[kind].name;
+}
+
+void error_print(const Error *error) {
+        const char *line = error->cure;
+
+        (void)fprintf(stderr, "holt: %s", error->text);
+        if (error->errnum > 0)
+                (void)fprintf(stderr, ": %s (%s)", strerror(error->errnum),
+                              error_errno_name(error->errnum));
+        (void)fputs(error->errnum > 0 ? ".\n" : "\n", stderr);
+        while (*line) {
+                int length = (int)strcspn(line, "\n");
+
+                (void)fprintf(stderr, "  %.*s\n", length, line);
+                line += length;
+                line += *line == '\n';
+        }
+}

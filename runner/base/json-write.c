@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json-write.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+
+void json_write_clear(JsonWriter *w) {
+        free(w->data);
+        *w = (JsonWriter){ .pretty = w->pretty };
+}
+
+/* Room for more bytes and a NUL. */
+static bool reserve(JsonWriter *w, size_t more) {
+        size_t size = w->size ? w->size : 512;
+        char *data;
+
+        if (w->error < 0)
+                return false;
+        if (more >= SIZE_MAX / 4 - w->length) {
+                w->error = -ENOMEM;
+                return false;
+        }
+        while (size <= w->length + more)
+                size *= 2;
+        if (size == w->size)
+                return true;
+        data = realloc(w->data, size);
+        if (!data) {
+                w->error = -ENOMEM;
+                return false;
+        }
+        w->data = data;
+        w->size = size;
+        return true;
+}
+
+static void put(JsonWriter *w, const char *bytes, size_t length) {
+        if (!reserve(w, length))
+                return;
+        memcpy(w->data + w->length, bytes, length);
+        w->length += length;
+        w->data[w->length] = '\0';
+}
+
+static void put_text(JsonWriter *w, const char *text) {
+        put(w, text, strlen(text));
+}
+
+static void put_line(JsonWriter *w) {
+        if (!w->pretty)
+                return;
+        put(w, "\n", 1);
+        for (unsigned i = 0; i < w->depth; i++)
+                put(w, "  ", 2);
+}
+
+/* What a byte below 0x80 is written as, or NULL for itself. DEL and the C0 controls are escaped so
+ * that a document can be looked at in a terminal. */
+static const char *escape(unsigned char byte, char buf[static 8]) {
+        static const char *const named[] = {
+                ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
+                ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t",
+        };
+
+        if (byte < ELEMENTSOF(named) && named[byte])
+                return named[byte];
+        if (byte >= 0x20 && byte != 0x7f)
+                return NULL;
+        (void)snprintf(buf, 8, "\\u%04x", byte);
+        return buf;
+}
+
+static void put_string(JsonWriter *w, const char *value, size_t length) {
+        size_t i = 0;
+
+        put(w, "\"", 1);
+        while (i < length) {
+                size_t sequence = utf8_sequence(value + i, length - i);
+                const char *escaped;
+                char buf[8];
+
+                escaped = sequence == 1 ? escape((unsigned char)value[i], buf) : NULL;
+                if (sequence == 0)
+                        put_text(w, "\xef\xbf\xbd");
+                else if (sequence == 2 && (unsigned char)value[i] == 0xc2 &&
+                         (unsigned char)value[i + 1] < 0xa0) {
+                        /* C1 controls start escape sequences in some terminals. */
+                        (void)snprintf(buf, sizeof(buf), "\\u%04x", (unsigned char)value[i + 1]);
+                        put_text(w, buf);
+                } else if (escaped)
+                        put_text(w, escaped);
+                else
+                        put(w, value + i, sequence);
+                i += sequence ? sequence : 1;
+        }
+        put(w, "\"", 1);
+}
+
+/* Comma, new line and key: what stands before each value. */
+static void put_head(JsonWriter *w, const char *key) {
+        bool object = w->depth > 0 && (w->objects >> w->depth & 1);
+
+        assert(object == (key != NULL));
+        assert(w->depth > 0 || !w->filled);
+        if (w->filled)
+                put(w, ",", 1);
+        if (w->depth > 0)
+                put_line(w);
+        if (key) {
+                put_string(w, key, strlen(key));
+                put_text(w, w->pretty ? ": " : ":");
+        }
+        w->filled = true;
+}
+
+static void open_level(JsonWriter *w, const char *key, bool object) {
+        put_head(w, key);
+        assert(w->depth < JSON_WRITE_DEPTH_MAX);
+        w->depth++;
+        w->objects &= ~(UINT64_C(1) << w->depth);
+        w->objects |= (uint64_t)object << w->depth;
+        w->filled = false;
+        put(w, object ? "{" : "[", 1);
+}
+
+void json_write_object(JsonWriter *w, const char *key) {
+        open_level(w, key, true);
+}
+
+void json_write_array(JsonWriter *w, const char *key) {
+        open_level(w, key, false);
+}
+
+void json_write_end(JsonWriter *w) {
+        bool object = w->objects >> w->depth & 1;
+
+        assert(w->depth > 0);
+        w->depth--;
+        if (w->filled)
+                put_line(w);
+        put(w, object ? "}" : "]", 1);
+        w->filled = true;
+}
+
+void json_write_bytes(JsonWriter *w, const char *key, const char *value, size_t length) {
+        put_head(w, key);
+        put_string(w, value, length);
+}
+
+void json_write_string(JsonWriter *w, const char *key, const char *value) {
+        if (value)
+                json_write_bytes(w, key, value, strlen(value));
+        else
+                json_write_null(w, key);
+}
+
+void json_write_int(JsonWriter *w, const char *key, int64_t value) {
+        char buf[24];
+
+        (void)snprintf(buf, sizeof(buf), "%" PRId64, value);
+        put_head(w, key);
+        put_text(w, buf);
+}
+
+void json_write_uint(JsonWriter *w, const char *key, uint64_t value) {
+        char buf[24];
+
+        (void)snprintf(buf, sizeof(buf), "%" PRIu64, value);
+        put_head(w, key);
+        put_text(w, buf);
+}
+
+void json_write_bool(JsonWriter *w, const char *key, bool value) {
+        put_head(w, key);
+        put_text(w, value ? "true" : "false");
+}
+
+void json_write_null(JsonWriter *w, const char *key) {
+        put_head(w, key);
+        put_text(w, "null");
+}
+
+int json_write_finish(JsonWriter *w) {
+        assert(w->depth == 0 && w->filled);
+        put(w, "\n", 1);
+        return w->error;
+}

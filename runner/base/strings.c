@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "strings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void strlist_clear(StrList *list) {
+        for (size_t i = 0; i < list->count; i++)
+                free(list->items[i]);
+        free(list->items);
+        *list = (StrList){ 0 };
+}
+
+int strlist_take(StrList *list, char *item) {
+        char **items;
+
+        if (!item)
+                return -ENOMEM;
+        items = reallocarray(list->items, list->count + 2, sizeof(*items));
+        if (!items) {
+                free(item);
+                return -ENOMEM;
+        }
+        items[list->count++] = item;
+        items[list->count] = NULL;
+        list->items = items;
+        return 0;
+}
+
+int strlist_add(StrList *list, const char *item) {
+        return strlist_take(list, strdup(item));
+}
+
+bool strlist_has(const StrList *list, const char *item) {
+        for (size_t i = 0; i < list->count; i++)
+                if (streq(list->items[i], item))
+                        return true;
+        return false;
+}
+
+bool str_starts(const char *s, const char *prefix) {
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+char *str_format(const char *fmt, ...) {
+        va_list args;
+        char *s = NULL;
+        int r;
+
+        va_start(args, fmt);
+        r = vasprintf(&s, fmt, args);
+        va_end(args);
+        return r < 0 ? NULL : s;
+}
+
+/* Length of the well-formed UTF-8 sequence at s, or 0. Overlong forms, surrogates and anything past
+ * U+10FFFF are not well-formed (Unicode 15, table 3-7). */
+static size_t utf8_length(const unsigned char *s) {
+        if (s[0] >= 0xc2 && s[0] <= 0xdf)
+                return (s[1] & 0xc0) == 0x80 ? 2 : 0;
+        if (s[0] >= 0xe0 && s[0] <= 0xef) {
+                if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80)
+                        return 0;
+                if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
+                        return 0;
+                return 3;
+        }
+        if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+                if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80 || (s[3] & 0xc0) != 0x80)
+                        return 0;
+                if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+                        return 0;
+                return 4;
+        }
+        return 0;
+}
+
+/* What a terminal may get of the character at s: 1 to 4 bytes as they are, or 0 for one to be
+ * escaped. The C1 controls (U+0080..U+009F) start escape sequences in some terminals. */
+static size_t printable_length(const unsigned char *s) {
+        if (s[0] < 0x80)
+                return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '"' && s[0] != '\\';
+        if (s[0] == 0xc2 && s[1] < 0xa0)
+                return 0;
+        return utf8_length(s);
+}
+
+const char *str_quote(const char *s, char *buf, size_t size) {
+        const unsigned char *in = (const unsigned char *)s;
+        size_t n = 0;
+
+        while (*in) {
+                size_t length = printable_length(in), need = length ? length : 4;
+
+                if (n + need + 4 > size) {
+                        (void)snprintf(buf + n, size - n, "...");
+                        return buf;
+                }
+                if (length)
+                        memcpy(buf + n, in, length);
+                else
+                        (void)snprintf(buf + n, size - n, "\\x%02x", *in);
+                n += need;
+                in += length ? length : 1;
+        }
+        buf[n] = '\0';
+        return buf;
+}
+
+typedef struct Unit {
+        const char *name;
+        uint64_t factor;
+} Unit;
+
+static const Unit duration_units[] = {
+        { "", 1000000 },         { "us", 1 },          { "ms", 1000 },
+        { "s", 1000000 },        { "m", 60000000ULL }, { "h", 3600000000ULL },
+        { "d", 86400000000ULL }, { NULL, 0 },
+};
+
+static const Unit byte_units[] = {
+        { "", 1 },
+        { "B", 1 },
+        { "K", 1ULL << 10 },
+        { "M", 1ULL << 20 },
+        { "G", 1ULL << 30 },
+        { "T", 1ULL << 40 },
+        { "KiB", 1ULL << 10 },
+        { "MiB", 1ULL << 20 },
+        { "GiB", 1ULL << 30 },
+        { "TiB", 1ULL << 40 },
+        { "kB", 1000 },
+        { "KB", 1000 },
+        { "MB", 1000000 },
+        { "GB", 1000000000 },
+        { "TB", 1000000000000 },
+        { NULL, 0 },
+};
+
+int str_to_uint(const char *s, uint64_t max, uint64_t *ret) {
+        uint64_t value = 0;
+
+        if (!isdigit((unsigned char)*s))
+                return -EINVAL;
+        for (; *s; s++) {
+                if (!isdigit((unsigned char)*s))
+                        return -EINVAL;
+                if (__builtin_mul_overflow(value, 10U, &value) ||
+                    __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
+                        return -ERANGE;
+        }
+        if (value > max)
+                return -ERANGE;
+        *ret = value;
+        return 0;
+}
+
+/* NUMBER[.FRACTION]UNIT. A fraction has at most six digits, which is all that a microsecond can
+ * hold. */
+static int parse_with_unit(const char *s, const Unit *units, uint64_t max, uint64_t *ret) {
+        uint64_t whole = 0, fraction = 0, scale = 1, part;
+
+        if (!isdigit((unsigned char)*s))
+                return -EINVAL;
+        for (; isdigit((unsigned char)*s); s++)
+                if (__builtin_mul_overflow(whole, 10U, &whole) ||
+                    __builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole))
+                        return -ERANGE;
+        if (*s == '.') {
+                for (s++; isdigit((unsigned char)*s) && scale < 1000000; s++, scale *= 10)
+                        fraction = fraction * 10 + (uint64_t)(*s - '0');
+                if (scale == 1)
+                        return -EINVAL;
+        }
+        for (; units->name; units++)
+                if (streq(units->name, s))
+                        break;
+        if (!units->name)
+                return -EINVAL;
+        if (__builtin_mul_overflow(whole, units->factor, &whole) ||
+            __builtin_mul_overflow(fraction, units->factor, &part) ||
+            __builtin_add_overflow(whole, part / scale, &whole) || whole > max)
+                return -ERANGE;
+        *ret = whole;
+        return 0;
+}
+
+int str_to_usec(const char *s, uint64_t *ret_usec) {
+        return parse_with_unit(s, duration_units, 1000 * 86400000000ULL, ret_usec);
+}
+
+int str_to_bytes(const char *s, uint64_t *ret_bytes) {
+        return parse_with_unit(s, byte_units, 1ULL << 60, ret_bytes);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of strings, formatting onto the heap, quoting of untrusted text, numbers with units. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* A growing list of owned strings; items[count] is always NULL once anything was added. */
+typedef struct StrList {
+        char **items;
+        size_t count;
+} StrList;
+
+void strlist_clear(StrList *list);
+/* 0 or -ENOMEM; the string is copied. */
+int strlist_add(StrList *list, const char *item);
+/* 0 or -ENOMEM; takes item in every case (frees it on failure, and NULL counts as a failure). */
+int strlist_take(StrList *list, char *item);
+bool strlist_has(const StrList *list, const char *item);
+
+static inline bool streq(const char *a, const char *b) {
+        return __builtin_strcmp(a, b) == 0;
+}
+bool str_starts(const char *s, const char *prefix);
+
+/* printf onto the heap; NULL when memory is out. */
+char *str_format(const char *fmt, ...) _printf_(1, 2);
+
+/* Writes s into buf with control bytes, quotes and non-UTF-8 as \xNN, cut with "..." when it does
+ * not fit; always ends in NUL. Returns buf. For any text that a person will see and somebody else
+ * wrote. */
+const char *str_quote(const char *s, char *buf, size_t size);
+
+/* "250ms", "30s", "10m", "2h", "1d", or a bare number of seconds ("1.5" is legal) -> microseconds.
+ * 0, -EINVAL (not a duration) or -ERANGE (past 1000 days). */
+int str_to_usec(const char *s, uint64_t *ret_usec);
+
+/* "4096", "64KiB", "512M", "2GiB", "1T", "1GB" (decimal) -> bytes. 0, -EINVAL or -ERANGE (past
+ * 2^60). */
+int str_to_bytes(const char *s, uint64_t *ret_bytes);
+
+/* Decimal only, no sign, no blank. 0, -EINVAL or -ERANGE. */
+int str_to_uint(const char *s, uint64_t max, uint64_t *ret);

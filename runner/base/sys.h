@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls that the C libraries of our floor (glibc 2.31, musl 1.2) do not wrap, and constants
+ * that are younger than their headers. Each wrapper returns as the libc would: -1 and errno. The
+ * kernel version is the one that brought the call. */
+#pragma once
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+/* linux/fs_context and linux/mount.h of 5.2; not in musl. */
+#ifndef FSOPEN_CLOEXEC
+#define FSOPEN_CLOEXEC 1
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
+#endif
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000
+#endif
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* linux/mount.h has this struct since 5.12, and the name is the same: an older header lacks it. */
+typedef struct MountAttr {
+        uint64_t attr_set, attr_clr, propagation, userns_fd;
+} MountAttr;
+
+/* 5.2 */
+static inline int sys_open_tree(int dirfd, const char *path, unsigned flags) {
+        return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+/* 5.2 */
+static inline int sys_move_mount(int from_fd, const char *from, int to_fd, const char *to,
+                                 unsigned flags) {
+        return (int)syscall(SYS_move_mount, from_fd, from, to_fd, to, flags);
+}
+
+/* 5.2 */
+static inline int sys_fsopen(const char *type) {
+        return (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+}
+
+/* 5.2 */
+static inline int sys_fsconfig(int fd, unsigned command, const char *key, const char *value) {
+        return (int)syscall(SYS_fsconfig, fd, command, key, value, 0);
+}
+
+/* 5.2 */
+static inline int sys_fsmount(int fd, unsigned attributes) {
+        return (int)syscall(SYS_fsmount, fd, FSMOUNT_CLOEXEC, attributes);
+}
+
+/* 5.12 */
+static inline int sys_mount_setattr(int fd, const char *path, unsigned flags,
+                                    const MountAttr *attr) {
+        return (int)syscall(SYS_mount_setattr, fd, path, flags, attr, sizeof(*attr));
+}
+
+static inline int sys_pivot_root(const char *new_root, const char *put_old) {
+        return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+/* 5.6 */
+static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t mode,
+                              uint64_t resolve) {
+        struct open_how how = { .flags = flags, .mode = mode, .resolve = resolve };
+
+        return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}
+
+/* 5.1 */
+static inline int sys_pidfd_send_signal(int pidfd, int signal) {
+        return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+static inline int sys_execveat(int fd, const char *path, const char *const *argv,
+                               const char *const *env, int flags) {
+        return (int)syscall(SYS_execveat, fd, path, argv, env, flags);
+}
+
+static inline int sys_memfd_create(const char *name, unsigned flags) {
+        return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+static inline int sys_seccomp(unsigned operation, unsigned flags, const void *args) {
+        return (int)syscall(SYS_seccomp, operation, flags, args);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/nearest.h"
+
+enum { HELP_COLUMN = 30 };
+
+/* What options_parse() works on. */
+typedef struct Parser {
+        const OptionSyntax *syntax;
+        const char *const *argv;
+        int argc, next; /* next: index of the argument to be read */
+        char *target;
+        OptionResult result;
+        Error *reterr;
+} Parser;
+
+void options_clear(OptionResult *result) {
+        free(result->policies);
+        free(result->words);
+        free(result->operands);
+        *result = (OptionResult){ 0 };
+}
+
+static void parser_clear(Parser *parser) {
+        options_clear(&parser->result);
+}
+
+static int usage_cure(const Parser *parser, int r) {
+        return error_cure(parser->reterr, r, "\"holt %s --help\" lists the options.",
+                          parser->syntax->verb);
+}
+
+/* --- finding an option --- */
+
+/* Whether argument is name, with "=VALUE" or without; *ret_value is set accordingly. */
+static bool name_matches(const char *argument, const char *name, const char **ret_value) {
+        size_t length = strlen(name);
+
+        if (strncmp(argument, name, length) != 0)
+                return false;
+        if (argument[length] != '\0' && argument[length] != '=')
+                return false;
+        *ret_value = argument[length] == '=' ? argument + length + 1 : NULL;
+        return true;
+}
+
+static int unknown_option(const Parser *parser, const char *argument) {
+        const OptionSyntax *syntax = parser->syntax;
+        _cleanup_free_ char *name = strndup(argument, strcspn(argument, "="));
+        Nearest nearest = { .word = name };
+        char quoted[160];
+        int r;
+
+        if (!name)
+                return error_oom(parser->reterr);
+        for (size_t i = 0; i < syntax->options_count; i++)
+                nearest_try(&nearest, syntax->options[i].name);
+        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
+                if (policy_fields[i].option)
+                        nearest_try(&nearest, policy_fields[i].option);
+        if (syntax->policy)
+                nearest_try(&nearest, "--policy");
+        nearest_try(&nearest, "--help");
+
+        (void)str_quote(name, quoted, sizeof(quoted));
+        if (nearest.best)
+                r = error_set(parser->reterr, ERROR_USAGE, 0,
+                              "unknown option \"%s\"; did you mean %s?", quoted, nearest.best);
+        else
+                r = error_set(parser->reterr, ERROR_USAGE, 0, "unknown option \"%s\"", quoted);
+        return usage_cure(parser, r);
+}
+
+/* --- values --- */
+
+/* The value of an option: what stood behind "=", else the next argument. arg is its name for
+ * people, or NULL for an option that takes none. */
+static int take_value(Parser *parser, const char *name, const char *arg, const char **value) {
+        int r;
+
+        if (!arg && *value) {
+                r = error_set(parser->reterr, ERROR_USAGE, 0, "%s takes no value", name);
+                return usage_cure(parser, r);
+        }
+        if (arg && !*value && parser->next < parser->argc)
+                *value = parser->argv[parser->next++];
+        if (arg && (!*value || **value == '\0')) {
+                r = error_set(parser->reterr, ERROR_USAGE, 0, "%s needs a value: %s %s", name, name,
+                              arg);
+                return usage_cure(parser, r);
+        }
+        return 0;
+}
+
+static int set_enum(Parser *parser, const Option *option, const char *value) {
+        char quoted[160];
+        unsigned i = 0;
+        int r;
+
+        while (option->names[i] && !streq(option->names[i], value))
+                i++;
+        if (option->names[i]) {
+                *(unsigned *)(void *)(parser->target + option->offset) = i;
+                return 0;
+        }
+        r = error_set(parser->reterr, ERROR_USAGE, 0, "%s: \"%s\" is not one of %s", option->name,
+                      str_quote(value, quoted, sizeof(quoted)), option->arg);
+        return usage_cure(parser, r);
+}
+
+static int set_option(Parser *parser, const Option *option, const char *value) {
+        void *at = parser->target + option->offset;
+
+        switch (option->kind) {
+        case OPTION_BOOL:
+                *(bool *)at = true;
+                return 0;
+        case OPTION_STRING:
+                *(const char **)at = value;
+                return 0;
+        case OPTION_LIST:
+                return strlist_add(at, value) < 0 ? error_oom(parser->reterr) : 0;
+        case OPTION_ENUM:
+                return set_enum(parser, option, value);
+        default:
+                assert(false);
+                return -EINVAL;
+        }
+}
+
+/* --- the three sorts of options --- */
+
+/* Each returns 1 when argument was its, 0 when it was not, or a negative errno. */
+static int parse_own(Parser *parser, const char *argument) {
+        const OptionSyntax *syntax = parser->syntax;
+        const char *value;
+
+        for (size_t i = 0; i < syntax->options_count; i++) {
+                const Option *option = &syntax->options[i];
+                int r;
+
+                if (!name_matches(argument, option->name, &value))
+                        continue;
+                r = take_value(parser, option->name, option->arg, &value);
+                if (r == 0)
+                        r = set_option(parser, option, value);
+                return r < 0 ? r : 1;
+        }
+        return 0;
+}
+
+static int parse_field(Parser *parser, const char *argument) {
+        OptionResult *result = &parser->result;
+        const char *value;
+
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+                int r;
+
+                if (!field->option || !name_matches(argument, field->option, &value))
+                        continue;
+                r = take_value(parser, field->option, field->option_arg, &value);
+                if (r < 0)
+                        return r;
+                result->words[result->words_count++] = (OptionWord){ field, value };
+                return 1;
+        }
+        return 0;
+}
+
+static int parse_policy(Parser *parser, const char *argument) {
+        OptionResult *result = &parser->result;
+        const char *value;
+        int r;
+
+        if (!name_matches(argument, "--policy", &value))
+                return 0;
+        r = take_value(parser, "--policy", "NAME|FILE", &value);
+        if (r < 0)
+                return r;
+        result->policies[result->policies_count++] = value;
+        return 1;
+}
+
+static int parse_option(Parser *parser, const char *argument) {
+        int r;
+
+        if (streq(argument, "-h") || streq(argument, "--help")) {
+                parser->result.help = true;
+                return 0;
+        }
+        r = parse_own(parser, argument);
+        if (r == 0 && parser->syntax->policy)
+                r = parse_policy(parser, argument);
+        if (r == 0 && parser->syntax->policy)
+                r = parse_field(parser, argument);
+        if (r == 0)
+                return unknown_option(parser, argument);
+        return r < 0 ? r : 0;
+}
+
+static void take_operand(Parser *parser) {
+        OptionResult *result = &parser->result;
+
+        result->operands[result->operands_count++] = parser->argv[parser->next++];
+}
+
+static int parse_all(Parser *parser) {
+        bool options = true;
+
+        while (parser->next < parser->argc && !parser->result.help) {
+                const char *argument = parser->argv[parser->next];
+                int r;
+
+                if (!options || argument[0] != '-' || argument[1] == '\0') {
+                        options = options && !parser->syntax->operand_ends;
+                        take_operand(parser);
+                        continue;
+                }
+                parser->next++;
+                if (streq(argument, "--")) {
+                        options = false;
+                        continue;
+                }
+                r = parse_option(parser, argument);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
+                  OptionResult *ret, Error *reterr) {
+        _cleanup_(parser_clear) Parser parser = {
+                .syntax = syntax,
+                .argv = argv,
+                .argc = argc,
+                .next = 1,
+                .target = target,
+                .reterr = reterr,
+        };
+        OptionResult *result = &parser.result;
+        size_t most = argc > 0 ? (size_t)argc + 1 : 1;
+        int r;
+
+        result->policies = calloc(most, sizeof(*result->policies));
+        result->words = calloc(most, sizeof(*result->words));
+        result->operands = calloc(most, sizeof(*result->operands));
+        if (!result->policies || !result->words || !result->operands)
+                return error_oom(reterr);
+        r = parse_all(&parser);
+        if (r < 0)
+                return r;
+        *ret = *result;
+        *result = (OptionResult){ 0 };
+        return 0;
+}
+
+/* --- from options to a policy --- */
+
+int options_apply(const OptionResult *result, Policy *policy, Error *reterr) {
+        for (size_t i = 0; i < result->words_count; i++) {
+                const OptionWord *word = &result->words[i];
+                int r = policy_set_option(policy, word->field, word->value, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool options_policy_is_file(const char *name) {
+        size_t length = strlen(name);
+
+        return strchr(name, '/') || streq(name, "-") ||
+               (length > 5 && streq(name + length - 5, ".json"));
+}
+
+int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
+        int r = 0;
+
+        if (result->policies_count == 0)
+                r = policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr);
+        for (size_t i = 0; r == 0 && i < result->policies_count; i++) {
+                const char *name = result->policies[i];
+
+                if (options_policy_is_file(name))
+                        return error_set(reterr, ERROR_SETUP, 0,
+                                         "--policy %s: this program reads no policy files", name);
+                r = policy_preset(policy, name, "--policy", reterr);
+        }
+        return r < 0 ? r : options_apply(result, policy, reterr);
+}
+
+/* --- help --- */
+
+static void help_row(FILE *out, const char *name, const char *arg, const char *help) {
+        int width = fprintf(out, "  %s%s%s", name, arg ? " " : "", arg ? arg : "");
+
+        if (width >= HELP_COLUMN - 1) {
+                (void)fputc('\n', out);
+                width = 0;
+        }
+        (void)fprintf(out, "%*s%s\n", HELP_COLUMN - (width < 0 ? 0 : width), "", help);
+}
+
+/* Headings for the first part of a field's path. */
+static const struct {
+        const char *group, *title;
+} help_groups[] = {
+        { "filesystem.", "Files" }, { "network.", "Network" },       { "env.", "Environment" },
+        { "limits.", "Limits" },    { "syscalls.", "System calls" }, { "layers.", "Layers" },
+};
+
+static void help_fields(const char *group, const char *title, FILE *out) {
+        bool any = false;
+
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                if (!field->option || !str_starts(field->path, group))
+                        continue;
+                if (!any)
+                        (void)fprintf(out, "\n%s:\n", title);
+                any = true;
+                help_row(out, field->option, field->option_arg, field->help);
+        }
+}
+
+void options_help(const OptionSyntax *syntax, FILE *out) {
+        (void)fprintf(out, "Usage: holt %s %s\n\n%s\n\nOptions:\n", syntax->verb, syntax->usage,
+                      syntax->summary);
+        if (syntax->policy)
+                help_row(out, "--policy", "NAME|FILE",
+                         "preset (strict, standard, permissive, ci) or policy file");
+        for (size_t i = 0; i < syntax->options_count; i++)
+                help_row(out, syntax->options[i].name, syntax->options[i].arg,
+                         syntax->options[i].help);
+        help_row(out, "--help", NULL, "print this and exit");
+        for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_groups); i++)
+                help_fields(help_groups[i].group, help_groups[i].title, out);
+        if (syntax->help_epilog)
+                (void)fprintf(out, "\n%s\n", syntax->help_epilog);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json-write.h"
+#include "base/sys.h"
+#include "policy/syscalls.h"
+
+/* --- the file --- */
+
+static int open_below(const char *workspace, const char *path) {
+        _cleanup_close_ int dir_fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (dir_fd < 0)
+                return -1;
+        return sys_openat2(dir_fd, path + strlen(workspace) + 1,
+                           O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0644,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+int report_open(const char *path, const char *workspace, int *ret_fd, Error *reterr) {
+        bool below = plan_path_below(path, workspace) && !streq(workspace, "/");
+        int fd = below ? open_below(workspace, path)
+                       : open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, 0644);
+        int r;
+
+        if (fd >= 0) {
+                *ret_fd = fd;
+                return 0;
+        }
+        r = error_set(reterr, ERROR_USAGE, errno, "--report %s", path);
+        if (errno == ELOOP)
+                return error_cure(
+                        reterr, r,
+                        "A link is in the way, in a directory that commands in the sandbox "
+                        "can write; holt follows none there.");
+        return r;
+}
+
+static int write_whole(int fd, const char *data, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(fd, data, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                length -= (size_t)n;
+        }
+        return 0;
+}
+
+/* --- the document --- */
+
+static const char *signal_name(int signal, char buf[16]) {
+        static const char *const names[] = {
+                [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",   [SIGQUIT] = "SIGQUIT",
+                [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP", [SIGABRT] = "SIGABRT",
+                [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",   [SIGKILL] = "SIGKILL",
+                [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV", [SIGUSR2] = "SIGUSR2",
+                [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM", [SIGTERM] = "SIGTERM",
+                [SIGXCPU] = "SIGXCPU", [SIGXFSZ] = "SIGXFSZ", [SIGSYS] = "SIGSYS",
+        };
+
+        if (signal > 0 && (size_t)signal < ELEMENTSOF(names) && names[signal])
+                return names[signal];
+        (void)snprintf(buf, 16, "SIG%d", signal);
+        return buf;
+}
+
+static void write_error(JsonWriter *w, const Error *error) {
+        if (!error) {
+                json_write_null(w, "error");
+                return;
+        }
+        json_write_object(w, "error");
+        json_write_string(w, "kind", error_kind_name(error->kind));
+        json_write_string(w, "message", error->text);
+        json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
+        json_write_string(w, "layer",
+                          error->kind == ERROR_LAYER ? layer_table[error->layer].name : NULL);
+        json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);
+        json_write_end(w);
+}
+
+static void write_usage(JsonWriter *w, const Usage *usage) {
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", usage->wall_us);
+        json_write_uint(w, "user_us", usage->user_us);
+        json_write_uint(w, "system_us", usage->system_us);
+        json_write_uint(w, "max_rss_bytes", usage->max_rss);
+        json_write_end(w);
+}
+
+/* "on", with what there is to know of it, or "off" and why. */
+static const char *layer_state(const RunResult *result, Layer layer, char buf[64]) {
+        if (result->layers.missing & LAYER_BIT(layer))
+                return "off: this host refuses it, and --allow-degraded let it go";
+        if (result->layers.switched_off & LAYER_BIT(layer))
+                return "off: by policy";
+        if (layer == LAYER_IDMAP && !(result->identity && result->identity->from_root))
+                return "off: not run by root, so none is needed";
+        if (layer == LAYER_LANDLOCK && !result->layers.landlock_abi)
+                return "off: this kernel has none";
+        if (layer != LAYER_LANDLOCK)
+                return "on";
+        (void)snprintf(buf, 64, "on: ABI %d", result->layers.landlock_abi);
+        return buf;
+}
+
+static void write_layers(JsonWriter *w, const RunResult *result) {
+        json_write_object(w, "layers");
+        for (Layer layer = LAYER_USER; result->started && layer < LAYER_MAX; layer++) {
+                char buf[64];
+
+                json_write_string(w, layer_table[layer].name, layer_state(result, layer, buf));
+        }
+        json_write_end(w);
+}
+
+static void write_limit(JsonWriter *w, const char *key, uint64_t value) {
+        if (value)
+                json_write_uint(w, key, value);
+        else
+                json_write_null(w, key);
+}
+
+static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
+        json_write_object(w, "limits");
+        if (plan) {
+                write_limit(w, "timeout_us", plan->timeout);
+                write_limit(w, "memory_per_process_bytes", plan->memory);
+                write_limit(w, "pids", plan->pids);
+                write_limit(w, "open_files", plan->open_files);
+                write_limit(w, "file_size_bytes", plan->file_size);
+                write_limit(w, "tmp_size_bytes", plan->tmp_size);
+        }
+        json_write_end(w);
+}
+
+static void write_denials(JsonWriter *w, const Denials *denials) {
+        json_write_array(w, "denials");
+        for (unsigned i = 0; i < denials->count; i++) {
+                const Denial *denial = &denials->items[i];
+                const char *name = syscall_name(denial->nr);
+                char grant[80];
+
+                (void)snprintf(grant, sizeof(grant), "--allow-syscall %s", name ? name : "");
+                json_write_object(w, NULL);
+                json_write_string(w, "layer", "seccomp");
+                json_write_string(w, "what", name);
+                json_write_uint(w, "count", denial->count);
+                json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
+                json_write_string(w, "grant", name ? grant : NULL);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
+static void write_strings(JsonWriter *w, const char *key, const char *const *items) {
+        json_write_array(w, key);
+        for (; items && *items; items++)
+                json_write_string(w, NULL, *items);
+        json_write_end(w);
+}
+
+static int write_document(JsonWriter *w, const RunResult *result) {
+        const Outcome *out = &result->outcome;
+        char buf[16];
+
+        json_write_object(w, NULL);
+        json_write_int(w, "holt", 1);
+        write_strings(w, "command", result->command);
+        json_write_string(w, "cause", cause_name(out->cause));
+        json_write_int(w, "exit_code", out->exit_code);
+        json_write_string(w, "signal", out->signal ? signal_name(out->signal, buf) : NULL);
+        write_error(w, result->error);
+        write_usage(w, &out->usage);
+        write_layers(w, result);
+        write_limits(w, result->plan);
+        write_denials(w, &out->denials);
+        write_strings(w, "set_aside",
+                      result->moved ? (const char *const *)result->moved->items : NULL);
+        json_write_end(w);
+        return json_write_finish(w);
+}
+
+int report_write(int fd, const char *path, const RunResult *result, Error *reterr) {
+        JsonWriter w = { .pretty = true };
+        struct stat st;
+        int r = write_document(&w, result);
+
+        if (r == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
+                r = -errno;
+        if (r == 0)
+                r = write_whole(fd, w.data, w.length);
+        json_write_clear(&w);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write the report %s", path) : 0;
+}
+
+void report_print_json(const RunResult *result) {
+        JsonWriter w = { 0 };
+
+        if (write_document(&w, result) == 0)
+                (void)write_whole(STDERR_FILENO, w.data, w.length);
+        json_write_clear(&w);
+}
+
+/* --- for people --- */
+
+static void print_cause(const RunResult *result) {
+        const LaunchPlan *plan = result->plan;
+
+        if (result->outcome.cause == CAUSE_TIMEOUT)
+                (void)fprintf(stderr,
+                              "holt: stopped after %" PRIu64 ".%03" PRIu64
+                              " s (limits.timeout); give it more with --timeout TIME\n",
+                              plan->timeout / 1000000, plan->timeout / 1000 % 1000);
+        if (result->outcome.cause == CAUSE_LOST)
+                (void)fputs("holt: the sandbox was killed from outside\n", stderr);
+}
+
+static void print_denials(const Denials *denials) {
+        for (unsigned i = 0; i < denials->count; i++) {
+                const char *name = syscall_name(denials->items[i].nr);
+
+                (void)fprintf(stderr,
+                              "holt: refused %s (%" PRIu64 "x, %s); --allow-syscall %s allows it\n",
+                              name ? name : "?", denials->items[i].count,
+                              error_errno_name(syscall_refusal(denials->items[i].nr)),
+                              name ? name : "?");
+        }
+}
+
+static void print_moved(const StrList *moved) {
+        for (size_t i = 0; moved && i < moved->count; i++) {
+                char name[256];
+
+                (void)fprintf(stderr,
+                              "holt: the command made what the policy protects; it is now %s\n",
+                              str_quote(moved->items[i], name, sizeof(name)));
+        }
+        if (moved && moved->count > 0)
+                (void)fputs(
+                        "  The host's git and the like run what they find there. Look at it, then "
+                        "move it back if you trust it.\n",
+                        stderr);
+}
+
+void report_print_text(const RunResult *result) {
+        if (result->error)
+                error_print(result->error);
+        else if (result->outcome.exit_code != 0) {
+                print_cause(result);
+                print_denials(&result->outcome.denials);
+        }
+        print_moved(result->moved);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result of a run: as JSON for programs, as lines on stderr for people. */
+#pragma once
+
+#include "sandbox/launch.h"
+#include "sandbox/supervise.h"
+
+/* All that there is to say; pointers are borrowed, and NULL or zero where the run did not get so
+ * far. */
+typedef struct RunResult {
+        const char *const *command; /* NULL-terminated */
+        const LaunchPlan *plan;     /* NULL before there was one */
+        const Identity *identity;
+        LayerState layers;
+        bool started; /* layers were in force */
+        Outcome outcome;
+        const Error *error;   /* NULL when holt did its part */
+        const StrList *moved; /* what guard_sweep() has set aside */
+} RunResult;
+
+/* Opens path for the report, before anything is started and with the caller's rights. In a
+ * directory that the sandbox can write (the caller's working directory above all) no link is
+ * followed. An existing file keeps its content until report_write(). *ret_fd is owned by the
+ * caller. */
+int report_open(const char *path, const char *workspace, int *ret_fd, Error *reterr);
+
+/* Replaces the content of fd by the result as one JSON object. path is for the error. */
+int report_write(int fd, const char *path, const RunResult *result, Error *reterr);
+
+/* One JSON object on one line to stderr. */
+void report_print_json(const RunResult *result);
+
+/* What a person has to know that the exit code does not say: why it ended early, what was refused,
+ * what was set aside. Nothing after a plain success. */
+void report_print_text(const RunResult *result);

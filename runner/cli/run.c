@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt run: one command in a sandbox of its own, and how it ended. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/full.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "policy/plan.h"
+#include "sandbox/guard.h"
+#include "sandbox/launch.h"
+#include "sandbox/prepare.h"
+#include "sandbox/supervise.h"
+#ifdef HOLT_FULL
+#include "cli/policy-files.h"
+#endif
+
+#ifdef HOLT_FULL
+enum { HOLT_IS_LIGHT = 0 };
+#else
+enum { HOLT_IS_LIGHT = 1 };
+#endif
+
+extern char **environ;
+
+typedef struct RunOptions {
+        const char *cwd, *report;
+        bool json;
+        StrList allow_degraded;
+} RunOptions;
+
+static const Option run_options[] = {
+        { "--cwd", "DIR", "directory inside to start in", OPTION_STRING, offsetof(RunOptions, cwd),
+          NULL },
+        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
+          offsetof(RunOptions, report), NULL },
+        { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
+          offsetof(RunOptions, json), NULL },
+        { "--allow-degraded", "LAYER", "go on where this host refuses the layer", OPTION_LIST,
+          offsetof(RunOptions, allow_degraded), NULL },
+};
+
+static const OptionSyntax run_syntax = {
+        .verb = "run",
+        .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
+        .summary = "Runs COMMAND, or an interactive bash, in a sandbox: the working directory is "
+                   "there\nread-write, the system read-only, and nothing else; no network.",
+        .options = run_options,
+        .options_count = ELEMENTSOF(run_options),
+        .policy = true,
+        .operand_ends = true,
+        .help_epilog = "Exit codes: the command's own; 128+n after signal n; 124 timeout; 125 holt "
+                       "could not set\nit up; 126 COMMAND can't be executed; 127 it is not there.",
+};
+
+/* All that one run holds. */
+typedef struct Run {
+        RunOptions options;
+        OptionResult words;
+        Policy policy;
+        LaunchPlan plan;
+        Launch launch;
+        Sandbox sandbox;
+        StrList moved;
+        char cwd[PATH_MAX];
+        char *report_path; /* absolute, or NULL */
+        int report_fd;
+        RunResult result;
+} Run;
+
+static void run_clear(Run *run) {
+        sandbox_clear(&run->sandbox);
+        launch_clear(&run->launch);
+        plan_clear(&run->plan);
+        policy_clear(&run->policy);
+        options_clear(&run->words);
+        strlist_clear(&run->options.allow_degraded);
+        strlist_clear(&run->moved);
+        free(run->report_path);
+        fd_close(run->report_fd);
+}
+
+/* --- what was asked --- */
+
+static int parse_degraded(const Run *run, unsigned *ret, Error *reterr) {
+        for (size_t i = 0; i < run->options.allow_degraded.count; i++) {
+                const char *name = run->options.allow_degraded.items[i];
+                Layer layer = layer_from_name(name);
+                char quoted[80], names[256] = "";
+
+                if (layer != LAYER_NONE && layer_table[layer].degradable) {
+                        *ret |= LAYER_BIT(layer);
+                        continue;
+                }
+                for (Layer l = LAYER_USER; l < LAYER_MAX; l++)
+                        if (layer_table[l].degradable)
+                                (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                                               " %s", layer_table[l].name);
+                (void)str_quote(name, quoted, sizeof(quoted));
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "--allow-degraded: \"%s\" is not a layer that can be left out; "
+                                 "these can:%s",
+                                 quoted, names);
+        }
+        return 0;
+}
+
+static int find_cwd(Run *run, Error *reterr) {
+        int r;
+
+        if (getcwd(run->cwd, sizeof(run->cwd)) && run->cwd[0] == '/')
+                return 0;
+        r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+        return error_cure(reterr, r, "Change to a directory that exists.");
+}
+
+#ifdef HOLT_FULL
+static int resolve_policy(Run *run, Error *reterr) {
+        return policy_files_resolve(&run->words, &run->policy, reterr);
+}
+#else
+static int resolve_policy(Run *run, Error *reterr) {
+        return options_policy(&run->words, &run->policy, reterr);
+}
+#endif
+
+/* Whether a policy file takes part: the caller's, or the project's own in the workspace. */
+static bool needs_full(Run *run) {
+        const char *workspace = run->policy.workspace_source ? run->policy.workspace_source : ".";
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof(path), "%s/.holt.json", workspace) >= (int)sizeof(path))
+                return false;
+        return run->policy.workspace_mode != WORKSPACE_NONE &&
+               faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool names_policy_file(const Run *run) {
+        for (size_t i = 0; i < run->words.policies_count; i++)
+                if (options_policy_is_file(run->words.policies[i]))
+                        return true;
+        return false;
+}
+
+/* --- one run --- */
+
+static int open_report(Run *run, Error *reterr) {
+        _cleanup_free_ char *workspace = NULL;
+
+        if (!run->options.report)
+                return 0;
+        run->report_path = plan_path(run->cwd, run->options.report);
+        workspace = plan_path(run->cwd,
+                              run->policy.workspace_source ? run->policy.workspace_source : ".");
+        if (!run->report_path || !workspace)
+                return error_oom(reterr);
+        return report_open(run->report_path, workspace, &run->report_fd, reterr);
+}
+
+static int make_plan(Run *run, Error *reterr) {
+        PlanContext context = {
+                .cwd = run->cwd,
+                .argv = run->words.operands,
+                .env = (const char *const *)environ,
+                .inside_cwd = run->options.cwd,
+                .report = run->report_path,
+        };
+        int r = parse_degraded(run, &context.degraded, reterr);
+
+        if (r == 0)
+                r = plan_make(&run->policy, &context, &run->plan, reterr);
+        if (r < 0)
+                return r;
+        run->result.plan = &run->plan;
+        run->result.command = (const char *const *)run->plan.argv.items;
+        return 0;
+}
+
+static int start(Run *run, Error *reterr) {
+        int r = prepare_stdio(reterr);
+
+        if (r == 0)
+                r = launch_prepare(&run->plan, &run->launch, reterr);
+        if (r == 0)
+                r = launch_start(&run->launch, &run->sandbox, reterr);
+        if (r < 0)
+                return r;
+        run->result.started = true;
+        run->result.identity = &run->launch.identity;
+        run->result.layers = run->launch.layers;
+        return 0;
+}
+
+/* What the command has made at protected places goes aside whatever else has failed. */
+static int run_command(Run *run, Error *reterr) {
+        int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
+        int swept = 0;
+
+        if (run->launch.workspace_fd >= 0)
+                swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
+                                    r < 0 ? NULL : reterr);
+        return r < 0 ? r : swept;
+}
+
+static int run_once(Run *run, Error *reterr) {
+        int r = make_plan(run, reterr);
+
+        if (r == 0)
+                r = start(run, reterr);
+        if (r == 0)
+                r = run_command(run, reterr);
+        if (r < 0) {
+                run->result.error = reterr;
+                run->result.outcome.cause = CAUSE_ERROR;
+                run->result.outcome.exit_code = error_exit_code(reterr);
+        }
+        return r;
+}
+
+/* --- telling --- */
+
+static int tell(Run *run) {
+        Error error;
+
+        run->result.moved = &run->moved;
+        if (run->report_fd >= 0 &&
+            report_write(run->report_fd, run->report_path, &run->result, &error) < 0) {
+                error_print(&error);
+                return error_exit_code(&error);
+        }
+        if (run->options.json)
+                report_print_json(&run->result);
+        else
+                report_print_text(&run->result);
+        return run->result.outcome.exit_code;
+}
+
+static int fail(const Error *error) {
+        error_print(error);
+        return error_exit_code(error);
+}
+
+int cmd_run(int argc, char **argv) {
+        static Run run = { .report_fd = FD_NONE,
+                           .sandbox = SANDBOX_NONE,
+                           .launch = { .init_fd = FD_NONE,
+                                       .workspace_fd = FD_NONE,
+                                       .control_fd = FD_NONE,
+                                       .terminal = { .output_fd = FD_NONE } } };
+        Error error;
+        int r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,
+                              &run.words, &error);
+
+        if (r == 0 && run.words.help) {
+                options_help(&run_syntax, stdout);
+                return 0;
+        }
+        if (r == 0 && HOLT_IS_LIGHT && names_policy_file(&run))
+                return full_execute(argv - 1);
+        if (r == 0)
+                r = resolve_policy(&run, &error);
+        if (r == 0 && HOLT_IS_LIGHT && needs_full(&run))
+                return full_execute(argv - 1);
+        if (r == 0)
+                r = find_cwd(&run, &error);
+        if (r == 0)
+                r = open_report(&run, &error);
+        if (r < 0)
+                return fail(&error);
+        (void)run_once(&run, &error);
+        r = tell(&run);
+        run_clear(&run);
+        return r;
+}

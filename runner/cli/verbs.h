@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of holt. Each takes argv from the verb on, prints its own errors, and returns the exit
+ * code. */
+#pragma once
+
+int cmd_run(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
+int cmd_completion(int argc, char **argv);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Global options and the verb table, nothing else.
+ *
+ * The same sources make two programs. "holt" is linked without any library, so that a command
+ * starts as fast as it can; what needs one (a policy file, most verbs) it leaves to "holt-full", by
+ * exec. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/strings.h"
+#include "cli/full.h"
+#include "cli/verbs.h"
+#include "version.h"
+
+typedef struct Verb {
+        const char *name;
+        int (*run)(int argc, char **argv); /* NULL: only holt-full has it */
+        const char *help;
+} Verb;
+
+#ifdef HOLT_FULL
+#define FULL(function) function
+#else
+#define FULL(function) NULL
+#endif
+
+static const Verb verbs[] = {
+        { "run", cmd_run, "run a command in a sandbox of its own" },
+        { "policy", FULL(cmd_policy), "show, check and describe policies" },
+        { "doctor", cmd_doctor, "try every layer on this host, and say what cures it" },
+        { "completion", FULL(cmd_completion), "print completions for bash, zsh or fish" },
+};
+
+static int print_help(FILE *out) {
+        (void)fputs(
+                "holt runs commands that nobody has vetted in a sandbox of Linux namespaces.\n\n"
+                "  holt VERB [OPTIONS] ...\n\nVerbs:\n",
+                out);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                (void)fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].help);
+        (void)fputs("\n\"holt VERB --help\" says more, and so does man holt-VERB.\n"
+                    "First steps: holt run -- id; holt doctor\n",
+                    out);
+        return 0;
+}
+
+static int unknown_verb(const char *name) {
+        Nearest nearest = { .word = name };
+        char quoted[80];
+        Error error;
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                nearest_try(&nearest, verbs[i].name);
+        (void)str_quote(name, quoted, sizeof(quoted));
+        (void)error_set(&error, ERROR_USAGE, 0, "there is no verb \"%s\"", quoted);
+        if (nearest.best)
+                (void)error_cure(&error, 0, "Did you mean \"holt %s\"?", nearest.best);
+        else
+                (void)error_cure(&error, 0,
+                                 "To run a command: holt run -- COMMAND\n\"holt --help\" "
+                                 "lists the verbs.");
+        error_print(&error);
+        return error_exit_code(&error);
+}
+
+int main(int argc, char **argv) {
+        if (argc < 2) {
+                (void)print_help(stderr);
+                return 125;
+        }
+        if (streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help"))
+                return print_help(stdout);
+        if (streq(argv[1], "--version")) {
+                (void)puts("holt " HOLT_VERSION);
+                return 0;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (streq(verbs[i].name, argv[1]))
+                        return verbs[i].run ? verbs[i].run(argc - 1, argv + 1) : full_execute(argv);
+        return unknown_verb(argv[1]);
+}

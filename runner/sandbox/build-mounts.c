@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mounts that the policy asked for: private directories, the workspace and other directories of
+ * the host, what is protected and what is hidden.
+ *
+ * Targets inside a workspace are an attacker's: each is opened below the new root without following
+ * a link, and mounted on by fd. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "sandbox/build.h"
+
+/* --- private directories --- */
+
+static void note_writable(int fd) {
+        child_state.writable_fds[child_state.writable_count++] = fd;
+}
+
+/* A directory of the scratch, attached at target; its fd stays open for Landlock. */
+static int attach_private(const char *name, mode_t mode, const char *target, Error *error) {
+        int r = build_directory(child_state.scratch_fd, name, mode, error), fd;
+
+        if (r < 0)
+                return r;
+        /* mkdir(2) takes the umask away; 01777 is meant. */
+        (void)fchmodat(child_state.scratch_fd, name, mode, 0);
+        fd = sys_open_tree(child_state.scratch_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);
+        note_writable(fd);
+        return build_attach(fd, child_state.root_fd, target + 1, error);
+}
+
+int build_private(Launch *launch, Error *error) {
+        (void)launch;
+        for (size_t i = 0; i < tree_private_count; i++) {
+                const TreePrivate *row = &tree_private[i];
+                int r = attach_private(row->name, row->mode, row->target, error);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Opens what lies at path inside, following no link: in a workspace they are an attacker's. */
+static int open_target(const char *path, int *ret_fd) {
+        int fd = sys_openat2(child_state.root_fd, path + 1, O_PATH | O_CLOEXEC, 0,
+                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}
+
+static int attach_at_path(int mount_fd, const PlanMount *mount, Error *error) {
+        int target_fd = -1;
+        int r = open_target(mount->target, &target_fd);
+
+        if (r == -ENOENT)
+                return step_fail(error, LAYER_NONE, ENOENT,
+                                 "make this mount point first, it lies in a directory of the host:",
+                                 mount->target);
+        if (r == -ELOOP)
+                return step_fail(error, LAYER_NONE, ELOOP,
+                                 "a link is in the way of the mount point", mount->target);
+        if (r < 0 || sys_move_mount(mount_fd, "", target_fd, "",
+                                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_NONE, r < 0 ? -r : errno, "cannot mount at",
+                                 mount->target);
+        fd_close(target_fd);
+        return 0;
+}
+
+/* The child stands in another mount namespace than the launcher, and open_tree(2) only clones
+ * mounts of its own: the path is opened a second time, and must be the very thing that the launcher
+ * had checked. */
+static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
+        struct stat st;
+        int fd = sys_open_tree(AT_FDCWD, mount->source,
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return step_fail(error, LAYER_NONE, errno, "cannot mount", mount->source);
+        if (st.st_dev != mount->device || st.st_ino != mount->inode)
+                return step_fail(
+                        error, LAYER_NONE, ESTALE,
+                        "somebody has exchanged this while holt was starting:", mount->source);
+        *ret_fd = fd;
+        return 0;
+}
+
+static int build_bind(const PlanMount *mount, Error *error) {
+        MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                           .propagation = MS_PRIVATE_FLAG };
+        int fd = mount->fd, r;
+
+        if (!mount->tree) {
+                r = clone_source(mount, &fd, error);
+                if (r < 0)
+                        return r;
+        }
+        if (mount->flags & PLAN_READ_ONLY)
+                attr.attr_set |= MOUNT_ATTR_RDONLY;
+        if (sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot set the flags of",
+                                 mount->source);
+        if (!(mount->flags & PLAN_READ_ONLY))
+                note_writable(fd);
+        if ((mount->flags & PLAN_MAKE_TARGET) && !(mount->flags & PLAN_IN_ROOT)) {
+                r = build_target(child_state.root_fd, mount->target + 1, mount->directory, error);
+                if (r < 0)
+                        return r;
+        }
+        return attach_at_path(fd, mount, error);
+}
+
+static int build_tmpfs(const PlanMount *mount, size_t index, Error *error) {
+        char name[16] = "private-";
+        char number[24];
+        int fd, r;
+
+        (void)strncat(name, build_decimal(index, number), 6);
+        r = build_directory(child_state.scratch_fd, name, 0755, error);
+        if (r < 0)
+                return r;
+        if ((mount->flags & PLAN_MAKE_TARGET) && !(mount->flags & PLAN_IN_ROOT)) {
+                r = build_target(child_state.root_fd, mount->target + 1, true, error);
+                if (r < 0)
+                        return r;
+        }
+        fd = sys_open_tree(child_state.scratch_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);
+        note_writable(fd);
+        return attach_at_path(fd, mount, error);
+}
+
+/* What is not there needs no hiding. A link is followed within the sandbox: what it leads to is
+ * hidden. */
+static int build_hide(const PlanMount *mount, Error *error) {
+        const MountAttr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        struct stat st;
+        int fd, target_fd = sys_openat2(child_state.root_fd, mount->target + 1, O_PATH | O_CLOEXEC,
+                                        0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+
+        if (target_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+                return 0;
+        if (target_fd < 0 || fstat(target_fd, &st) < 0)
+                return step_fail(error, LAYER_NONE, errno, "cannot hide", mount->target);
+        fd = sys_open_tree(child_state.scratch_fd, S_ISDIR(st.st_mode) ? "hidden.d" : "hidden",
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0 ||
+            sys_move_mount(fd, "", target_fd, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_NONE, errno, "cannot hide", mount->target);
+        fd_close(target_fd);
+        return 0;
+}
+
+int build_mounts(Launch *launch, Error *error) {
+        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
+                const PlanMount *mount = &launch->plan->mounts[i];
+                int r = 0;
+
+                if (mount->absent)
+                        continue;
+                if (mount->kind == PLAN_BIND)
+                        r = build_bind(mount, error);
+                else if (mount->kind == PLAN_PRIVATE)
+                        r = build_tmpfs(mount, i, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). */
+static int pin(const char *path, bool read_only, Error *error) {
+        const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
+        int target_fd = -1, fd;
+        int r = open_target(path, &target_fd);
+
+        if (r < 0)
+                return step_fail(error, LAYER_NONE, -r, "cannot protect", path);
+        fd = sys_open_tree(target_fd, "",
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+        if (fd < 0 ||
+            (read_only && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0) ||
+            sys_move_mount(fd, "", target_fd, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_NONE, errno, "cannot protect", path);
+        fd_close(target_fd);
+        return 0;
+}
+
+/* Pins each directory above the guarded path, but those that an earlier guard has pinned. */
+static int pin_parents(const Launch *launch, size_t index, const char *full, size_t base,
+                       Error *error) {
+        const PlanGuard *guards = launch->plan->guards;
+        char part[PATH_MAX];
+
+        for (size_t i = base + 1; full[i]; i++) {
+                size_t length = i - base - 1;
+                bool done = false;
+                int r;
+
+                if (full[i] != '/')
+                        continue;
+                for (size_t j = 0; j < index && !done; j++)
+                        done = guards[j].pinned &&
+                               strncmp(guards[j].path, full + base + 1, length) == 0 &&
+                               guards[j].path[length] == '/';
+                if (done)
+                        continue;
+                memcpy(part, full, i);
+                part[i] = '\0';
+                r = pin(part, false, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int build_guards(Launch *launch, Error *error) {
+        const LaunchPlan *plan = launch->plan;
+
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                char full[PATH_MAX];
+                size_t base = strlen(plan->workspace), length = strlen(plan->guards[i].path);
+                int r;
+
+                if (!plan->guards[i].pinned)
+                        continue;
+                if (base + length + 2 > sizeof(full))
+                        return step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot protect",
+                                         plan->guards[i].path);
+                memcpy(full, plan->workspace, base);
+                full[base] = '/';
+                memcpy(full + base + 1, plan->guards[i].path, length + 1);
+                r = pin_parents(launch, i, full, base, error);
+                if (r == 0)
+                        r = pin(full, true, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int build_hidden(Launch *launch, Error *error) {
+        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
+                const PlanMount *mount = &launch->plan->mounts[i];
+                int r = mount->kind == PLAN_HIDE ? build_hide(mount, error) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child's first half: from a copy of the host's mounts to the sandbox's own tree.
+ *
+ * Theory of operation. One tmpfs, the scratch, is mounted over "/" where only its fd reaches it:
+ * host paths go on resolving below. Its directory "root" becomes the new root; "tmp", "home" and
+ * the like are bound to their places, so that one size bounds all private memory. First every
+ * target in the root is made and the system attached; then one recursive mount_setattr(2) turns all
+ * of that read-only; then come what may be written, devices and the caller's own mounts; then
+ * pivot_root(2) and the host's tree is let go.
+ *
+ * Nothing here allocates, logs, or calls a library: the memory is the launcher's (clone.h). */
+#include <errno.h>
+#include <limits.h>
+#include <linux/if.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "sandbox/build.h"
+
+#define MNT_DETACH_FLAG 2
+
+ChildState child_state;
+
+static bool degraded(const Launch *launch, Layer layer) {
+        return launch->layers.missing & LAYER_BIT(layer);
+}
+
+/* --- identity --- */
+
+static int write_file(const char *path, const char *text, Error *error) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        ssize_t n = -1;
+
+        if (fd >= 0)
+                n = write(fd, text, strlen(text));
+        if (n < 0)
+                return step_fail(error, LAYER_USER, errno, "cannot write", path);
+        fd_close(fd);
+        return 0;
+}
+
+/* "1000 HOST 1\n", without stdio. */
+static const char *map_line(unsigned host, char buf[32]) {
+        char digits[12];
+        size_t n = 0, at = 5;
+
+        memcpy(buf, "1000 ", 5);
+        static_assert(PLAN_AGENT_ID == 1000, "the map says so in text");
+        do {
+                digits[n++] = (char)('0' + host % 10);
+                host /= 10;
+        } while (host);
+        while (n > 0)
+                buf[at++] = digits[--n];
+        memcpy(buf + at, " 1\n", 4);
+        return buf;
+}
+
+/* A process that has just made its user namespace may map its own id, and only that
+ * (user_namespaces(7)); so the launcher has nothing to do here, and no round trip is needed. */
+static int build_identity(Launch *launch, Error *error) {
+        char line[32];
+        int r;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        r = write_file("/proc/self/uid_map", map_line(launch->identity.uid, line), error);
+        if (r == 0)
+                r = write_file("/proc/self/setgroups", "deny", error);
+        if (r == 0)
+                r = write_file("/proc/self/gid_map", map_line(launch->identity.gid, line), error);
+        return r;
+}
+
+/* --- the scratch and the root --- */
+
+/* A new file system of type, not attached. */
+static int make_filesystem(const char *type, const char *const *options, unsigned attributes,
+                           int *ret_fd, Layer layer, Error *error) {
+        int fs = sys_fsopen(type), mount = -1, saved;
+
+        if (fs < 0)
+                return step_fail(error, layer, errno, "cannot make a file system of type", type);
+        for (; *options; options += 2)
+                if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[0], options[1]) < 0)
+                        return step_fail(error, layer, errno, "cannot set the mount option",
+                                         options[0]);
+        if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) == 0)
+                mount = sys_fsmount(fs, attributes);
+        saved = errno;
+        fd_close(fs);
+        if (mount < 0)
+                return step_fail(error, layer, saved, "cannot mount a file system of type", type);
+        *ret_fd = mount;
+        return 0;
+}
+
+int build_attach(int mount_fd, int dir_fd, const char *target, Error *error) {
+        if (sys_move_mount(mount_fd, "", dir_fd, target, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot attach a mount at", target);
+        return 0;
+}
+
+int build_directory(int dir_fd, const char *path, mode_t mode, Error *error) {
+        if (mkdirat(dir_fd, path, mode) < 0 && errno != EEXIST)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot make the directory", path);
+        return 0;
+}
+
+static int make_stub(int dir_fd, const char *path, mode_t mode, Error *error) {
+        if (mknodat(dir_fd, path, S_IFREG | mode, 0) < 0 && errno != EEXIST)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot make the file", path);
+        return 0;
+}
+
+const char *build_decimal(uint64_t value, char buf[24]) {
+        size_t at = 23;
+
+        buf[at] = '\0';
+        do {
+                buf[--at] = (char)('0' + value % 10);
+                value /= 10;
+        } while (value);
+        return buf + at;
+}
+
+static int build_scratch(Launch *launch, Error *error) {
+        ChildState *state = &child_state;
+        char size[24];
+        const char *const options[] = { "size", build_decimal(launch->plan->tmp_size, size), "mode",
+                                        "0755", NULL };
+        int r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : options + 2,
+                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
+                                LAYER_MOUNT, error);
+
+        if (r == 0)
+                r = build_attach(state->scratch_fd, AT_FDCWD, "/", error);
+        if (r == 0)
+                r = build_directory(state->scratch_fd, "root", 0755, error);
+        if (r == 0)
+                r = build_directory(state->scratch_fd, "hidden.d", 0, error);
+        if (r == 0)
+                r = make_stub(state->scratch_fd, "hidden", 0, error);
+        if (r < 0)
+                return r;
+        state->root_fd = sys_open_tree(state->scratch_fd, "root",
+                                       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (state->root_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", "the new root");
+        return build_attach(state->root_fd, state->scratch_fd, "root", error);
+}
+
+static int write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
+        int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+        if (fd < 0 || write(fd, text, size) != (ssize_t)size)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot write", path);
+        fd_close(fd);
+        return 0;
+}
+
+static int make_link(int dir_fd, const char *path, const char *target, Error *error) {
+        if (symlinkat(target, dir_fd, path) < 0 && errno != EEXIST)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot make the link", path);
+        return 0;
+}
+
+static int make_nodes(int root_fd, Error *error) {
+        for (size_t i = 0; i < tree_nodes_count; i++) {
+                const TreeNode *node = &tree_nodes[i];
+                int r = node->link ? make_link(root_fd, node->path, node->link, error)
+                                   : build_directory(root_fd, node->path, 0755, error);
+
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < tree_etc_files_count; i++) {
+                char path[64] = "etc/";
+                int r;
+
+                (void)strncat(path, tree_etc_files[i].name, sizeof(path) - 5);
+                r = write_text(root_fd, path, tree_etc_files[i].text,
+                               strlen(tree_etc_files[i].text), error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int build_target(int dir_fd, const char *path, bool directory, Error *error) {
+        char part[PATH_MAX];
+        size_t length = strlen(path);
+
+        if (length >= sizeof(part))
+                return step_fail(error, LAYER_MOUNT, ENAMETOOLONG, "cannot make", path);
+        for (size_t i = 1; i <= length; i++) {
+                int r;
+
+                if (path[i] != '/' && path[i] != '\0')
+                        continue;
+                memcpy(part, path, i);
+                part[i] = '\0';
+                r = path[i] == '/' || directory ? build_directory(dir_fd, part, 0755, error)
+                                                : make_stub(dir_fd, part, 0644, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_devices(int root_fd, Error *error) {
+        for (size_t i = 0; i < tree_devices_count; i++) {
+                char path[32] = "dev/";
+                int r;
+
+                (void)strncat(path, tree_devices[i], sizeof(path) - 5);
+                r = make_stub(root_fd, path, 0666, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_system(const Launch *launch, int root_fd, Error *error) {
+        for (size_t i = 0; i < launch->system_count; i++) {
+                const SystemEntry *entry = &launch->system[i];
+                int r;
+
+                if (entry->link)
+                        r = make_link(root_fd, entry->path, entry->link, error);
+                else if (entry->text)
+                        r = write_text(root_fd, entry->path, entry->text, entry->size, error);
+                else if (entry->directory)
+                        r = build_directory(root_fd, entry->path, 0755, error);
+                else
+                        r = make_stub(root_fd, entry->path, 0644, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* All that has to be there before the root turns read-only. */
+static int build_skeleton(Launch *launch, Error *error) {
+        int root_fd = child_state.root_fd;
+        int r = make_nodes(root_fd, error);
+
+        if (r == 0)
+                r = make_devices(root_fd, error);
+        if (r == 0)
+                r = make_system(launch, root_fd, error);
+        for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++) {
+                const PlanMount *mount = &launch->plan->mounts[i];
+
+                if (mount->flags & PLAN_IN_ROOT && !mount->absent)
+                        r = build_target(root_fd, mount->target + 1,
+                                         mount->kind == PLAN_PRIVATE || mount->directory, error);
+        }
+        return r;
+}
+
+/* --- the system, read-only --- */
+
+static int build_system(Launch *launch, Error *error) {
+        const MountAttr read_only = {
+                .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                .propagation = MS_PRIVATE_FLAG,
+        };
+        const char *tree = launch->plan->rootfs[0] ? launch->plan->rootfs : "/";
+        int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (tree_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot open the system tree", tree);
+        for (size_t i = 0; i < launch->system_count; i++) {
+                const SystemEntry *entry = &launch->system[i];
+                int fd, r;
+
+                if (entry->link || entry->text)
+                        continue;
+                fd = sys_open_tree(tree_fd, entry->path,
+                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                           AT_SYMLINK_NOFOLLOW);
+                if (fd < 0)
+                        return step_fail(error, LAYER_MOUNT, errno, "cannot clone the system's",
+                                         entry->path);
+                r = build_attach(fd, child_state.root_fd, entry->path, error);
+                if (r < 0)
+                        return r;
+        }
+        if (sys_mount_setattr(child_state.root_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only) <
+            0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot make read-only",
+                                 "the system tree");
+        return 0;
+}
+
+/* --- /proc and /dev --- */
+
+/* Clones source (relative to source_fd) and attaches the clone at target (relative to target_fd).
+ */
+static int bind_to(int source_fd, const char *source, int target_fd, const char *target,
+                   const MountAttr *attr, Error *error) {
+        int fd = sys_open_tree(source_fd, source,
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", source);
+        if (attr && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, attr) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot set the flags of", source);
+        return build_attach(fd, target_fd, target, error);
+}
+
+/* Kernels differ in what they have in /proc; what is not there needs no mask. */
+static int mask_proc(int proc_fd, const TreeProc *row, Error *error) {
+        const MountAttr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+        struct stat st;
+
+        if (fstatat(proc_fd, row->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        if (!row->masked)
+                return bind_to(proc_fd, row->name, proc_fd, row->name, &read_only, error);
+        return bind_to(child_state.scratch_fd, S_ISDIR(st.st_mode) ? "hidden.d" : "hidden", proc_fd,
+                       row->name, &read_only, error);
+}
+
+static int build_proc(Launch *launch, Error *error) {
+        const char *const options[] = { NULL };
+        int proc_fd = -1, r;
+
+        if (degraded(launch, LAYER_PROC))
+                return 0;
+        r = make_filesystem("proc", options,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc_fd,
+                            LAYER_PROC, error);
+        if (r == 0)
+                r = build_attach(proc_fd, child_state.root_fd, "proc", error);
+        for (size_t i = 0; r == 0 && i < tree_proc_count; i++)
+                r = mask_proc(proc_fd, &tree_proc[i], error);
+        return r;
+}
+
+static int build_devices(Launch *launch, Error *error) {
+        const char *const options[] = { "ptmxmode", "0666", "mode", "0620", NULL };
+        int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), pts_fd = -1, r;
+
+        (void)launch;
+        if (dev_fd < 0)
+                return step_fail(error, LAYER_DEV, errno, "cannot open", "/dev");
+        for (size_t i = 0; i < tree_devices_count; i++) {
+                char target[32] = "dev/";
+
+                (void)strncat(target, tree_devices[i], sizeof(target) - 5);
+                r = bind_to(dev_fd, tree_devices[i], child_state.root_fd, target, NULL, error);
+                if (r < 0)
+                        return r;
+        }
+        r = make_filesystem("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &pts_fd,
+                            LAYER_DEV, error);
+        return r < 0 ? r : build_attach(pts_fd, child_state.root_fd, "dev/pts", error);
+}
+
+/* --- into it --- */
+
+/* With both arguments "." the old root is stacked on the new one and comes off again
+ * (pivot_root(2)). */
+static int build_enter(Launch *launch, Error *error) {
+        if (fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0 ||
+            syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root");
+        if (chdir(launch->plan->cwd) < 0)
+                return step_fail(
+                        error, LAYER_NONE, errno,
+                        "cannot start in this directory of the sandbox:", launch->plan->cwd);
+        return 0;
+}
+
+/* The session is init's own, so nothing inside belongs to a session, process group or terminal of
+ * the host. */
+static int build_terminal(Launch *launch, Error *error) {
+        const TerminalPlan *terminal = &launch->terminal;
+        int master, slave, unlock = 0;
+
+        child_state.terminal_fd = FD_NONE;
+        (void)setsid();
+        if (!terminal->fds)
+                return 0;
+        master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+                return step_fail(error, LAYER_DEV, errno, "cannot make a terminal at", "/dev/ptmx");
+        slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
+                return step_fail(error, LAYER_DEV, errno, "cannot open the terminal at",
+                                 "/dev/pts");
+        (void)ioctl(slave, TCSETS, &terminal->mode);
+        (void)ioctl(slave, TIOCSWINSZ, &terminal->size);
+        for (int fd = 0; fd <= 2; fd++)
+                if (terminal->fds & (1U << fd) && dup2(slave, fd) < 0)
+                        return step_fail(error, LAYER_DEV, errno, "cannot hand over", "a terminal");
+        child_state.terminal_fd = master;
+        return 0;
+}
+
+static int build_network(Launch *launch, Error *error) {
+        struct ifreq request = { .ifr_name = "lo" };
+        int fd;
+
+        if (degraded(launch, LAYER_NET))
+                return 0;
+        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        request.ifr_flags = IFF_UP | IFF_RUNNING;
+        /* A kernel without IPv4 has no loopback to bring up. */
+        if (fd < 0)
+                return 0;
+        if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+                return step_fail(error, LAYER_NET, errno, "cannot bring up", "the loopback");
+        fd_close(fd);
+        return 0;
+}
+
+static int build_hostname(Launch *launch, Error *error) {
+        const char *name = launch->plan->hostname;
+
+        if (degraded(launch, LAYER_UTS))
+                return 0;
+        if (syscall(SYS_sethostname, name, strlen(name)) < 0)
+                return step_fail(error, LAYER_UTS, errno, "cannot set", "the host name");
+        return 0;
+}
+
+static const Step build_steps[] = {
+        { "take an identity without privilege", build_identity },
+        { "make the private file system", build_scratch },
+        { "make the root's directories", build_skeleton },
+        { "attach the system", build_system },
+        { "mount /proc", build_proc },
+        { "make /dev", build_devices },
+        { "attach /tmp and the like", build_private },
+        { "attach the mounts of the policy", build_mounts },
+        { "protect files", build_guards },
+        { "hide files", build_hidden },
+        { "enter the root", build_enter },
+        { "make a terminal", build_terminal },
+        { "bring loopback up", build_network },
+        { "set the host name", build_hostname },
+};
+
+int build_run(Launch *launch, Error *error) {
+        return steps_run(build_steps, ELEMENTSOF(build_steps), launch, error);
+}

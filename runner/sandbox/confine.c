@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child's second half: gives up, for good, all that building needed. seccomp comes last, since
+ * it forbids what the others are done with. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/securebits.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "helpers/init-protocol.h"
+#include "policy/syscalls.h"
+#include "sandbox/landlock.h"
+#include "sandbox/step.h"
+
+#ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
+#define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
+#endif
+
+static bool missing(const Launch *launch, Layer layer) {
+        return launch->layers.missing & LAYER_BIT(layer);
+}
+
+/* --- limits --- */
+
+/* Lowers both limits to value; one that is lower already stays. 0 leaves it alone. */
+static int lower_limit(unsigned resource, uint64_t value, bool zero, const char *name,
+                       Error *error) {
+        struct rlimit limit;
+
+        if (value == 0 && !zero)
+                return 0;
+        if (getrlimit(resource, &limit) < 0)
+                return step_fail(error, LAYER_LIMITS, errno, "cannot read the limit", name);
+        if (limit.rlim_max > value)
+                limit.rlim_max = value;
+        limit.rlim_cur = limit.rlim_max < value ? limit.rlim_max : value;
+        if (setrlimit(resource, &limit) < 0)
+                return step_fail(error, LAYER_LIMITS, errno, "cannot set the limit", name);
+        return 0;
+}
+
+/* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
+ * sandbox and not the user. A core dump would be written by the host's core_pattern handler: none.
+ */
+static int confine_limits(Launch *launch, Error *error) {
+        const LaunchPlan *plan = launch->plan;
+        int r;
+
+        if (missing(launch, LAYER_LIMITS))
+                return 0;
+        r = lower_limit(RLIMIT_CORE, 0, true, "core", error);
+        if (r == 0)
+                r = lower_limit(RLIMIT_NPROC, plan->pids, false, "pids", error);
+        if (r == 0)
+                r = lower_limit(RLIMIT_DATA, plan->memory, false, "memory", error);
+        if (r == 0)
+                r = lower_limit(RLIMIT_NOFILE, plan->open_files, false, "open_files", error);
+        if (r == 0)
+                r = lower_limit(RLIMIT_FSIZE, plan->file_size, false, "file_size", error);
+        return r;
+}
+
+/* --- capabilities --- */
+
+/* Of every set: bounding and ambient by prctl(2), the other three by capset(2). SECBIT_NOROOT keeps
+ * an exec by uid 0 from getting any back, should there ever be one. */
+static int confine_capabilities(Launch *launch, Error *error) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        const struct __user_cap_data_struct none[2] = { 0 };
+
+        (void)launch;
+        for (unsigned long capability = 0; capability < 64; capability++)
+                if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
+                        if (errno == EINVAL) /* past the last one that this kernel knows */
+                                break;
+                        return step_fail(error, LAYER_CAPABILITIES, errno, "cannot drop",
+                                         "the bounding set");
+                }
+        if (prctl(PR_SET_SECUREBITS,
+                  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                          SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                          SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+                  0, 0, 0) < 0)
+                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot set", "securebits");
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+            syscall(SYS_capset, &header, none) < 0)
+                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot drop",
+                                 "the capabilities");
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot set", "no_new_privs");
+        return 0;
+}
+
+/* --- seccomp --- */
+
+/* Hands the notification fd and the terminal's master to the launcher; either may be missing. The
+ * receiver tells them apart by the two bits of the one byte. */
+static int send_fds(const Launch *launch, int listener_fd, Error *error) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(2 * sizeof(int))];
+        } control = { 0 };
+        char which = 0;
+        struct iovec vector = { .iov_base = &which, .iov_len = 1 };
+        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
+        int fds[2], count = 0;
+
+        if (listener_fd >= 0) {
+                fds[count++] = listener_fd;
+                which |= 1;
+        }
+        if (child_state.terminal_fd >= 0) {
+                fds[count++] = child_state.terminal_fd;
+                which |= 2;
+        }
+        if (count == 0)
+                return 0;
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+        memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
+        if (sendmsg(launch->control_fd, &message, MSG_NOSIGNAL) != 1)
+                return step_fail(error, LAYER_NONE, errno, "cannot hand over", "file descriptors");
+        return 0;
+}
+
+static SyscallProgram choose_program(const LaunchPlan *plan, bool notify) {
+        if (!plan->program)
+                return syscalls_builtin(plan->syscall_preset, notify);
+        if (notify)
+                return (SyscallProgram){ plan->program, plan->program_length };
+        return (SyscallProgram){ plan->program_quiet, plan->program_quiet_length };
+}
+
+static int confine_seccomp(Launch *launch, Error *error) {
+        bool notify = !missing(launch, LAYER_NOTIFY);
+        SyscallProgram program = choose_program(launch->plan, notify);
+        struct sock_fprog filter = { .len = program.len,
+                                     .filter = (struct sock_filter *)(uintptr_t)program.filter };
+        int fd = FD_NONE, r;
+
+        if (!missing(launch, LAYER_SECCOMP)) {
+                fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,
+                                 notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &filter);
+                if (fd < 0)
+                        return step_fail(error,
+                                         notify && errno == EBUSY ? LAYER_NOTIFY : LAYER_SECCOMP,
+                                         errno, "cannot load", "the system call filter");
+                if (!notify)
+                        fd = FD_NONE; /* a plain 0, not an fd */
+        }
+        r = send_fds(launch, fd, error);
+        fd_close(fd);
+        return r;
+}
+
+static const Step confine_steps[] = {
+        { "set the limits", confine_limits },
+        { "drop every capability", confine_capabilities },
+        { "confine files with Landlock", landlock_confine },
+        { "load the system call filter", confine_seccomp },
+};
+
+int confine_run(Launch *launch, Error *error) {
+        return steps_run(confine_steps, ELEMENTSOF(confine_steps), launch, error);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/denials.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+
+#include "policy/syscalls.h"
+
+/* The kernel writes as much as it knows; both structs have grown before and may again. */
+enum { NOTIF_ROOM = 512 };
+
+static void note(Denials *denials, unsigned nr) {
+        for (unsigned i = 0; i < denials->count; i++)
+                if (denials->items[i].nr == nr) {
+                        denials->items[i].count++;
+                        return;
+                }
+        if (denials->count < DENIALS_MAX)
+                denials->items[denials->count++] = (Denial){ .nr = nr, .count = 1 };
+}
+
+int denials_answer(Denials *denials, int listener_fd) {
+        union {
+                struct seccomp_notif notif;
+                char room[NOTIF_ROOM];
+        } request = { .room = { 0 } };
+        union {
+                struct seccomp_notif_resp resp;
+                char room[NOTIF_ROOM];
+        } answer = { .room = { 0 } };
+
+        if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+                return -errno;
+        note(denials, (unsigned)request.notif.data.nr);
+        answer.resp.id = request.notif.id;
+        answer.resp.error = -syscall_refusal((unsigned)request.notif.data.nr);
+        return ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 ? -errno : 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/diagnose.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "sandbox/probe.h"
+
+/* --- facts of the host --- */
+
+/* First line of a small file into buf, "" when it can't be read. */
+static const char *read_line(const char *path, char *buf, size_t size) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+        buf[n < 0 ? 0 : n] = '\0';
+        buf[strcspn(buf, "\n")] = '\0';
+        return buf;
+}
+
+static bool setting_is(const char *path, const char *value) {
+        char buf[32];
+
+        return streq(read_line(path, buf, sizeof(buf)), value);
+}
+
+/* Whether a filter is on us already: a container's. */
+static bool under_seccomp(void) {
+        char line[256];
+        bool found = false;
+        FILE *file = fopen("/proc/self/status", "re");
+
+        while (file && fgets(line, sizeof(line), file))
+                found |= str_starts(line, "Seccomp:\t2");
+        if (file)
+                (void)fclose(file);
+        return found;
+}
+
+static bool apparmor_restricts(void) {
+        return setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1");
+}
+
+static bool debian_forbids(void) {
+        return setting_is("/proc/sys/kernel/unprivileged_userns_clone", "0");
+}
+
+static bool no_user_namespaces(void) {
+        return setting_is("/proc/sys/user/max_user_namespaces", "0");
+}
+
+static bool always(void) {
+        return true;
+}
+
+/* --- reasons, the most telling first --- */
+
+typedef struct Reason {
+        unsigned layers; /* LAYER_BITs */
+        int errnum;      /* 0 for any */
+        bool (*holds)(void);
+        const char *why, *cure;
+} Reason;
+
+#define NAMESPACES                                                                                 \
+        (LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_MOUNT) | LAYER_BIT(LAYER_PID) |                   \
+         LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
+         LAYER_BIT(LAYER_CGROUP))
+
+static const Reason reasons[] = {
+        { NAMESPACES, 0, apparmor_restricts,
+          "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)",
+          "Install the profile that comes with holt:\n"
+          "sudo install -m 644 contrib/apparmor/holt /etc/apparmor.d/ && "
+          "sudo apparmor_parser -r /etc/apparmor.d/holt" },
+        { LAYER_BIT(LAYER_USER), 0, debian_forbids,
+          "user namespaces are for root only (kernel.unprivileged_userns_clone = 0)",
+          "sudo sysctl -w kernel.unprivileged_userns_clone=1\n"
+          "To keep it: put the line into /etc/sysctl.d/50-userns.conf" },
+        { LAYER_BIT(LAYER_USER), 0, no_user_namespaces,
+          "no user namespace may be made (user.max_user_namespaces = 0)",
+          "sudo sysctl -w user.max_user_namespaces=15000\n"
+          "To keep it: put the line into /etc/sysctl.d/50-userns.conf" },
+        { NAMESPACES, ENOSPC, always,
+          "the limit of this kind of namespaces is reached (user.max_*_namespaces), or they are "
+          "nested "
+          "too deep",
+          "Raise the limit: sysctl user | grep max_ shows them" },
+        { NAMESPACES, EUSERS, always, "user namespaces are nested deeper than 32 levels",
+          "Run holt further outside" },
+        { NAMESPACES, EPERM, under_seccomp, "a container's seccomp profile forbids it",
+          "Start the container so that it may make namespaces, for instance:\n"
+          "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+          "--security-opt systempaths=unconfined ..." },
+        { NAMESPACES, EINVAL, always, "this kernel was built without it",
+          "Use a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS, "
+          "CONFIG_UTS_NS and CONFIG_CGROUPS" },
+        { NAMESPACES, EPERM, always,
+          "this process may not make namespaces (a chroot, or a container)",
+          "Run holt outside of the chroot; in a container, allow it user namespaces" },
+        { LAYER_BIT(LAYER_MOUNT), ENOSYS, always,
+          "the kernel is older than 5.12, or a container's seccomp profile hides the mount calls",
+          "Use Linux 5.13 or later; in a container: --security-opt seccomp=unconfined" },
+        { LAYER_BIT(LAYER_PROC), EPERM, always,
+          "parts of this host's own /proc are covered, as containers do it, and the kernel then "
+          "gives "
+          "no fresh one",
+          "Start the container with --security-opt systempaths=unconfined (docker) or "
+          "--security-opt unmask=ALL (podman)\n"
+          "Or go without /proc inside: --allow-degraded proc" },
+        { LAYER_BIT(LAYER_IDMAP), 0, always,
+          "run by root, holt takes an unprivileged uid and needs id-mapped mounts, which this file "
+          "system or container refuses",
+          "Run holt as an ordinary user, or keep the directory on ext4, xfs, btrfs or tmpfs\n"
+          "Or let the command have the uid of the workspace's owner: --allow-degraded idmap" },
+        { LAYER_BIT(LAYER_LANDLOCK), 0, always, "the policy requires Landlock (layers.landlock)",
+          "Boot a kernel 5.19 or later with lsm=landlock,... on its command line\n"
+          "Or use it where it is there: --landlock auto" },
+        { LAYER_BIT(LAYER_NOTIFY), EBUSY, always,
+          "another program listens for this process's system calls already (a nested sandbox)",
+          "Go without reports of denied calls, which stay denied: --allow-degraded notify" },
+        { LAYER_BIT(LAYER_SECCOMP), 0, always, "this kernel or container refuses seccomp filters",
+          "Use a kernel with CONFIG_SECCOMP_FILTER" },
+};
+
+int diagnose_layer(Error *error) {
+        int errnum = error->errnum;
+        size_t used = strlen(error->text);
+
+        for (size_t i = 0; i < ELEMENTSOF(reasons); i++) {
+                const Reason *reason = &reasons[i];
+
+                if (!(reason->layers & LAYER_BIT((unsigned)error->layer)) ||
+                    (reason->errnum && reason->errnum != errnum) || !reason->holds())
+                        continue;
+                (void)snprintf(error->text + used, sizeof(error->text) - used, " [layer %s]",
+                               layer_table[error->layer].name);
+                return error_cure(error, -errnum, "It was refused since %s.\n%s", reason->why,
+                                  reason->cure);
+        }
+        return error_cure(error, -errnum, "holt doctor tries every layer and says more");
+}
+
+int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr) {
+        Error error;
+
+        for (Layer layer = LAYER_USER; layer <= LAYER_CGROUP; layer++) {
+                const char *step;
+                int r;
+
+                if (!(wanted_layers & LAYER_BIT(layer)))
+                        continue;
+                r = probe_layer(layer, &step);
+                if (r == 0)
+                        continue;
+                error_layer(&error, (int)layer, -r, "cannot make a %s namespace",
+                            layer_table[layer].name);
+                diagnose_layer(&error);
+                if (reterr)
+                        *reterr = error;
+                return r;
+        }
+        return error_set(reterr, ERROR_SETUP, errnum, "cannot make a sandbox");
+}

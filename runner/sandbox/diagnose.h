@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a host refuses a layer, and what cures it. Reads the host's settings only after something has
+ * failed. */
+#pragma once
+
+#include "base/error.h"
+#include "policy/layers.h"
+
+/* Completes an ERROR_LAYER of which layer and errnum are known: appends the reason to its text and
+ * sets the cure. Returns -errnum. */
+int diagnose_layer(Error *error);
+
+/* clone3(2) with all namespaces has failed with errnum: finds the layer that is refused. Returns
+ * -errnum. */
+int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the policy protects and was not there when the sandbox started.
+ *
+ * A path that exists is mounted read-only over itself (build.c). One that does not exist can't be
+ * mounted over without a stub on the host, and a stub would outlive a kill -9; so it is looked at
+ * when the sandbox is gone, and what has come to be there is renamed aside, before the host's git
+ * finds it. */
+#pragma once
+
+#include "policy/plan.h"
+
+/* Renames aside what came to be at the plan's unpinned guards below workspace_fd, where the sandbox
+ * could write: no link is followed. Names of what is aside now are added to moved.
+ *
+ * 0, or a negative errno with the first that could not be renamed; the others are done all the
+ * same. */
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr);

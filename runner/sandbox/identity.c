@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/identity.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/sys.h"
+#include "sandbox/clone.h"
+
+/* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out.
+ * The pid makes it one's own: no two launches that live at the same time share it. */
+enum { ROOT_UID_BASE = 0x70000000, PID_MASK = 0x3fffff };
+
+/* The initial user namespace maps every id to itself (user_namespaces(7)). */
+static bool in_initial_namespace(void) {
+        char buf[64] = "";
+        unsigned inside, outside, count;
+        _cleanup_close_ int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0 || read(fd, buf, sizeof(buf) - 1) <= 0)
+                return false;
+        return sscanf(buf, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
+               outside == 0 && count == 4294967295U;
+}
+
+int identity_choose(Launch *launch, Error *reterr) {
+        Identity *identity = &launch->identity;
+
+        (void)reterr;
+        *identity = (Identity){ .uid = geteuid(), .gid = getegid() };
+        if (identity->uid != 0 || !in_initial_namespace())
+                return 0;
+        identity->from_root = true;
+        identity->uid = ROOT_UID_BASE + ((uid_t)getpid() & PID_MASK);
+        identity->gid = identity->uid;
+        return 0;
+}
+
+/* --- user namespaces that serve as id maps --- */
+
+/* A mount's id map is a user namespace in which the owner's id is mapped to the launch's. */
+typedef struct MapRequest {
+        uid_t owner_uid, uid;
+        gid_t owner_gid, gid;
+        int fd; /* the answer: shared by CLONE_FILES */
+        int errnum;
+} MapRequest;
+
+static int write_map(const char *path, unsigned inside, unsigned outside) {
+        char line[48];
+        int length = snprintf(line, sizeof(line), "%u %u 1\n", inside, outside);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        return fd >= 0 && write(fd, line, (size_t)length) == length ? 0 : -errno;
+}
+
+static int deny_setgroups(void) {
+        _cleanup_close_ int fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+
+        return fd >= 0 && write(fd, "deny", 4) == 4 ? 0 : -errno;
+}
+
+/* Runs in a child that shares memory and fds. Whoever makes a user namespace may map their own id
+ * to any: as the launch's uid we map that to the owner's, without any help from outside. */
+static int make_map(MapRequest *request) {
+        int r;
+
+        if (syscall(SYS_setresgid, request->gid, request->gid, request->gid) < 0 ||
+            syscall(SYS_setresuid, request->uid, request->uid, request->uid) < 0 ||
+            prctl(PR_SET_DUMPABLE, 1) < 0 || syscall(SYS_unshare, CLONE_NEWUSER) < 0)
+                return -errno;
+        r = write_map("/proc/self/uid_map", request->owner_uid, request->uid);
+        if (r == 0)
+                r = deny_setgroups();
+        if (r == 0)
+                r = write_map("/proc/self/gid_map", request->owner_gid, request->gid);
+        if (r < 0)
+                return r;
+        request->fd = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+        return request->fd < 0 ? -errno : 0;
+}
+
+static void map_child(void *arg) {
+        MapRequest *request = arg;
+
+        request->errnum = -make_map(request);
+        syscall(SYS_exit, 0);
+        __builtin_unreachable();
+}
+
+static int owner_namespace(const Identity *identity, const struct stat *owner, int *ret_fd) {
+        MapRequest request = { .owner_uid = owner->st_uid,
+                               .uid = identity->uid,
+                               .owner_gid = owner->st_gid,
+                               .gid = identity->gid,
+                               .fd = FD_NONE };
+        pid_t pid = clone_vfork(CLONE_FILES, map_child, &request, NULL);
+
+        if (pid < 0)
+                return pid;
+        (void)waitpid(pid, NULL, 0);
+        if (request.errnum) {
+                fd_close(request.fd);
+                return -request.errnum;
+        }
+        *ret_fd = request.fd;
+        return 0;
+}
+
+int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
+        MountAttr attr = { .attr_set = MOUNT_ATTR_IDMAP };
+        _cleanup_close_ int namespace_fd = FD_NONE, tree_fd = FD_NONE;
+        struct stat st;
+        int r;
+
+        if (fstat(mount->fd, &st) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot look at %s", mount->source);
+        r = owner_namespace(&launch->identity, &st, &namespace_fd);
+        if (r < 0)
+                return error_layer(reterr, LAYER_IDMAP, -r, "cannot make an id map for %s",
+                                   mount->source);
+        tree_fd = sys_open_tree(mount->fd, "",
+                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+        attr.userns_fd = (uint64_t)namespace_fd;
+        if (tree_fd < 0 || sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+                return error_layer(reterr, LAYER_IDMAP, errno, "cannot mount %s with an id map",
+                                   mount->source);
+        fd_close(mount->fd);
+        mount->fd = TAKE_FD(tree_fd);
+        mount->tree = true;
+        return 0;
+}
+
+/* /proc/self belongs to root after a change of uid, and the map of the sandbox is written through
+ * it: hence PR_SET_DUMPABLE. Nobody else has the uid, so nobody gains by it. */
+int identity_take(const Launch *launch, Error *reterr) {
+        const Identity *identity = &launch->identity;
+
+        if (setgroups(0, NULL) < 0 || setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
+            setresuid(identity->uid, identity->uid, identity->uid) < 0 ||
+            prctl(PR_SET_DUMPABLE, 1) < 0)
+                return error_layer(reterr, LAYER_IDMAP, errno, "cannot give root up for uid %u",
+                                   identity->uid);
+        return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the command is on the host.
+ *
+ * An ordinary user, and root of a user namespace (a rootless container, unshare -r), is mapped as
+ * it is: that uid is no more than an ordinary user's. Root of the host gives root up for good
+ * before anything is started, for a uid that nobody else has, and the directories that the policy
+ * mounts are id-mapped (Linux 5.12), so that their owner shows as agent and what agent writes
+ * belongs to that owner. */
+#pragma once
+
+#include "sandbox/launch.h"
+
+/* Fills launch->identity; changes nothing yet. */
+int identity_choose(Launch *launch, Error *reterr);
+
+/* For host root only, before identity_take(): turns mount->fd into a detached id-mapped mount.
+ * 0, or an ERROR_LAYER of LAYER_IDMAP (the file system can't, or the host's root lacks
+ * CAP_SYS_ADMIN). */
+int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr);
+
+/* For host root only: the process becomes identity.uid, irrevocably, without supplementary groups.
+ */
+int identity_take(const Launch *launch, Error *reterr);

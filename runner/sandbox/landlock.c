@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/landlock.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "sandbox/step.h"
+
+/* linux/landlock.h of the build host may be older than the kernel it runs on: the rights by their
+ * ABI, from landlock(7) and the header of Linux 6.18. */
+enum {
+        FS_EXECUTE = 1 << 0,
+        FS_WRITE_FILE = 1 << 1,
+        FS_READ_FILE = 1 << 2,
+        FS_READ_DIR = 1 << 3,
+        FS_ABI_1 = (1 << 13) - 1,
+        FS_MAKE_CHAR = 1 << 6,
+        FS_MAKE_BLOCK = 1 << 11,
+        FS_REFER = 1 << 13,     /* ABI 2, 5.19 */
+        FS_TRUNCATE = 1 << 14,  /* ABI 3, 6.2 */
+        FS_IOCTL_DEV = 1 << 15, /* ABI 5, 6.10 */
+
+        SCOPE_ABSTRACT_UNIX = 1 << 0, /* ABI 6, 6.12 */
+        SCOPE_SIGNAL = 1 << 1,
+
+        RULE_PATH_BENEATH = 1,
+        CREATE_RULESET_VERSION = 1,
+};
+
+typedef struct Ruleset {
+        uint64_t handled_fs, handled_net, scoped;
+} Ruleset;
+
+typedef struct __attribute__((packed)) PathRule {
+        uint64_t allowed;
+        int32_t parent_fd;
+} PathRule;
+
+/* What a kernel of each ABI can be asked, cumulated. The sizes are those of struct
+ * landlock_ruleset_attr as it grew: a kernel refuses a longer one with bytes set that it does not
+ * know. */
+static const struct {
+        uint64_t fs, scoped;
+        size_t size;
+} by_abi[] = {
+        [1] = { FS_ABI_1, 0, 8 },
+        [2] = { FS_ABI_1 | FS_REFER, 0, 8 },
+        [3] = { FS_ABI_1 | FS_REFER | FS_TRUNCATE, 0, 8 },
+        [4] = { FS_ABI_1 | FS_REFER | FS_TRUNCATE, 0, 16 },
+        [5] = { FS_ABI_1 | FS_REFER | FS_TRUNCATE | FS_IOCTL_DEV, 0, 16 },
+        [6] = { FS_ABI_1 | FS_REFER | FS_TRUNCATE | FS_IOCTL_DEV,
+                SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL, 24 },
+};
+
+int landlock_abi(void) {
+        long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+
+        return abi < 0 ? 0 : (int)abi;
+}
+
+static int allow(int ruleset_fd, int fd, uint64_t rights, const char *what, Error *error) {
+        const PathRule rule = { .allowed = rights, .parent_fd = fd };
+
+        if (rights && syscall(SYS_landlock_add_rule, ruleset_fd, RULE_PATH_BENEATH, &rule, 0) < 0)
+                return step_fail(error, LAYER_LANDLOCK, errno, "cannot allow", what);
+        return 0;
+}
+
+static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *error) {
+        int fd = open(path, O_PATH | O_CLOEXEC), r;
+
+        if (fd < 0)
+                return step_fail(error, LAYER_LANDLOCK, errno, "cannot open", path);
+        r = allow(ruleset_fd, fd, rights, path, error);
+        fd_close(fd);
+        return r;
+}
+
+/* A file that the caller passes as stdin, stdout or stderr lies outside the tree; programs reopen
+ * it through /dev/stdout. It gets what its fd can do already. */
+static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
+        for (int fd = 0; fd <= 2; fd++) {
+                struct stat st;
+                int mode = fcntl(fd, F_GETFL), r;
+                uint64_t rights = 0;
+
+                if (mode < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                        continue;
+                if ((mode & O_ACCMODE) != O_WRONLY)
+                        rights |= FS_READ_FILE;
+                if ((mode & O_ACCMODE) != O_RDONLY)
+                        rights |= FS_WRITE_FILE | (handled & FS_TRUNCATE);
+                r = allow(ruleset_fd, fd, rights, "stdio", error);
+                /* Rules on files of some internal file systems (a memfd) are refused, and need
+                 * none. */
+                if (r < 0 && r != -EBADFD)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
+        const uint64_t writable = handled &
+                                  ~(uint64_t)(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_IOCTL_DEV);
+        int r = allow_path(ruleset_fd, "/", FS_EXECUTE | FS_READ_FILE | FS_READ_DIR, error);
+
+        if (r == 0)
+                r = allow_path(ruleset_fd, "/proc", FS_WRITE_FILE | (handled & FS_TRUNCATE), error);
+        if (r == 0)
+                r = allow_path(ruleset_fd, "/dev",
+                               FS_WRITE_FILE | (handled & (FS_TRUNCATE | FS_IOCTL_DEV)), error);
+        for (size_t i = 0; r == 0 && i < child_state.writable_count; i++) {
+                struct stat st;
+                uint64_t rights = writable;
+
+                if (fstat(child_state.writable_fds[i], &st) == 0 && !S_ISDIR(st.st_mode))
+                        rights &= FS_EXECUTE | FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
+                r = allow(ruleset_fd, child_state.writable_fds[i], rights, "a writable mount",
+                          error);
+        }
+        return r < 0 ? r : allow_stdio(ruleset_fd, handled, error);
+}
+
+int landlock_confine(Launch *launch, Error *error) {
+        int abi = launch->layers.landlock_abi, fd, r;
+        Ruleset ruleset;
+
+        if (abi == 0)
+                return 0;
+        if ((size_t)abi >= ELEMENTSOF(by_abi))
+                abi = (int)ELEMENTSOF(by_abi) - 1;
+        ruleset = (Ruleset){ .handled_fs = by_abi[abi].fs, .scoped = by_abi[abi].scoped };
+        fd = (int)syscall(SYS_landlock_create_ruleset, &ruleset, by_abi[abi].size, 0);
+        if (fd < 0)
+                return step_fail(error, LAYER_LANDLOCK, errno, "cannot make", "a Landlock ruleset");
+        r = add_rules(fd, ruleset.handled_fs, error);
+        if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+                r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
+                              "the Landlock ruleset");
+        fd_close(fd);
+        return r;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/sys.h"
+#include "helpers/init-protocol.h"
+#include "sandbox/clone.h"
+#include "sandbox/diagnose.h"
+#include "sandbox/identity.h"
+#include "sandbox/prepare.h"
+#include "sandbox/probe.h"
+#include "sandbox/step.h"
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#endif
+
+/* helpers/init.c, as the build made it. */
+extern const char holt_init_start[], holt_init_end[];
+
+/* --- preparing --- */
+
+/* A memory file that nobody can change: what runs inside has no host file behind it.
+ * vm.memfd_noexec (6.3) wants MFD_EXEC said; older kernels don't know it. */
+static int open_init(Launch *launch, Error *reterr) {
+        const size_t size = (size_t)(holt_init_end - holt_init_start);
+        int fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+        if (fd < 0 && errno == EINVAL)
+                fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file for init");
+        launch->init_fd = fd;
+        if (write(fd, holt_init_start, size) != (ssize_t)size ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot seal the memory file of init");
+        return 0;
+}
+
+/* Layers that the caller lets go are tried first: one that fails is left out. */
+static void find_missing(Launch *launch) {
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++) {
+                const char *step;
+
+                if (launch->plan->degraded & LAYER_BIT(layer) && probe_layer(layer, &step) < 0)
+                        launch->layers.missing |= LAYER_BIT(layer);
+        }
+        if (launch->layers.missing & LAYER_BIT(LAYER_SECCOMP))
+                launch->layers.missing |= LAYER_BIT(LAYER_NOTIFY);
+}
+
+int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
+        int r;
+
+        *ret = (Launch){ .plan = plan,
+                         .init_fd = FD_NONE,
+                         .workspace_fd = FD_NONE,
+                         .control_fd = FD_NONE,
+                         .terminal = { .output_fd = FD_NONE } };
+        terminal_plan(&ret->terminal);
+        find_missing(ret);
+        r = prepare_all(ret, reterr);
+        if (r == 0)
+                r = open_init(ret, reterr);
+        if (r == 0 && ret->identity.from_root)
+                r = identity_take(ret, reterr);
+        if (r < 0 && reterr && reterr->kind == ERROR_LAYER)
+                return diagnose_layer(reterr);
+        return r;
+}
+
+void launch_clear(Launch *launch) {
+        for (size_t i = 0; i < launch->system_count; i++) {
+                free(launch->system[i].path);
+                free(launch->system[i].link);
+                free(launch->system[i].text);
+        }
+        free(launch->system);
+        fd_close(launch->init_fd);
+        fd_close(launch->control_fd);
+        fd_close(launch->terminal.output_fd);
+        *launch = (Launch){ .init_fd = FD_NONE,
+                            .workspace_fd = FD_NONE,
+                            .control_fd = FD_NONE,
+                            .terminal = { .output_fd = FD_NONE } };
+}
+
+/* --- the child --- */
+
+/* Puts the control socket where init looks for it, out of the way of *init_fd. All other fds are
+ * ours or the caller's leaks: none outlives the exec (close_range(2), 5.11). launch is the
+ * launcher's memory and stays. */
+static int place_fds(const Launch *launch, int *init_fd) {
+        if (*init_fd == INIT_CONTROL_FD) {
+                *init_fd = fcntl(*init_fd, F_DUPFD_CLOEXEC, INIT_CONTROL_FD + 1);
+                if (*init_fd < 0)
+                        return -errno;
+        }
+        if (launch->control_fd != INIT_CONTROL_FD) {
+                if (dup2(launch->control_fd, INIT_CONTROL_FD) < 0)
+                        return -errno;
+        } else if (fcntl(INIT_CONTROL_FD, F_SETFD, 0) < 0) {
+                return -errno;
+        }
+        return syscall(SYS_close_range, INIT_CONTROL_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno
+                                                                                           : 0;
+}
+
+typedef struct ChildStart {
+        Launch *launch;
+        const char **argv; /* of init */
+} ChildStart;
+
+static void child_main(void *arg) {
+        ChildStart *start = arg;
+        Launch *launch = start->launch;
+        Error *error = &launch->error;
+        int init_fd = launch->init_fd;
+        int r = build_run(launch, error);
+
+        if (r == 0)
+                r = confine_run(launch, error);
+        if (r == 0) {
+                r = place_fds(launch, &init_fd);
+                if (r == 0) {
+                        (void)sys_execveat(init_fd, "", start->argv,
+                                           (const char *const *)launch->plan->env.items,
+                                           AT_EMPTY_PATH);
+                        r = -errno;
+                }
+                (void)step_fail(error, LAYER_NONE, -r, "cannot execute", "init");
+        }
+        syscall(SYS_exit, 1);
+        __builtin_unreachable();
+}
+
+/* --- the launcher --- */
+
+static uint64_t namespace_flags(const Launch *launch) {
+        uint64_t flags = 0;
+
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                if (!(launch->layers.missing & LAYER_BIT(layer)))
+                        flags |= probe_namespace_flag(layer);
+        return flags;
+}
+
+static int make_argv(const Launch *launch, char flags[4], const char ***ret) {
+        const StrList *command = &launch->plan->argv;
+        const char **argv = calloc(command->count + 3, sizeof(*argv));
+        size_t n = 0;
+
+        if (!argv)
+                return -ENOMEM;
+        if (launch->terminal.fds)
+                flags[n++] = INIT_FLAG_TERMINAL;
+        if (launch->terminal.background)
+                flags[n++] = INIT_FLAG_BACKGROUND;
+        if (n == 0)
+                flags[n++] = '-';
+        flags[n] = '\0';
+        argv[0] = "holt-init";
+        argv[1] = flags;
+        memcpy(argv + 2, command->items, command->count * sizeof(*argv));
+        *ret = argv;
+        return 0;
+}
+
+/* What the child sent before it executed init (confine.c); it is there by now. */
+static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(2 * sizeof(int))];
+        } control;
+        char which = 0;
+        struct iovec vector = { .iov_base = &which, .iov_len = 1 };
+        struct msghdr message = { .msg_iov = &vector,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control) };
+        int fds[2] = { FD_NONE, FD_NONE }, next = 0;
+
+        if (expected == 0)
+                return 0;
+        if (recvmsg(sandbox->control_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1 ||
+            message.msg_controllen < sizeof(control.header) ||
+            control.header.cmsg_type != SCM_RIGHTS || (unsigned)which != expected)
+                return error_set(reterr, ERROR_SETUP, EPROTO, "the sandbox did not start");
+        memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+        if (which & 1)
+                sandbox->listener_fd = fds[next++];
+        if (which & 2)
+                sandbox->terminal_fd = fds[next];
+        return 0;
+}
+
+static unsigned wanted_layers(const Launch *launch) {
+        return ~launch->layers.missing;
+}
+
+static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error *reterr) {
+        ChildStart start = { .launch = launch, .argv = argv };
+        pid_t pid = clone_vfork(namespace_flags(launch), child_main, &start, &sandbox->pidfd);
+        unsigned expected = 0;
+
+        if (pid < 0)
+                return diagnose_clone(-pid, wanted_layers(launch), reterr);
+        sandbox->pid = pid;
+        if (launch->error.text[0]) {
+                if (reterr)
+                        *reterr = launch->error;
+                return launch->error.kind == ERROR_LAYER && reterr ? diagnose_layer(reterr)
+                                                                   : -launch->error.errnum;
+        }
+        if (!(launch->layers.missing & LAYER_BIT(LAYER_NOTIFY)))
+                expected |= 1;
+        if (launch->terminal.fds)
+                expected |= 2;
+        return receive_fds(sandbox, expected, reterr);
+}
+
+int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
+        Sandbox sandbox = SANDBOX_NONE;
+        _cleanup_free_ const char **argv = NULL;
+        char flags[4];
+        sigset_t all;
+        int pair[2], r;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+        sandbox.control_fd = pair[0];
+        launch->control_fd = pair[1];
+        if (make_argv(launch, flags, &argv) < 0) {
+                sandbox_clear(&sandbox);
+                return error_oom(reterr);
+        }
+        (void)sigfillset(&all);
+        (void)sigprocmask(SIG_SETMASK, &all, NULL);
+        r = run_child(launch, &sandbox, argv, reterr);
+        launch->control_fd = fd_close(launch->control_fd);
+        if (r < 0) {
+                sandbox_clear(&sandbox);
+                return r;
+        }
+        *ret = sandbox;
+        return 0;
+}
+
+void sandbox_clear(Sandbox *sandbox) {
+        if (sandbox->pidfd >= 0) {
+                (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
+                (void)waitpid(sandbox->pid, NULL, 0);
+        }
+        fd_close(sandbox->pidfd);
+        fd_close(sandbox->control_fd);
+        fd_close(sandbox->terminal_fd);
+        fd_close(sandbox->listener_fd);
+        *sandbox = (Sandbox)SANDBOX_NONE;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a plan to a live sandbox.
+ *
+ * Theory of operation. launch_prepare() opens every host path of the plan, once, and finds out who
+ * the command will be. launch_start() makes the sandbox with one clone3(2). The child shares the
+ * launcher's memory and suspends it (CLONE_VM | CLONE_VFORK): no page table is copied, its error
+ * needs no pipe, and all it may do is walk the Launch. It builds the file tree (build.c), confines
+ * itself (confine.c) and executes init from a sealed memory file, which ends the sharing. The
+ * launcher then supervises (supervise.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "policy/plan.h"
+#include "sandbox/terminal.h"
+
+/* One entry of the system tree as the host has it. */
+typedef struct SystemEntry {
+        char *path; /* relative to the system tree and to the root inside: "usr", "etc/ssl" */
+        char *link; /* the target, when it is a link */
+        char *text; /* the content, when it is a small file: copying is cheaper than a mount */
+        size_t size;
+        bool directory;
+} SystemEntry;
+
+/* Who the command is outside. */
+typedef struct Identity {
+        uid_t uid; /* host ids that "agent" is mapped to */
+        gid_t gid;
+        bool from_root; /* holt was run by root and has taken uid for this launch */
+        bool id_mapped; /* what is mounted read-write shows its owner as agent */
+} Identity;
+
+/* What the host gave, for the report. */
+typedef struct LayerState {
+        int landlock_abi;      /* 0 when Landlock is not in force */
+        unsigned missing;      /* LAYER_BITs that the host refused and the caller let go */
+        unsigned switched_off; /* LAYER_BITs that the policy has switched off */
+} LayerState;
+
+typedef struct Launch {
+        LaunchPlan *plan;
+        Identity identity;
+        SystemEntry *system;
+        size_t system_count;
+        TerminalPlan terminal;
+        int init_fd;      /* sealed memory file */
+        int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
+        int control_fd;   /* the child's end of the socket pair */
+        LayerState layers;
+        Error error; /* written by the child; error.text is "" when all went well */
+} Launch;
+
+/* A live sandbox. */
+typedef struct Sandbox {
+        pid_t pid; /* of init */
+        int pidfd;
+        int control_fd;  /* seqpacket to init (helpers/init-protocol.h) */
+        int terminal_fd; /* master of the sandbox's terminal, or FD_NONE */
+        int listener_fd; /* seccomp notifications, or FD_NONE */
+} Sandbox;
+
+#define SANDBOX_NONE                                                                               \
+        { .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE, .listener_fd = FD_NONE }
+
+/* Opens what the plan names. Where holt is run by root, gives up root for good: from here on the
+ * process is an unprivileged user. plan is borrowed and must outlive ret; the caller ends with
+ * launch_clear(). */
+int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr);
+void launch_clear(Launch *launch);
+
+/* Starts the sandbox with every signal blocked in it. On failure nothing is left. A layer that the
+ * host refuses is an ERROR_LAYER with its cure, unless the plan lets it go (then
+ * launch->layers.missing says so). */
+int launch_start(Launch *launch, Sandbox *ret, Error *reterr);
+void sandbox_clear(Sandbox *sandbox);
+
+/* --- the stages of the child: no allocation, no logging, no library beyond system calls --- */
+
+/* Each step returns 0 or a negative errno with *error set. */
+int build_run(Launch *launch, Error *error);
+int confine_run(Launch *launch, Error *error);
+
+/* State that building leaves to confining. */
+typedef struct ChildState {
+        int scratch_fd;                         /* the private tmpfs */
+        int root_fd;                            /* the new root */
+        int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
+        size_t writable_count;
+        int terminal_fd; /* master, to be handed out */
+} ChildState;
+
+extern ChildState child_state;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/step.h"
+
+#include <string.h>
+
+/* strncat with the buffer's whole size. */
+static void append(char *buf, size_t size, const char *text) {
+        size_t used = strlen(buf), length = strlen(text);
+
+        if (length > size - used - 1)
+                length = size - used - 1;
+        memcpy(buf + used, text, length);
+        buf[used + length] = '\0';
+}
+
+int step_fail(Error *error, Layer layer, int errnum, const char *what, const char *subject) {
+        error->errnum = errnum;
+        error->kind = layer == LAYER_NONE ? ERROR_SETUP : ERROR_LAYER;
+        error->layer = (int)layer;
+        error->text[0] = '\0';
+        error->cure[0] = '\0';
+        append(error->text, sizeof(error->text), what);
+        append(error->text, sizeof(error->text), " ");
+        append(error->text, sizeof(error->text), subject);
+        return -errnum;
+}
+
+int steps_run(const Step *steps, size_t count, Launch *launch, Error *error) {
+        for (size_t i = 0; i < count; i++) {
+                int r = steps[i].run(launch, error);
+
+                if (r < 0) {
+                        append(error->text, sizeof(error->text), " (to ");
+                        append(error->text, sizeof(error->text), steps[i].name);
+                        append(error->text, sizeof(error->text), ")");
+                        return r;
+                }
+        }
+        return 0;
+}

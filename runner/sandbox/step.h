@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of the child after clone: each has a name, so that the launcher can say which one failed.
+ */
+#pragma once
+
+#include "sandbox/launch.h"
+
+typedef struct Step {
+        const char *name; /* infinitive, for "cannot NAME" */
+        int (*run)(Launch *launch, Error *error);
+} Step;
+
+/* Runs the steps in order; the first failure ends it. */
+int steps_run(const Step *steps, size_t count, Launch *launch, Error *error);
+
+/* Sets error to "WHAT SUBJECT" without any library, quoting nothing: the launcher does that when it
+ * prints. layer LAYER_NONE makes it the caller's mistake rather than the host's. Returns -errnum.
+ */
+int step_fail(Error *error, Layer layer, int errnum, const char *what, const char *subject);

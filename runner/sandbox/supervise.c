@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "helpers/init-protocol.h"
+
+static const char *const cause_names[] = {
+        [CAUSE_EXITED] = "exited", [CAUSE_SIGNALED] = "signaled", [CAUSE_TIMEOUT] = "timeout",
+        [CAUSE_KILLED] = "killed", [CAUSE_LOST] = "lost",         [CAUSE_ERROR] = "error",
+};
+static_assert(ELEMENTSOF(cause_names) == CAUSE_MAX, "every cause has a name");
+
+const char *cause_name(Cause cause) {
+        return cause_names[cause];
+}
+
+/* What the main loop knows. */
+typedef struct Supervisor {
+        const Launch *launch;
+        Sandbox *sandbox;
+        Terminal *terminal; /* NULL without one */
+        int signal_fd;
+        uint64_t started, deadline; /* usec of CLOCK_MONOTONIC; deadline 0 is none */
+        bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
+        bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
+        bool ended;        /* init has said how the command ended */
+        int status;        /* wait status of the command */
+        bool failed;       /* init could not execute it */
+        InitMessage failure;
+        Denials *denials;
+} Supervisor;
+
+static uint64_t now_usec(void) {
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void tell_init(const Supervisor *s, uint32_t type, int32_t value) {
+        const InitMessage message = { .type = type, .value = value };
+
+        (void)send(s->sandbox->control_fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void kill_all(const Supervisor *s) {
+        (void)sys_pidfd_send_signal(s->sandbox->pidfd, SIGKILL);
+}
+
+/* --- stop and go --- */
+
+/* Stops holt as a shell's job, unless nobody would wake it: the kernel discards SIGTSTP in an
+ * orphaned process group, which it would not do with SIGSTOP. Returns after SIGCONT. */
+static void stop_self(const Supervisor *s, pid_t target) {
+        sigset_t stop;
+
+        terminal_leave(s->terminal);
+        (void)sigemptyset(&stop);
+        (void)sigaddset(&stop, SIGTSTP);
+        (void)kill(target, SIGTSTP);
+        (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+        (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+        if (!s->launch->terminal.background)
+                terminal_enter(s->terminal);
+}
+
+/* The command has stopped. Where it wants the keys it gets them; else holt stops with its whole
+ * job, as the caller's terminal would have had it, and both go on together. Without a terminal
+ * somebody inside has sent SIGSTOP, and somebody inside may send SIGCONT. */
+static void command_stopped(const Supervisor *s, int signal) {
+        if (!s->terminal)
+                return;
+        if (signal == SIGTTIN || signal == SIGTTOU)
+                terminal_enter(s->terminal);
+        else
+                stop_self(s, 0);
+        tell_init(s, INIT_CONTINUE, 0);
+}
+
+/* --- signals to holt --- */
+
+static void on_signal(Supervisor *s, int signal) {
+        switch (signal) {
+        case SIGCHLD:
+                break; /* the pidfd says it */
+        case SIGWINCH:
+                if (s->terminal)
+                        terminal_resize(s->terminal);
+                break;
+        case SIGCONT:
+                if (s->terminal && !s->launch->terminal.background)
+                        terminal_enter(s->terminal);
+                break;
+        case SIGTSTP:
+        case SIGTTIN:
+        case SIGTTOU:
+                if (s->terminal)
+                        stop_self(s, getpid());
+                break;
+        case SIGTERM:
+        case SIGINT:
+        case SIGHUP:
+        case SIGQUIT:
+                s->told_to_stop = true;
+                tell_init(s, signal == SIGTERM || signal == SIGHUP ? INIT_SIGNAL_ALL : INIT_SIGNAL,
+                          signal);
+                break;
+        case SIGUSR1:
+        case SIGUSR2:
+        case SIGALRM:
+                tell_init(s, INIT_SIGNAL, signal);
+                break;
+        default:
+                break;
+        }
+}
+
+static void read_signals(Supervisor *s) {
+        struct signalfd_siginfo info[8];
+        ssize_t n = read(s->signal_fd, info, sizeof(info));
+
+        for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(info[0]); i++)
+                on_signal(s, (int)info[i].ssi_signo);
+}
+
+/* --- what init says --- */
+
+static void read_control(Supervisor *s) {
+        InitMessage message;
+        ssize_t n = recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT);
+
+        if (n != (ssize_t)sizeof(message))
+                return;
+        if (message.type == INIT_ENDED && !s->ended) {
+                s->ended = true;
+                s->status = message.value;
+        } else if (message.type == INIT_FAILED && !s->ended) {
+                s->ended = s->failed = true;
+                s->failure = message;
+        } else if (message.type == INIT_STOPPED && !s->ended) {
+                command_stopped(s, message.value);
+        }
+}
+
+/* --- time --- */
+
+static int poll_timeout(const Supervisor *s) {
+        uint64_t now, left;
+
+        if (!s->deadline)
+                return -1;
+        now = now_usec();
+        left = s->deadline > now ? s->deadline - now : 0;
+        return left > 3600000000ULL ? 3600000 : (int)((left + 999) / 1000);
+}
+
+static void check_time(Supervisor *s) {
+        if (!s->deadline || s->ended || now_usec() < s->deadline)
+                return;
+        if (s->timed_out) {
+                kill_all(s);
+                s->deadline = 0;
+                return;
+        }
+        s->timed_out = true;
+        s->deadline += s->launch->plan->kill_after;
+        tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
+        if (!s->launch->plan->kill_after)
+                kill_all(s);
+}
+
+/* --- the loop --- */
+
+enum {
+        POLL_CONTROL,
+        POLL_INIT,
+        POLL_SIGNAL,
+        POLL_LISTENER,
+        POLL_TERMINAL,
+        POLL_MAX = POLL_TERMINAL + 3
+};
+
+/* Until init is gone: its last word may be read before or after that shows. */
+static void run_loop(Supervisor *s) {
+        struct pollfd fds[POLL_MAX] = {
+                [POLL_CONTROL] = { .fd = s->sandbox->control_fd, .events = POLLIN },
+                [POLL_INIT] = { .fd = s->sandbox->pidfd, .events = POLLIN },
+                [POLL_SIGNAL] = { .fd = s->signal_fd, .events = POLLIN },
+                [POLL_LISTENER] = { .fd = s->sandbox->listener_fd, .events = POLLIN },
+        };
+
+        for (;;) {
+                size_t more = s->terminal ? terminal_poll(s->terminal, fds + POLL_TERMINAL) : 0;
+
+                if (poll(fds, POLL_TERMINAL + more, poll_timeout(s)) < 0 && errno != EINTR)
+                        return kill_all(s);
+                if (fds[POLL_LISTENER].revents & POLLIN)
+                        (void)denials_answer(s->denials, s->sandbox->listener_fd);
+                else if (fds[POLL_LISTENER].revents)
+                        fds[POLL_LISTENER].fd = -1; /* nobody is left who could call */
+                if (s->terminal)
+                        terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
+                if (fds[POLL_CONTROL].revents & POLLIN)
+                        read_control(s);
+                else if (fds[POLL_CONTROL].revents)
+                        fds[POLL_CONTROL].fd = -1;
+                if (fds[POLL_SIGNAL].revents)
+                        read_signals(s);
+                if (fds[POLL_INIT].revents)
+                        return;
+                check_time(s);
+        }
+}
+
+static int open_signals(Supervisor *s, Error *reterr) {
+        sigset_t set;
+
+        (void)sigfillset(&set);
+        s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return s->signal_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd")
+                                : 0;
+}
+
+/* --- the end --- */
+
+static int failure_error(const Supervisor *s, Error *reterr) {
+        const char *program = s->launch->plan->argv.items[0];
+        int errnum = s->failure.value > 0 && s->failure.value < 4096 ? s->failure.value : EPROTO, r;
+        char name[256];
+
+        (void)str_quote(program, name, sizeof(name));
+        if (s->failure.detail == INIT_STEP_LOOKUP) {
+                r = error_set(reterr, ERROR_NOT_FOUND, 0,
+                              "%s: there is no such program in the sandbox", name);
+                return error_cure(reterr, r,
+                                  strchr(program, '/')
+                                          ? "Mount the directory that it lies in: --ro DIR"
+                                          : "Install it on the host below /usr, or mount where it "
+                                            "lies (--ro DIR) and set PATH (--env PATH=...)");
+        }
+        if (s->failure.detail == INIT_STEP_INTERPRETER) {
+                r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
+                              "%s is there, but its interpreter is not (its #! line, or the "
+                              "dynamic loader of its libc)",
+                              name);
+                return error_cure(reterr, r, "Mount the directory that it lies in: --ro DIR");
+        }
+        return error_set(reterr,
+                         s->failure.detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
+                         errnum, "cannot execute %s", name);
+}
+
+static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r) {
+        usage->wall_us = now_usec() - s->started;
+        usage->user_us = (uint64_t)r->ru_utime.tv_sec * 1000000 + (uint64_t)r->ru_utime.tv_usec;
+        usage->system_us = (uint64_t)r->ru_stime.tv_sec * 1000000 + (uint64_t)r->ru_stime.tv_usec;
+        usage->max_rss = (uint64_t)r->ru_maxrss * 1024;
+}
+
+static void fill_cause(Outcome *out, const Supervisor *s) {
+        int signal = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : 0;
+
+        if (s->timed_out) {
+                out->cause = CAUSE_TIMEOUT;
+                out->exit_code = 124;
+                out->signal = s->ended ? signal : SIGKILL;
+        } else if (!s->ended) {
+                out->cause = s->told_to_stop ? CAUSE_KILLED : CAUSE_LOST;
+                out->exit_code = 128 + SIGKILL;
+                out->signal = SIGKILL;
+        } else if (signal) {
+                out->cause = s->told_to_stop ? CAUSE_KILLED : CAUSE_SIGNALED;
+                out->exit_code = 128 + signal;
+                out->signal = signal;
+        } else {
+                out->cause = CAUSE_EXITED;
+                out->exit_code = WEXITSTATUS(s->status);
+        }
+}
+
+static int finish(Supervisor *s, Outcome *out, Error *reterr) {
+        struct rusage usage = { 0 };
+
+        while (wait4(s->sandbox->pid, NULL, 0, &usage) < 0 && errno == EINTR)
+                ;
+        s->sandbox->pidfd = fd_close(s->sandbox->pidfd);
+        read_control(s);
+        if (s->terminal) {
+                terminal_drain(s->terminal);
+                s->terminal = terminal_free(s->terminal);
+        }
+        fill_usage(&out->usage, s, &usage);
+        if (s->failed) {
+                int r = failure_error(s, reterr);
+
+                out->cause = CAUSE_ERROR;
+                out->exit_code = error_exit_code(reterr);
+                return r;
+        }
+        fill_cause(out, s);
+        return 0;
+}
+
+int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reterr) {
+        Supervisor s = { .launch = launch,
+                         .sandbox = sandbox,
+                         .signal_fd = FD_NONE,
+                         .started = now_usec(),
+                         .denials = &ret->denials };
+        int r = open_signals(&s, reterr);
+
+        *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
+        if (r < 0)
+                return r;
+        if (launch->plan->timeout)
+                s.deadline = s.started + launch->plan->timeout;
+        if (sandbox->terminal_fd >= 0) {
+                s.terminal = terminal_new(&launch->terminal, sandbox->terminal_fd);
+                if (!s.terminal)
+                        return error_oom(reterr);
+                if (!launch->terminal.background)
+                        terminal_enter(s.terminal);
+        }
+        run_loop(&s);
+        r = finish(&s, ret, reterr);
+        fd_close(s.signal_fd);
+        return r;
+}

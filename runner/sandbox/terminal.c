@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum { DRAIN_STALL_MS = 1000 };
+
+/* Bytes on their way in one direction. */
+typedef struct Pipe {
+        char data[16 * 1024];
+        size_t start, end;
+        bool closed; /* the source has ended, or the sink is gone */
+} Pipe;
+
+struct Terminal {
+        TerminalPlan plan;
+        int master_fd;
+        int input_fd;  /* the caller's terminal to read keys from, or FD_NONE */
+        int output_fd; /* the caller's terminal to print to */
+        bool entered, raw;
+        struct termios saved;
+        Pipe in, out;
+};
+
+/* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it;
+ * O_NONBLOCK on the caller's own fd would be on the shell's, too. */
+static int open_output(unsigned fds) {
+        char path[] = "/proc/self/fd/0";
+
+        path[sizeof(path) - 2] = (char)('0' + (fds & 2 ? 1 : fds & 4 ? 2 : 0));
+        return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+void terminal_plan(TerminalPlan *ret) {
+        *ret = (TerminalPlan){ .output_fd = FD_NONE };
+        for (int fd = 0; fd <= 2; fd++) {
+                if (tcgetattr(fd, &ret->mode) < 0)
+                        continue;
+                ret->fds |= 1U << fd;
+                (void)ioctl(fd, TIOCGWINSZ, &ret->size);
+        }
+        if (!ret->fds)
+                return;
+        ret->background = (ret->fds & 3) == 1;
+        ret->output_fd = open_output(ret->fds);
+}
+
+Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
+        Terminal *t = calloc(1, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        t->plan = *plan;
+        t->master_fd = master_fd;
+        t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
+        t->output_fd = plan->output_fd;
+        if (t->output_fd < 0)
+                t->output_fd = plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
+        (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
+        return t;
+}
+
+Terminal *terminal_free(Terminal *t) {
+        if (t)
+                terminal_leave(t);
+        free(t);
+        return NULL;
+}
+
+/* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
+ * mode. */
+static bool in_foreground(const Terminal *t) {
+        return t->input_fd >= 0 && tcgetpgrp(t->input_fd) == getpgrp();
+}
+
+void terminal_enter(Terminal *t) {
+        struct termios mode;
+
+        if (t->entered || !in_foreground(t))
+                return;
+        t->entered = true;
+        if (tcgetattr(t->input_fd, &t->saved) < 0)
+                return;
+        mode = t->saved;
+        cfmakeraw(&mode);
+        /* Output that others print to this terminal meanwhile still gets its carriage returns. */
+        if (!(t->plan.fds & 2))
+                mode.c_oflag = t->saved.c_oflag;
+        t->raw = tcsetattr(t->input_fd, TCSADRAIN, &mode) == 0;
+        terminal_resize(t);
+}
+
+void terminal_leave(Terminal *t) {
+        if (t->raw)
+                (void)tcsetattr(t->input_fd, TCSADRAIN, &t->saved);
+        t->raw = t->entered = false;
+}
+
+void terminal_resize(Terminal *t) {
+        struct winsize size;
+
+        if (ioctl(t->output_fd, TIOCGWINSZ, &size) == 0)
+                (void)ioctl(t->master_fd, TIOCSWINSZ, &size);
+}
+
+static bool pipe_empty(const Pipe *p) {
+        return p->start == p->end;
+}
+
+size_t terminal_poll(const Terminal *t, struct pollfd *fds) {
+        short master = 0;
+
+        if (pipe_empty(&t->out) && !t->out.closed)
+                master |= POLLIN;
+        if (!pipe_empty(&t->in))
+                master |= POLLOUT;
+        fds[0] = (struct pollfd){ .fd = t->out.closed ? -1 : t->master_fd, .events = master };
+        fds[1] = (struct pollfd){ .fd = pipe_empty(&t->out) ? -1 : t->output_fd,
+                                  .events = POLLOUT };
+        fds[2] = (struct pollfd){
+                .fd = t->entered && !t->in.closed && pipe_empty(&t->in) ? t->input_fd : -1,
+                .events = POLLIN,
+        };
+        return 3;
+}
+
+/* EIO from a master means that no slave is open: the sandbox's programs have ended. */
+static void fill(Pipe *p, int fd) {
+        ssize_t n = read(fd, p->data, sizeof(p->data));
+
+        p->start = p->end = 0;
+        if (n > 0)
+                p->end = (size_t)n;
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+                p->closed = true;
+}
+
+static void empty(Pipe *p, int fd) {
+        ssize_t n = write(fd, p->data + p->start, p->end - p->start);
+
+        if (n > 0)
+                p->start += (size_t)n;
+        else if (n < 0 && errno != EAGAIN && errno != EINTR)
+                p->start =
+                        p->end; /* nobody reads: what is printed is lost, as with a closed window */
+}
+
+void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
+        if (count < 3)
+                return;
+        if (fds[0].revents & POLLOUT)
+                empty(&t->in, t->master_fd);
+        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && pipe_empty(&t->out))
+                fill(&t->out, t->master_fd);
+        if (fds[1].revents)
+                empty(&t->out, t->output_fd);
+        if (fds[2].revents)
+                fill(&t->in, t->input_fd);
+}
+
+void terminal_drain(Terminal *t) {
+        while (!t->out.closed || !pipe_empty(&t->out)) {
+                struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
+
+                if (pipe_empty(&t->out)) {
+                        fill(&t->out, t->master_fd);
+                        if (pipe_empty(&t->out))
+                                return;
+                }
+                if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
+                        return;
+                empty(&t->out, t->output_fd);
+        }
+}
