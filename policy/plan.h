@@ -64,7 +64,6 @@ extern const size_t tree_private_count;
 typedef struct TreeProc {
         const char *name;
         bool masked; /* nothing can be read; otherwise read-only */
-        bool directory;
 } TreeProc;
 extern const TreeProc tree_proc[];
 extern const size_t tree_proc_count;

@@ -11,7 +11,7 @@ enum { HELP_COLUMN = 30 };
 /* What options_parse() works on. */
 typedef struct Parser {
         const OptionSyntax *syntax;
-        const char *const *argv;
+        char *const *argv;
         int argc, next; /* next: index of the argument to be read */
         char *target;
         OptionResult result;
@@ -203,10 +203,19 @@ static int parse_option(Parser *parser, const char *argument) {
         return r < 0 ? r : 0;
 }
 
-static void take_operand(Parser *parser) {
+static int take_operand(Parser *parser) {
         OptionResult *result = &parser->result;
+        const char *operand = parser->argv[parser->next++];
+        char quoted[160];
+        int r;
 
-        result->operands[result->operands_count++] = parser->argv[parser->next++];
+        if (parser->syntax->operands || parser->syntax->operand_ends) {
+                result->operands[result->operands_count++] = operand;
+                return 0;
+        }
+        r = error_set(parser->reterr, ERROR_USAGE, 0, "holt %s takes no \"%s\"",
+                      parser->syntax->verb, str_quote(operand, quoted, sizeof(quoted)));
+        return usage_cure(parser, r);
 }
 
 static int parse_all(Parser *parser) {
@@ -214,26 +223,25 @@ static int parse_all(Parser *parser) {
 
         while (parser->next < parser->argc && !parser->result.help) {
                 const char *argument = parser->argv[parser->next];
-                int r;
+                int r = 0;
 
                 if (!options || argument[0] != '-' || argument[1] == '\0') {
                         options = options && !parser->syntax->operand_ends;
-                        take_operand(parser);
-                        continue;
+                        r = take_operand(parser);
+                } else {
+                        parser->next++;
+                        if (streq(argument, "--"))
+                                options = false;
+                        else
+                                r = parse_option(parser, argument);
                 }
-                parser->next++;
-                if (streq(argument, "--")) {
-                        options = false;
-                        continue;
-                }
-                r = parse_option(parser, argument);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
+int options_parse(const OptionSyntax *syntax, int argc, char *const *argv, void *target,
                   OptionResult *ret, Error *reterr) {
         _cleanup_(parser_clear) Parser parser = {
                 .syntax = syntax,

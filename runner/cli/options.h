@@ -38,6 +38,7 @@ typedef struct OptionSyntax {
         const Option *options;
         size_t options_count;
         bool policy;             /* takes --policy and the options of the policy's fields */
+        bool operands;           /* takes operands, between options and after */
         bool operand_ends;       /* the first operand ends the options: the rest is a command */
         const char *help_epilog; /* printed last in the help, or NULL */
 } OptionSyntax;
@@ -65,9 +66,10 @@ void options_clear(OptionResult *result);
  * target  the struct that syntax->options point into, zeroed or with defaults; may be NULL where
  *         syntax has none. OPTION_LISTs in it belong to the caller, on failure too.
  *
- * 0, -EINVAL with an ERROR_USAGE (unknown option with the nearest one, missing or needless value),
+ * 0, -EINVAL with an ERROR_USAGE (unknown option with the nearest one, missing or needless value,
+ * needless operand),
  * -ENOMEM. On failure *ret is not written. */
-int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
+int options_parse(const OptionSyntax *syntax, int argc, char *const *argv, void *target,
                   OptionResult *ret, Error *reterr);
 
 /* Applies the noted policy options in order, as the caller's word. As policy_set(). */

@@ -58,7 +58,8 @@ static const OptionSyntax run_syntax = {
                        "could not set\nit up; 126 COMMAND can't be executed; 127 it is not there.",
 };
 
-/* All that one run holds. */
+/* All that one run holds. It is never taken apart: the process ends with it, and the kernel is
+ * faster. */
 typedef struct Run {
         RunOptions options;
         OptionResult words;
@@ -72,18 +73,6 @@ typedef struct Run {
         int report_fd;
         RunResult result;
 } Run;
-
-static void run_clear(Run *run) {
-        sandbox_clear(&run->sandbox);
-        launch_clear(&run->launch);
-        plan_clear(&run->plan);
-        policy_clear(&run->policy);
-        options_clear(&run->words);
-        strlist_clear(&run->options.allow_degraded);
-        strlist_clear(&run->moved);
-        free(run->report_path);
-        fd_close(run->report_fd);
-}
 
 /* --- what was asked --- */
 
@@ -273,7 +262,5 @@ int cmd_run(int argc, char **argv) {
         if (r < 0)
                 return fail(&error);
         (void)run_once(&run, &error);
-        r = tell(&run);
-        run_clear(&run);
-        return r;
+        return tell(&run);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens what a plan names, once, and decides all that depends on the host: nothing is looked up by
  * name after this but what root owns, and the child checks that it finds the same things again. */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -99,43 +98,23 @@ static int look_at(Launch *launch, int dir_fd, const char *prefix, const char *n
         return 0;
 }
 
-static bool wanted_in_etc(const char *name) {
-        for (size_t i = 0; i < tree_etc_count; i++) {
-                size_t length = strlen(tree_etc[i]);
-
-                if (tree_etc[i][length - 1] == '*' ? strncmp(name, tree_etc[i], length - 1) == 0
-                                                   : streq(name, tree_etc[i]))
-                        return true;
-        }
-        return false;
-}
-
-/* One pass over the directory is cheaper than asking for each name. */
-static int look_at_etc(Launch *launch, int tree_fd, size_t room, Error *reterr) {
-        int fd = openat(tree_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
+        _cleanup_close_ int fd = openat(tree_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = 0;
 
-        if (!dir) {
-                fd_close(fd);
-                return 0;
-        }
-        for (struct dirent *item; r == 0 && (item = readdir(dir));)
-                if (wanted_in_etc(item->d_name) && launch->system_count < room)
-                        r = look_at(launch, fd, "etc/", item->d_name, reterr);
-        (void)closedir(dir);
+        for (size_t i = 0; fd >= 0 && r == 0 && i < tree_etc_count; i++)
+                r = look_at(launch, fd, "etc/", tree_etc[i], reterr);
         return r;
 }
 
 static int prepare_system(Launch *launch, Error *reterr) {
         const char *tree = launch->plan->rootfs[0] ? launch->plan->rootfs : "/";
-        const size_t room = tree_system_count + 4 * tree_etc_count;
         _cleanup_close_ int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = 0;
 
         if (tree_fd < 0)
                 return error_set(reterr, ERROR_POLICY, errno, "--rootfs %s", tree);
-        launch->system = calloc(room, sizeof(*launch->system));
+        launch->system = calloc(tree_system_count + tree_etc_count, sizeof(*launch->system));
         if (!launch->system)
                 return error_oom(reterr);
         for (size_t i = 0; r == 0 && i < tree_system_count; i++)
@@ -145,7 +124,7 @@ static int prepare_system(Launch *launch, Error *reterr) {
                               "--rootfs %s: there is neither usr nor bin in it; name the top of a "
                               "system tree",
                               tree);
-        return r < 0 ? r : look_at_etc(launch, tree_fd, room, reterr);
+        return r < 0 ? r : look_at_etc(launch, tree_fd, reterr);
 }
 
 /* --- what the caller asked for --- */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt doctor: every layer tried for real on this host, and then a whole sandbox; each failure with
+ * its cure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/json-write.h"
+#include "cli/options.h"
+#include "cli/verbs.h"
+#include "policy/plan.h"
+#include "sandbox/diagnose.h"
+#include "sandbox/landlock.h"
+#include "sandbox/launch.h"
+#include "sandbox/prepare.h"
+#include "sandbox/probe.h"
+#include "sandbox/supervise.h"
+
+typedef struct DoctorOptions {
+        bool json;
+} DoctorOptions;
+
+static const Option doctor_options[] = {
+        { "--json", NULL, "print JSON", OPTION_BOOL, offsetof(DoctorOptions, json), NULL },
+};
+
+static const OptionSyntax doctor_syntax = {
+        .verb = "doctor",
+        .usage = "[--json]",
+        .summary = "Tries every layer of the sandbox on this host, then a whole sandbox, and says "
+                   "what "
+                   "cures\nwhat fails. Changes nothing.",
+        .options = doctor_options,
+        .options_count = ELEMENTSOF(doctor_options),
+        .help_epilog =
+                "Exit codes: 0 when holt run works here with every layer that its policy needs; "
+                "125 otherwise.",
+};
+
+/* One line of the table. */
+typedef struct Finding {
+        const char *name, *what;
+        bool works;
+        bool needed; /* holt run fails without it */
+        char note[160];
+        Error error; /* when it does not work */
+} Finding;
+
+enum { FINDING_SANDBOX = LAYER_MAX, FINDINGS_MAX };
+
+static void try_layer(Layer layer, Finding *finding) {
+        const char *step;
+        int r = probe_layer(layer, &step);
+
+        *finding = (Finding){ .name = layer_table[layer].name,
+                              .what = layer_table[layer].what,
+                              .works = r == 0,
+                              .needed = layer != LAYER_LANDLOCK };
+        if (r < 0) {
+                (void)error_layer(&finding->error, (int)layer, -r, "%s", step);
+                (void)diagnose_layer(&finding->error);
+        } else if (layer == LAYER_LANDLOCK) {
+                (void)snprintf(finding->note, sizeof(finding->note), "ABI %d", landlock_abi());
+        } else if (layer == LAYER_IDMAP) {
+                (void)snprintf(finding->note, sizeof(finding->note), "%s",
+                               geteuid() == 0 ? "tried with the sandbox below"
+                                              : "only for root, which you are not");
+        } else if (layer == LAYER_LIMITS) {
+                (void)snprintf(finding->note, sizeof(finding->note),
+                               "memory of each process, pids of the sandbox, by rlimits");
+        }
+}
+
+/* A whole launch of "true" with the preset that holt run takes, in a directory that is sure to be
+ * there. */
+static int launch_true(Outcome *out, Error *reterr) {
+        const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
+        const PlanContext context = { .cwd = "/", .argv = argv, .env = env };
+        Policy policy = { 0 };
+        LaunchPlan plan = { 0 };
+        Launch launch = { .init_fd = FD_NONE, .terminal = { .output_fd = FD_NONE } };
+        Sandbox sandbox = SANDBOX_NONE;
+        int r = policy_preset(&policy, POLICY_PRESET_DEFAULT, "doctor", reterr);
+
+        if (r == 0)
+                r = policy_set(&policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
+                               "doctor", reterr);
+        if (r == 0)
+                r = plan_make(&policy, &context, &plan, reterr);
+        if (r == 0)
+                r = prepare_stdio(reterr);
+        if (r == 0)
+                r = launch_prepare(&plan, &launch, reterr);
+        if (r == 0)
+                r = launch_start(&launch, &sandbox, reterr);
+        if (r == 0)
+                r = supervise(&launch, &sandbox, out, reterr);
+        sandbox_clear(&sandbox);
+        launch_clear(&launch);
+        plan_clear(&plan);
+        policy_clear(&policy);
+        return r;
+}
+
+static void try_sandbox(Finding *finding) {
+        Outcome out = { 0 };
+        int r;
+
+        *finding = (Finding){ .name = "sandbox",
+                              .what = "all of it at once: holt run -- true",
+                              .needed = true };
+        r = launch_true(&out, &finding->error);
+        finding->works = r == 0 && out.cause == CAUSE_EXITED && out.exit_code == 0;
+        if (finding->works)
+                (void)snprintf(finding->note, sizeof(finding->note), "%.1f ms after its start",
+                               (double)out.usage.wall_us / 1000);
+        else if (r == 0)
+                (void)error_set(&finding->error, ERROR_SETUP, 0, "true ended with %d (%s)",
+                                out.exit_code, cause_name(out.cause));
+}
+
+/* --- telling --- */
+
+static void print_text(const Finding *findings, const struct utsname *host) {
+        (void)printf("Linux %s on %s, uid %u\n\n", host->release, host->machine, geteuid());
+        for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
+                const Finding *f = &findings[i];
+                const char *cure = f->error.cure;
+
+                (void)printf("%-13s %-8s %s", f->name,
+                             f->works    ? "ok"
+                             : f->needed ? "FAILS"
+                                         : "not here",
+                             f->what);
+                (void)printf(f->note[0] ? " (%s)\n" : "\n", f->note);
+                if (f->works)
+                        continue;
+                (void)printf("%22s %s%s%s\n", "", f->error.text, f->error.errnum ? ": " : "",
+                             f->error.errnum ? error_errno_name(f->error.errnum) : "");
+                while (*cure) {
+                        int length = (int)strcspn(cure, "\n");
+
+                        (void)printf("%22s %.*s\n", "", length, cure);
+                        cure += length;
+                        cure += *cure == '\n';
+                }
+        }
+}
+
+static void print_json(const Finding *findings, const struct utsname *host, bool works) {
+        JsonWriter w = { .pretty = true };
+
+        json_write_object(&w, NULL);
+        json_write_int(&w, "holt", 1);
+        json_write_bool(&w, "works", works);
+        json_write_string(&w, "kernel", host->release);
+        json_write_string(&w, "machine", host->machine);
+        json_write_uint(&w, "uid", geteuid());
+        json_write_object(&w, "layers");
+        for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
+                const Finding *f = &findings[i];
+
+                json_write_object(&w, f->name);
+                json_write_bool(&w, "works", f->works);
+                json_write_bool(&w, "needed", f->needed);
+                json_write_string(&w, "what", f->what);
+                json_write_string(&w, "note", f->note[0] ? f->note : NULL);
+                json_write_string(&w, "message", f->works ? NULL : f->error.text);
+                json_write_string(&w, "errno",
+                                  f->works || !f->error.errnum ? NULL
+                                                               : error_errno_name(f->error.errnum));
+                json_write_string(&w, "cure", f->works || !f->error.cure[0] ? NULL : f->error.cure);
+                json_write_end(&w);
+        }
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)fwrite(w.data, 1, w.length, stdout);
+        json_write_clear(&w);
+}
+
+/* The whole sandbox comes last: as root it gives root up. */
+static int examine(const DoctorOptions *options) {
+        static Finding findings[FINDINGS_MAX];
+        struct utsname host = { 0 };
+        bool works = true;
+
+        (void)uname(&host);
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                try_layer(layer, &findings[layer]);
+        try_sandbox(&findings[FINDING_SANDBOX]);
+        for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++)
+                works &= findings[i].works || !findings[i].needed;
+        if (options->json)
+                print_json(findings, &host, works);
+        else
+                print_text(findings, &host);
+        return works ? 0 : 125;
+}
+
+int cmd_doctor(int argc, char **argv) {
+        DoctorOptions options = { 0 };
+        OptionResult words = { 0 };
+        Error error;
+        int r = options_parse(&doctor_syntax, argc, (const char *const *)argv, &options, &words,
+                              &error);
+
+        if (r == 0 && words.help)
+                options_help(&doctor_syntax, stdout);
+        else if (r == 0 && words.operands_count > 0)
+                r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operand");
+        if (r < 0)
+                error_print(&error);
+        r = r < 0 ? error_exit_code(&error) : words.help ? 0 : examine(&options);
+        options_clear(&words);
+        return r;
+}

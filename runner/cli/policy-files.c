@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/policy-files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "policy/load.h"
+
+/* O_NONBLOCK: a FIFO must not hold holt up before it is seen to be one. It means nothing for a
+ * regular file. */
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
+
+static int fail_file(const char *name, int errnum, const char *what, Error *reterr) {
+        char quoted[400];
+
+        return error_set(reterr, ERROR_POLICY, errnum, "%s policy file %s", what,
+                         str_quote(name, quoted, sizeof(quoted)));
+}
+
+static int fail_size(const char *name, Error *reterr) {
+        int r = fail_file(name, EFBIG, "cannot read", reterr);
+
+        return error_cure(reterr, r, "A policy file has at most %d KiB.", JSON_SIZE_MAX >> 10);
+}
+
+/* Reads to the end, whatever a file says that its size is: one byte past the cap tells it from a
+ * file of just that size. */
+static int read_all(int fd, const char *name, char **ret, size_t *ret_length, Error *reterr) {
+        _cleanup_free_ char *bytes = NULL;
+        size_t length = 0, size = 0;
+
+        for (;;) {
+                ssize_t n;
+
+                if (length + 1 >= size) {
+                        char *more = realloc(bytes, size ? size * 2 : 8192);
+
+                        if (!more)
+                                return error_oom(reterr);
+                        bytes = more;
+                        size = size ? size * 2 : 8192;
+                }
+                n = read(fd, bytes + length, size - length - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return fail_file(name, errno, "cannot read", reterr);
+                if (n == 0)
+                        break;
+                length += (size_t)n;
+                if (length > JSON_SIZE_MAX)
+                        return fail_size(name, reterr);
+        }
+        bytes[length] = '\0';
+        *ret = TAKE_PTR(bytes);
+        *ret_length = length;
+        return 0;
+}
+
+static int read_regular(int fd, const char *name, char **ret, size_t *ret_length, Error *reterr) {
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return fail_file(name, errno, "cannot look at", reterr);
+        if (!S_ISREG(st.st_mode)) {
+                r = fail_file(name, 0, "cannot use", reterr);
+                return error_cure(reterr, r, "It is %s, not a regular file%s.",
+                                  S_ISDIR(st.st_mode)    ? "a directory"
+                                  : S_ISFIFO(st.st_mode) ? "a pipe"
+                                                         : "something else",
+                                  S_ISFIFO(st.st_mode) ? "; \"-\" reads from stdin" : "");
+        }
+        return read_all(fd, name, ret, ret_length, reterr);
+}
+
+int policy_files_read(const char *name, char **ret, size_t *ret_length, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (streq(name, "-"))
+                return read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
+        fd = open(name, OPEN_FLAGS);
+        if (fd < 0)
+                return fail_file(name, errno, "cannot open", reterr);
+        return read_regular(fd, name, ret, ret_length, reterr);
+}
+
+static int apply_one(Policy *policy, const char *name, Error *reterr) {
+        _cleanup_free_ char *bytes = NULL;
+        size_t length;
+        int r;
+
+        if (!options_policy_is_file(name))
+                return policy_preset(policy, name, "--policy", reterr);
+        r = policy_files_read(name, &bytes, &length, reterr);
+        if (r < 0)
+                return r;
+        return policy_load(policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
+                           ORIGIN_CALLER, reterr);
+}
+
+int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr) {
+        int r = 0;
+
+        if (result->policies_count == 0)
+                r = policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr);
+        for (size_t i = 0; r == 0 && i < result->policies_count; i++)
+                r = apply_one(policy, result->policies[i], reterr);
+        return r < 0 ? r : options_apply(result, policy, reterr);
+}
+
+static int open_project(int workspace_fd, int *ret, Error *reterr) {
+        int fd = sys_openat2(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS, 0,
+                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        int r;
+
+        if (fd < 0 && errno == ENOENT)
+                return 0;
+        if (fd < 0 && errno == ELOOP) {
+                r = fail_file(POLICY_PROJECT_FILE, ELOOP, "cannot open the workspace's", reterr);
+                return error_cure(reterr, r,
+                                  "It is a link, which a program inside may have made; it must be "
+                                  "a file of the workspace itself.");
+        }
+        if (fd < 0)
+                return fail_file(POLICY_PROJECT_FILE, errno, "cannot open the workspace's", reterr);
+        *ret = fd;
+        return 1;
+}
+
+int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        _cleanup_free_ char *bytes = NULL;
+        size_t length;
+        int r;
+
+        r = open_project(workspace_fd, &fd, reterr);
+        if (r <= 0)
+                return r;
+        r = read_regular(fd, POLICY_PROJECT_FILE, &bytes, &length, reterr);
+        if (r < 0)
+                return r;
+        return policy_load(policy, bytes, length, POLICY_PROJECT_FILE, ORIGIN_PROJECT, reterr);
+}
+
+int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        const char *workspace;
+        char quoted[400];
+        int r;
+
+        r = policy_files_apply(policy, result, reterr);
+        if (r < 0 || policy->workspace_mode == WORKSPACE_NONE)
+                return r;
+        workspace = policy->workspace_source ? policy->workspace_source : ".";
+        fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return error_set(reterr, ERROR_POLICY, errno, "cannot open the workspace %s",
+                                 str_quote(workspace, quoted, sizeof(quoted)));
+        return policy_files_project(policy, fd, reterr);
+}

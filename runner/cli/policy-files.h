@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policy files: opening and reading them, and the order in which they make a policy. In holt-full.
+ */
+#pragma once
+
+#include "cli/options.h"
+#include "policy/policy.h"
+
+/* In the workspace; may only narrow. */
+#define POLICY_PROJECT_FILE ".holt.json"
+
+/* Reads a policy file of the caller's, or stdin where name is "-". It has to be a regular file
+ * (stdin may be a pipe) of at most JSON_SIZE_MAX bytes.
+ *
+ * ret  owned by the caller; ends in a NUL that is not counted.
+ *
+ * 0, -EINVAL (not a regular file), -EFBIG, -ENOMEM, another negative errno of open(2) or read(2).
+ */
+int policy_files_read(const char *name, char **ret, size_t *ret_length, Error *reterr);
+
+/* Starts policy (zeroed) from what --policy names, presets and files in their order, or else from
+ * POLICY_PRESET_DEFAULT; then applies the options. 0, or a negative errno of policy_files_read(),
+ * policy_load(), policy_preset() or policy_set(). */
+int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr);
+
+/* Lets the project's own file narrow policy.
+ *
+ * workspace_fd  borrowed; a directory, which the sandbox may have written in: the file is opened
+ *               below it and never through a link.
+ *
+ * 0 (narrowed, or there is no such file), -ELOOP (it is a link), -EPERM (it would widen), or as
+ * policy_files_read(). */
+int policy_files_project(Policy *policy, int workspace_fd, Error *reterr);
+
+/* All of it: policy_files_apply(), then the project's file of the workspace that came out. */
+int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr);

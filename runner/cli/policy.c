@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt policy show | check | schema | list */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json-write.h"
+#include "cli/options.h"
+#include "cli/policy-files.h"
+#include "cli/verbs.h"
+#include "policy/load.h"
+#include "policy/schema.h"
+
+enum { SHOW_COLUMN = 30 };
+
+typedef struct PolicyArgs {
+        bool json;
+} PolicyArgs;
+
+static const Option json_option[] = {
+        { .name = "--json",
+          .help = "print JSON, for programs",
+          .kind = OPTION_BOOL,
+          .offset = offsetof(PolicyArgs, json) },
+};
+
+typedef struct PolicyVerb {
+        const char *name;
+        OptionSyntax syntax;
+        int (*run)(const PolicyArgs *args, const OptionResult *result, Error *reterr);
+} PolicyVerb;
+
+/* --- output --- */
+
+static int fail_output(Error *reterr) {
+        return error_set(reterr, ERROR_SETUP, errno, "cannot write to stdout");
+}
+
+static int flush_output(Error *reterr) {
+        return fflush(stdout) != 0 || ferror(stdout) ? fail_output(reterr) : 0;
+}
+
+static int print_json(JsonWriter *w, Error *reterr) {
+        if (json_write_finish(w) < 0)
+                return error_oom(reterr);
+        if (fwrite(w->data, 1, w->length, stdout) != w->length)
+                return fail_output(reterr);
+        return flush_output(reterr);
+}
+
+/* --- show --- */
+
+static int show_field(const Policy *policy, const PolicyField *field, Error *reterr) {
+        for (size_t i = 0;; i++) {
+                _cleanup_free_ char *text = policy_field_text(policy, field, i);
+                char quoted[400];
+
+                if (!text && i == 0)
+                        (void)printf("%-*s-\n", SHOW_COLUMN, field->path);
+                if (!text)
+                        return 0;
+                (void)printf("%-*s%s\n", SHOW_COLUMN, i == 0 ? field->path : "",
+                             str_quote(text, quoted, sizeof(quoted)));
+                if (ferror(stdout))
+                        return fail_output(reterr);
+        }
+}
+
+static int show_text(const Policy *policy, Error *reterr) {
+        (void)printf("%-*s%s\n", SHOW_COLUMN, "extends", policy->preset);
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                int r = show_field(policy, &policy_fields[i], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return flush_output(reterr);
+}
+
+static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        _cleanup_(policy_clear) Policy policy = { 0 };
+        int r;
+
+        r = policy_files_resolve(&policy, result, reterr);
+        if (r < 0)
+                return r;
+        if (!args->json)
+                return show_text(&policy, reterr);
+        r = policy_document_print(&policy, &w);
+        return r < 0 ? error_oom(reterr) : print_json(&w, reterr);
+}
+
+/* --- check --- */
+
+/* A file that has the name of a project's own is held to what such a file may say. */
+static int check_file(const char *name, Error *reterr) {
+        const char *slash = strrchr(name, '/');
+        bool project = streq(slash ? slash + 1 : name, POLICY_PROJECT_FILE);
+        _cleanup_(policy_clear) Policy policy = { 0 };
+        _cleanup_free_ char *bytes = NULL;
+        size_t length;
+        int r;
+
+        r = policy_files_read(name, &bytes, &length, reterr);
+        if (r == 0 && project)
+                r = policy_preset(&policy, POLICY_PRESET_DEFAULT, name, reterr);
+        if (r < 0)
+                return r;
+        return policy_load(&policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
+                           project ? ORIGIN_PROJECT : ORIGIN_CALLER, reterr);
+}
+
+static void check_json(JsonWriter *w, const char *name, const Error *error) {
+        json_write_object(w, NULL);
+        json_write_string(w, "file", name);
+        json_write_bool(w, "ok", !error);
+        if (error) {
+                json_write_object(w, "error");
+                json_write_string(w, "kind", error_kind_name(error->kind));
+                json_write_string(w, "message", error->text);
+                json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
+static void check_text(const char *name, const Error *error) {
+        char quoted[400];
+
+        if (error)
+                error_print(error);
+        else
+                (void)printf("%s: ok\n", str_quote(name, quoted, sizeof(quoted)));
+}
+
+/* Every file is looked at. 1 when one of them was bad: its errors have been printed. */
+static int policy_check(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        bool bad = false;
+        Error error;
+        int r;
+
+        if (result->operands_count == 0) {
+                r = error_set(reterr, ERROR_USAGE, 0, "holt policy check: which file?");
+                return error_cure(reterr, r, "holt policy check FILE...");
+        }
+        json_write_array(&w, NULL);
+        for (size_t i = 0; i < result->operands_count; i++) {
+                const char *name = result->operands[i];
+                bool ok = check_file(name, &error) == 0;
+
+                bad = bad || !ok;
+                if (args->json)
+                        check_json(&w, name, ok ? NULL : &error);
+                else
+                        check_text(name, ok ? NULL : &error);
+        }
+        json_write_end(&w);
+        r = args->json ? print_json(&w, reterr) : flush_output(reterr);
+        return r < 0 ? r : bad;
+}
+
+/* --- schema, list --- */
+
+static int policy_schema(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        (void)args;
+        (void)result;
+        policy_schema_print(&w);
+        return print_json(&w, reterr);
+}
+
+static int policy_list(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        (void)result;
+        json_write_array(&w, NULL);
+        for (size_t i = 0; i < policy_presets_count; i++) {
+                const Preset *preset = &policy_presets[i];
+
+                json_write_object(&w, NULL);
+                json_write_string(&w, "name", preset->name);
+                json_write_string(&w, "description", preset->description);
+                json_write_end(&w);
+                if (!args->json)
+                        (void)printf("%-12s%s\n", preset->name, preset->description);
+        }
+        json_write_end(&w);
+        return args->json ? print_json(&w, reterr) : flush_output(reterr);
+}
+
+/* --- the verbs --- */
+
+#define WITH_JSON .options = json_option, .options_count = ELEMENTSOF(json_option)
+
+static const PolicyVerb verbs[] = {
+        { "show",
+          { .verb = "policy show",
+            .usage = "[--json] [OPTIONS]",
+            .summary = "Prints what \"holt run\" with the same options would allow. With --json it "
+                       "is a\ndocument that --policy reads.",
+            .policy = true,
+            WITH_JSON },
+          policy_show },
+        { "check",
+          { .verb = "policy check",
+            .usage = "[--json] FILE...",
+            .summary = "Reads policy files and says what is wrong with them; \"-\" is stdin.",
+            .operands = true,
+            WITH_JSON },
+          policy_check },
+        { "schema",
+          { .verb = "policy schema",
+            .usage = "",
+            .summary = "Prints the JSON Schema (draft 2020-12) of policy files.",
+            WITH_JSON },
+          policy_schema },
+        { "list",
+          { .verb = "policy list",
+            .usage = "[--json]",
+            .summary = "Lists the presets that --policy and \"extends\" take.",
+            WITH_JSON },
+          policy_list },
+};
+
+static void print_usage(FILE *out) {
+        (void)fputs("Usage: holt policy VERB [OPTIONS]\n\n", out);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                const OptionSyntax *syntax = &verbs[i].syntax;
+
+                (void)fprintf(out, "  holt %s %s\n", syntax->verb, syntax->usage);
+        }
+        (void)fputs("\n\"holt policy VERB --help\" says more.\n", out);
+}
+
+static int unknown_verb(const char *name, Error *reterr) {
+        char quoted[160];
+        int r;
+
+        r = error_set(reterr, ERROR_USAGE, 0, "unknown verb \"policy %s\"",
+                      str_quote(name, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "The verbs are show, check, schema and list.");
+}
+
+static int run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr) {
+        _cleanup_(options_clear) OptionResult result = { 0 };
+        PolicyArgs args = { 0 };
+        int r;
+
+        r = options_parse(&verb->syntax, argc, argv, &args, &result, reterr);
+        if (r < 0)
+                return r;
+        if (result.help) {
+                options_help(&verb->syntax, stdout);
+                return flush_output(reterr);
+        }
+        return verb->run(&args, &result, reterr);
+}
+
+static int find_and_run(int argc, char **argv, Error *reterr) {
+        if (argc < 2) {
+                print_usage(stderr);
+                return 1;
+        }
+        if (streq(argv[1], "--help") || streq(argv[1], "-h")) {
+                print_usage(stdout);
+                return flush_output(reterr);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (streq(verbs[i].name, argv[1]))
+                        return run_verb(&verbs[i], argc - 1, argv + 1, reterr);
+        return unknown_verb(argv[1], reterr);
+}
+
+int cmd_policy(int argc, char **argv) {
+        Error error;
+        int r = find_and_run(argc, argv, &error);
+
+        if (r < 0) {
+                error_print(&error);
+                return error_exit_code(&error);
+        }
+        return r == 0 ? 0 : 125;
+}
