@@ -30,7 +30,6 @@ static const Verb verbs[] = {
         { "run", cmd_run, "run a command in a sandbox of its own" },
         { "policy", FULL(cmd_policy), "show, check and describe policies" },
         { "doctor", cmd_doctor, "try every layer on this host, and say what cures it" },
-        { "completion", FULL(cmd_completion), "print completions for bash, zsh or fish" },
 };
 
 static int print_help(FILE *out) {

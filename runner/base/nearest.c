@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Longer words are not compared: a person doesn't type them. */
-enum { WORD_MAX = 40 };
+enum { WORD_MAX = 40, PREFIX_MIN = 3 };
 
 static unsigned min3(unsigned a, unsigned b, unsigned c) {
         unsigned least = a < b ? a : b;
@@ -42,7 +42,11 @@ void nearest_try(Nearest *nearest, const char *candidate) {
 
         if (word > WORD_MAX || other > WORD_MAX)
                 return;
-        distance = edit_distance(nearest->word, word, candidate, other);
+        /* A name that was cut short is near, however much is missing. */
+        if (word >= PREFIX_MIN && strncmp(nearest->word, candidate, word) == 0)
+                distance = other > word;
+        else
+                distance = edit_distance(nearest->word, word, candidate, other);
         if (distance > (word < 6 ? 1 : word / 3))
                 return;
         if (nearest->best && distance >= nearest->distance)

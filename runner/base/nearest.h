@@ -9,5 +9,5 @@ typedef struct Nearest {
 } Nearest;
 
 /* Offers a candidate, which has to outlive the struct. Close enough is one wrong, missing, extra or
- * swapped character for every three of the word, one at least. */
+ * swapped character for every three of the word, one at least, or its end missing. */
 void nearest_try(Nearest *nearest, const char *candidate);

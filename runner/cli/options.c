@@ -11,7 +11,7 @@ enum { HELP_COLUMN = 30 };
 /* What options_parse() works on. */
 typedef struct Parser {
         const OptionSyntax *syntax;
-        char *const *argv;
+        const char *const *argv;
         int argc, next; /* next: index of the argument to be read */
         char *target;
         OptionResult result;
@@ -241,7 +241,7 @@ static int parse_all(Parser *parser) {
         return 0;
 }
 
-int options_parse(const OptionSyntax *syntax, int argc, char *const *argv, void *target,
+int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
                   OptionResult *ret, Error *reterr) {
         _cleanup_(parser_clear) Parser parser = {
                 .syntax = syntax,

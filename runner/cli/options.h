@@ -69,7 +69,7 @@ void options_clear(OptionResult *result);
  * 0, -EINVAL with an ERROR_USAGE (unknown option with the nearest one, missing or needless value,
  * needless operand),
  * -ENOMEM. On failure *ret is not written. */
-int options_parse(const OptionSyntax *syntax, int argc, char *const *argv, void *target,
+int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
                   OptionResult *ret, Error *reterr);
 
 /* Applies the noted policy options in order, as the caller's word. As policy_set(). */

@@ -119,6 +119,8 @@ static void check_json(JsonWriter *w, const char *name, const Error *error) {
                 json_write_object(w, "error");
                 json_write_string(w, "kind", error_kind_name(error->kind));
                 json_write_string(w, "message", error->text);
+                json_write_string(w, "errno",
+                                  error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
                 json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);
                 json_write_end(w);
         }
@@ -249,7 +251,7 @@ static int run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr
         PolicyArgs args = { 0 };
         int r;
 
-        r = options_parse(&verb->syntax, argc, argv, &args, &result, reterr);
+        r = options_parse(&verb->syntax, argc, (const char *const *)argv, &args, &result, reterr);
         if (r < 0)
                 return r;
         if (result.help) {

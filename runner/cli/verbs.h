@@ -6,4 +6,3 @@
 int cmd_run(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
-int cmd_completion(int argc, char **argv);

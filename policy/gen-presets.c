@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Build-time tool: presets/NAME.json... -> presets.c, the tables of policy_presets[], so that the
+ * launcher needs no JSON. Reads through the same loader as any policy file; a preset that it would
+ * refuse fails the build. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "policy/load.h"
+#include "policy/syscalls.h"
+
+/* What is being made can't be asked for yet; a preset extends none. */
+const Preset policy_presets[1];
+const size_t policy_presets_count = 0;
+
+/* Nor can the syscall tables, which are made by another tool. tests/unit/test-policy.c loads each
+ * preset with the real check. */
+int syscalls_name_check(const char *name, const char **ret_why) {
+        (void)name;
+        (void)ret_why;
+        return 0;
+}
+
+typedef struct Input {
+        char bytes[64 << 10];
+        size_t length;
+        char name[32]; /* of the preset */
+} Input;
+
+static int input_read(const char *path, Input *ret, Error *reterr) {
+        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+        FILE *file = fopen(path, "re");
+
+        if (!file)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
+        ret->length = fread(ret->bytes, 1, sizeof(ret->bytes), file);
+        (void)fclose(file);
+        if (ret->length == sizeof(ret->bytes))
+                return error_set(reterr, ERROR_SETUP, EFBIG, "%s", path);
+        (void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)strcspn(base, "."), base);
+        return 0;
+}
+
+static void print_string(const char *text) {
+        (void)putchar('"');
+        for (; *text; text++) {
+                if (*text == '"' || *text == '\\' || (unsigned char)*text < 0x20)
+                        (void)printf("\\%03o", (unsigned char)*text);
+                else
+                        (void)putchar(*text);
+        }
+        (void)putchar('"');
+}
+
+/* One row, tried as policy_preset() will: a value that can be loaded and not set again (a limit
+ * that the preset forgets, and that has no "none") fails here and not at a user's. */
+static int print_row(const PolicyField *field, const char *text, Policy *again, Error *reterr) {
+        int r = policy_set(again, field->path, text, ORIGIN_PRESET, field->path, reterr);
+
+        if (r < 0)
+                return r;
+        (void)printf("        { \"%s\", ", field->path);
+        print_string(text);
+        (void)printf(" },\n");
+        return 0;
+}
+
+static int print_rows(const Policy *policy, Error *reterr) {
+        _cleanup_(policy_clear) Policy again = { 0 };
+
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                for (size_t j = 0;; j++) {
+                        _cleanup_free_ char *text = policy_field_text(policy, &policy_fields[i], j);
+                        int r;
+
+                        if (!text)
+                                break;
+                        r = print_row(&policy_fields[i], text, &again, reterr);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+static int print_preset(const Input *input, const char *path, Error *reterr) {
+        _cleanup_(policy_clear) Policy policy = { 0 };
+        int r;
+
+        r = policy_load(&policy, input->bytes, input->length, path, ORIGIN_PRESET, reterr);
+        if (r < 0)
+                return r;
+        (void)printf("static const PresetRow rows_%s[] = {\n", input->name);
+        r = print_rows(&policy, reterr);
+        (void)printf("};\n\n");
+        return r;
+}
+
+static int print_entry(const Input *input, const char *path, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const JsonValue *description;
+        int r;
+
+        r = json_parse(input->bytes, input->length, path, &document, reterr);
+        if (r < 0)
+                return r;
+        description = json_member(json_root(document), "description");
+        if (!description)
+                return error_set(reterr, ERROR_POLICY, 0, "%s: a preset needs a description", path);
+        (void)printf("        { \"%s\", ", input->name);
+        print_string(json_string(description));
+        (void)printf(", rows_%s, ELEMENTSOF(rows_%s) },\n", input->name, input->name);
+        return 0;
+}
+
+static int each(int argc, char **argv, int (*print)(const Input *, const char *, Error *),
+                Error *reterr) {
+        static Input input;
+
+        for (int i = 1; i < argc; i++) {
+                int r = input_read(argv[i], &input, reterr);
+
+                if (r == 0)
+                        r = print(&input, argv[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        Error error;
+        int r;
+
+        (void)printf("/* Made by gen-presets from policy/presets/. */\n"
+                     "#include \"policy/policy.h\"\n\n");
+        r = each(argc, argv, print_preset, &error);
+        if (r == 0) {
+                (void)printf("const Preset policy_presets[] = {\n");
+                r = each(argc, argv, print_entry, &error);
+                (void)printf("};\n"
+                             "const size_t policy_presets_count = ELEMENTSOF(policy_presets);\n");
+        }
+        if (r < 0) {
+                error_print(&error);
+                return 1;
+        }
+        return fflush(stdout) == 0 ? 0 : 1;
+}

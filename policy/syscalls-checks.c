@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that are only partly safe: which arguments pass.
+ *
+ * Each of these arguments is an int, an unsigned int or narrower to the kernel, or has its flags in
+ * the low 32 bits (clone: lower_32_bits() in kernel/fork.c), while seccomp hands the filter 64.
+ * Only the low half may be compared, or a bit above it would get any value past the check
+ * (CVE-2019-10063). */
+#include "syscalls-table.h"
+
+#define RANGES(list) .ranges = (list), .count = ELEMENTSOF(list)
+#define VALUE(value, action)                                                                       \
+        { (value), (value), ACTION_##action }
+#define SPAN(first, last, action)                                                                  \
+        { (first), (last), ACTION_##action }
+
+#define WHOLE 0xffffffffU /* the low 32 bits */
+
+/* CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. Not CLONE_NEWTIME (0x80):
+ * clone(2) has the exit signal in the low eight bits, and so can't be asked for a time namespace.
+ */
+#define CLONE_NAMESPACES 0x7e020000U
+
+static const CheckRange only_zero[] = { VALUE(0, ALLOW) };
+
+/* Terminals. The first two type into a terminal, where the caller's shell reads it; TIOCCONS takes
+ * the console's output; TIOCSETD has the kernel load any line discipline, for anybody who has a pty
+ * (CVE-2017-2636, CVE-2020-14416). */
+static const CheckRange ioctl_requests[] = {
+        VALUE(0x5412, EPERM), /* TIOCSTI */
+        VALUE(0x541c, EPERM), /* TIOCLINUX */
+        VALUE(0x541d, EPERM), /* TIOCCONS */
+        VALUE(0x5423, EPERM), /* TIOCSETD */
+};
+
+/* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. A device is refused even where the
+ * kernel would make it: 0:0 is overlayfs's whiteout, free for all since Linux 5.8. */
+static const CheckRange file_types[] = {
+        VALUE(0, ALLOW),
+        VALUE(0x1000, ALLOW),
+        VALUE(0x8000, ALLOW),
+        VALUE(0xc000, ALLOW),
+};
+
+/* PER_LINUX (and UNAME26 and ADDR_NO_RANDOMIZE with it), and the question for the present one.
+ * Without address randomisation a program harms itself alone, and thread sanitizers and debuggers
+ * ask for it. READ_IMPLIES_EXEC and the like undo what keeps data from being run, MMAP_PAGE_ZERO
+ * has been used against the kernel, and other systems' personalities change what system calls do.
+ * PER_LINUX32 is of no use where 32-bit programs don't run. */
+static const CheckRange personalities[] = {
+        VALUE(0x0000000, ALLOW), VALUE(0x0020000, ALLOW),  VALUE(0x0040000, ALLOW),
+        VALUE(0x0060000, ALLOW), VALUE(0xffffffff, ALLOW),
+};
+
+static const CheckRange personality_query[] = { VALUE(0xffffffff, ALLOW) };
+
+/* A list of what is allowed, since each kernel brings options that nobody has judged; EINVAL is
+ * what an older kernel says. Left out, besides those of other architectures: PR_SET_MM, which
+ * forges the command line and the program's path in /proc; PR_TASK_PERF_EVENTS_* and PR_MCE_KILL;
+ * PR_SET_IO_FLUSHER; PR_SCHED_CORE, which idles the sibling threads of the host's cores;
+ * PR_SET_MEMORY_MERGE, whose merging tells what others have in memory; PR_TIMER_CREATE_RESTORE_IDS
+ * and PR_FUTEX_HASH, which nothing needs. PR_SET_SECCOMP stays: it has no flags, so it can't make a
+ * listener. */
+static const CheckRange prctl_options[] = {
+        SPAN(1, 8, ALLOW),   /* PR_SET_PDEATHSIG to PR_SET_KEEPCAPS */
+        SPAN(13, 16, ALLOW), /* PR_GET_TIMING to PR_GET_NAME */
+        SPAN(21, 30, ALLOW), /* PR_GET_SECCOMP to PR_GET_TIMERSLACK: CAPBSET, TSC, SECUREBITS */
+        VALUE(35, EPERM),    /* PR_SET_MM */
+        SPAN(36, 42, ALLOW), /* PR_SET_CHILD_SUBREAPER to PR_GET_THP_DISABLE: NO_NEW_PRIVS */
+        VALUE(47, ALLOW),    /* PR_CAP_AMBIENT */
+        SPAN(50, 56, ALLOW), /* PR_SVE_SET_VL to PR_GET_TAGGED_ADDR_CTRL: SPECULATION_CTRL */
+        SPAN(59, 61, ALLOW), /* PR_SET_SYSCALL_USER_DISPATCH, PR_PAC_*_ENABLED_KEYS */
+        SPAN(63, 66, ALLOW), /* PR_SME_*_VL, PR_*_MDWE */
+        SPAN(74, 76, ALLOW), /* PR_*_SHADOW_STACK_STATUS */
+        VALUE(0x41555856, ALLOW), /* PR_GET_AUXV */
+        VALUE(0x53564d41, ALLOW), /* PR_SET_VMA: the C libraries name their memory */
+        VALUE(0x59616d61, ALLOW), /* PR_SET_PTRACER: only says who may look at the caller itself */
+};
+
+/* Any other family has its own code in the kernel, loaded on demand, and some are not kept apart by
+ * the network namespace: AF_VSOCK reaches the hypervisor, AF_ALG the crypto engines. */
+static const CheckRange families[] = {
+        VALUE(1, ALLOW),          /* AF_UNIX */
+        VALUE(2, CHECK_INET),     /* AF_INET */
+        VALUE(10, CHECK_INET),    /* AF_INET6 */
+        VALUE(16, CHECK_NETLINK), /* AF_NETLINK */
+};
+
+static const CheckRange families_strict[] = {
+        VALUE(1, ALLOW),
+        VALUE(2, CHECK_INET),
+        VALUE(10, CHECK_INET),
+};
+
+/* SOCK_STREAM and SOCK_DGRAM. Raw sockets need a capability, and so does SOCK_PACKET, which AF_INET
+ * takes for AF_PACKET. The mask takes SOCK_CLOEXEC and SOCK_NONBLOCK off, as the kernel does. */
+static const CheckRange inet_types[] = { SPAN(1, 2, CHECK_INET_PROTOCOL) };
+
+/* The type's own, ICMP, TCP, UDP, ICMPv6. Others (SCTP, DCCP, L2TP, SMC, MPTCP) are much code, most
+ * of it in modules that a socket would load, and a long list of CVEs; whoever tries MPTCP first, as
+ * Go does, goes on with TCP. */
+static const CheckRange inet_protocols[] = {
+        VALUE(0, ALLOW), VALUE(1, ALLOW), VALUE(6, ALLOW), VALUE(17, ALLOW), VALUE(58, ALLOW),
+};
+
+#define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
+
+const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
+        /* S_ISUID: on the host such a file would run as the workspace's owner, for whoever starts
+         * it; nosuid holds inside alone. A file born with the bit (open(2), mknod(2)) loses it with
+         * the first byte that is written, as CAP_FSETID is not there. S_ISGID stays: directories
+         * pass it on, and what copies them copies it. */
+        CHECK_OF(CHMOD) = { 1, 0x800, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(CHMODAT) = { 2, 0x800, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
+        CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },
+        CHECK_OF(IOCTL) = { 1, WHOLE, ACTION_ALLOW, RANGES(ioctl_requests) },
+        CHECK_OF(MKNOD) = { 1, 0xf000, ACTION_EPERM, RANGES(file_types) },
+        CHECK_OF(MKNODAT) = { 2, 0xf000, ACTION_EPERM, RANGES(file_types) },
+        /* NETLINK_ROUTE is 0: the C libraries ask it for addresses. */
+        CHECK_OF(NETLINK) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(only_zero) },
+        CHECK_OF(PERSONALITY) = { 0, WHOLE, ACTION_EPERM, RANGES(personalities) },
+        CHECK_OF(PERSONALITY_STRICT) = { 0, WHOLE, ACTION_EPERM, RANGES(personality_query) },
+        CHECK_OF(PRCTL) = { 0, WHOLE, ACTION_EINVAL, RANGES(prctl_options) },
+        /* SECCOMP_FILTER_FLAG_NEW_LISTENER. Among equal actions the newest filter's wins, and its
+         * listener may answer "continue" (SECCOMP_USER_NOTIF_FLAG_CONTINUE): one inside would let
+         * through what we only report. The kernel allows one listener, but forgets ours once the
+         * launcher is dead. EBUSY is what it says while there is one. */
+        CHECK_OF(SECCOMP) = { 1, 0x8, ACTION_EBUSY, RANGES(only_zero) },
+        CHECK_OF(SOCKET) = { 0, WHOLE, ACTION_EAFNOSUPPORT, RANGES(families) },
+        CHECK_OF(SOCKET_STRICT) = { 0, WHOLE, ACTION_EAFNOSUPPORT, RANGES(families_strict) },
+};

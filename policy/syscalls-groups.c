@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which system call is in which group, and what is done with it in the presets.
+ *
+ * The code that calls is hostile, has no capability, and can get none. So a call is refused for one
+ * of these: it reaches past the namespaces (@keyring, @handle, @clock), it makes new ones
+ * (@namespace), it has been a rich source of kernel holes while ordinary programs don't need it
+ * (@io_uring, @bpf, @userfault, @perf), it looks into other processes (@ptrace), or the kernel
+ * would refuse it anyway and a report says why a program fails (@mount, @module). What only narrows
+ * (Landlock, seccomp, capset) is allowed, and so are calls that fail harmlessly without a
+ * capability and that ordinary programs make (setuid, chown).
+ *
+ * ENOSYS where libraries have something to fall back on, EPERM where the call is meant. A group is
+ * allowed or refused as a whole, so that --allow-syscall @file never brings along what nobody
+ * thought of.
+ *
+ * strict leaves out what commands of an agent hardly ever use. */
+#include "syscalls-table.h"
+
+const SyscallGroup syscall_groups[GROUP_MAX] = {
+#define GROUP_ROW(id, name, help) [GROUP_##id] = { name, help },
+        SYSCALL_GROUPS(GROUP_ROW)
+#undef GROUP_ROW
+};
+
+#define ROW(group, name, in_default, in_strict)                                                    \
+        {                                                                                          \
+                name, GROUP_##group, {                                                             \
+                        [SYSCALLS_DEFAULT] = (in_default), [SYSCALLS_STRICT] = (in_strict)         \
+                }                                                                                  \
+        }
+static_assert(SYSCALLS_PRESET_MAX == 2, "a row has an action for each preset");
+
+#define ALLOW(group, name) ROW(group, name, ACTION_ALLOW, ACTION_ALLOW)
+#define NOT_STRICT(group, name) ROW(group, name, ACTION_ALLOW, ACTION_NOTIFY_ENOSYS)
+#define CHECK(group, name, check) ROW(group, name, ACTION_CHECK_##check, ACTION_CHECK_##check)
+#define CHECK_STRICTER(group, name, check)                                                         \
+        ROW(group, name, ACTION_CHECK_##check, ACTION_CHECK_##check##_STRICT)
+#define EPERM_(group, name) ROW(group, name, ACTION_EPERM, ACTION_EPERM)
+#define ENOSYS_(group, name) ROW(group, name, ACTION_ENOSYS, ACTION_ENOSYS)
+#define REPORT_EPERM(group, name) ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM)
+#define REPORT_ENOSYS(group, name) ROW(group, name, ACTION_NOTIFY_ENOSYS, ACTION_NOTIFY_ENOSYS)
+
+const SyscallRow syscall_rows[] = {
+        /* None of these can be denied. Once the filter is loaded, the launcher's child still hands
+         * over the notification fd, which nobody can answer before that, puts its own fds in place
+         * and executes init; init runs under it too. uretprobe and uprobe are called by the
+         * kernel's own trampolines and by nothing else: a refusal kills a program that is being
+         * probed from the host (Linux 6.11 to 6.13; later ones don't ask the filter). */
+        ALLOW(BASIC, "arch_prctl"),
+        ALLOW(BASIC, "brk"),
+        ALLOW(BASIC, "close"),
+        ALLOW(BASIC, "close_range"),
+        ALLOW(BASIC, "dup2"),
+        ALLOW(BASIC, "dup3"),
+        ALLOW(BASIC, "execve"),
+        ALLOW(BASIC, "execveat"),
+        ALLOW(BASIC, "exit"),
+        ALLOW(BASIC, "exit_group"),
+        ALLOW(BASIC, "faccessat"),
+        ALLOW(BASIC, "fcntl"),
+        ALLOW(BASIC, "futex"),
+        ALLOW(BASIC, "getpid"),
+        ALLOW(BASIC, "kill"),
+        ALLOW(BASIC, "mmap"),
+        ALLOW(BASIC, "mprotect"),
+        ALLOW(BASIC, "munmap"),
+        ALLOW(BASIC, "ppoll"),
+        ALLOW(BASIC, "read"),
+        ALLOW(BASIC, "recvfrom"),
+        ALLOW(BASIC, "restart_syscall"),
+        ALLOW(BASIC, "rseq"),
+        ALLOW(BASIC, "rt_sigaction"),
+        ALLOW(BASIC, "rt_sigprocmask"),
+        ALLOW(BASIC, "rt_sigreturn"),
+        ALLOW(BASIC, "sendmsg"),
+        ALLOW(BASIC, "sendto"),
+        ALLOW(BASIC, "set_robust_list"),
+        ALLOW(BASIC, "set_tid_address"),
+        ALLOW(BASIC, "setpgid"),
+        ALLOW(BASIC, "signalfd4"),
+        ALLOW(BASIC, "uprobe"),
+        ALLOW(BASIC, "uretprobe"),
+        ALLOW(BASIC, "wait4"),
+        ALLOW(BASIC, "write"),
+        CHECK(BASIC, "clone", CLONE),
+        CHECK(BASIC, "ioctl", IOCTL),
+        CHECK(BASIC, "prctl", PRCTL),
+
+        ALLOW(FILE, "access"),
+        ALLOW(FILE, "chdir"),
+        CHECK(FILE, "chmod", CHMOD),
+        ALLOW(FILE, "chown"),
+        ALLOW(FILE, "creat"),
+        ALLOW(FILE, "faccessat2"),
+        ALLOW(FILE, "fchdir"),
+        CHECK(FILE, "fchmod", CHMOD),
+        CHECK(FILE, "fchmodat", CHMODAT),
+        CHECK(FILE, "fchmodat2", CHMODAT),
+        ALLOW(FILE, "fchown"),
+        ALLOW(FILE, "fchownat"),
+        ALLOW(FILE, "fgetxattr"),
+        ALLOW(FILE, "file_getattr"),
+        ALLOW(FILE, "file_setattr"),
+        ALLOW(FILE, "flistxattr"),
+        ALLOW(FILE, "fremovexattr"),
+        ALLOW(FILE, "fsetxattr"),
+        ALLOW(FILE, "fstat"),
+        ALLOW(FILE, "fstatfs"),
+        ALLOW(FILE, "futimesat"),
+        ALLOW(FILE, "getcwd"),
+        ALLOW(FILE, "getdents"),
+        ALLOW(FILE, "getdents64"),
+        ALLOW(FILE, "getxattr"),
+        ALLOW(FILE, "getxattrat"),
+        ALLOW(FILE, "inotify_add_watch"),
+        ALLOW(FILE, "inotify_init"),
+        ALLOW(FILE, "inotify_init1"),
+        ALLOW(FILE, "inotify_rm_watch"),
+        ALLOW(FILE, "lchown"),
+        ALLOW(FILE, "lgetxattr"),
+        ALLOW(FILE, "link"),
+        ALLOW(FILE, "linkat"),
+        ALLOW(FILE, "listxattr"),
+        ALLOW(FILE, "listxattrat"),
+        ALLOW(FILE, "llistxattr"),
+        ALLOW(FILE, "lremovexattr"),
+        ALLOW(FILE, "lsetxattr"),
+        ALLOW(FILE, "lstat"),
+        ALLOW(FILE, "mkdir"),
+        ALLOW(FILE, "mkdirat"),
+        ALLOW(FILE, "newfstatat"),
+        ALLOW(FILE, "open"),
+        ALLOW(FILE, "openat"),
+        ALLOW(FILE, "openat2"),
+        ALLOW(FILE, "readlink"),
+        ALLOW(FILE, "readlinkat"),
+        ALLOW(FILE, "removexattr"),
+        ALLOW(FILE, "removexattrat"),
+        ALLOW(FILE, "rename"),
+        ALLOW(FILE, "renameat"),
+        ALLOW(FILE, "renameat2"),
+        ALLOW(FILE, "rmdir"),
+        ALLOW(FILE, "setxattr"),
+        ALLOW(FILE, "setxattrat"),
+        ALLOW(FILE, "stat"),
+        ALLOW(FILE, "statfs"),
+        ALLOW(FILE, "statx"),
+        ALLOW(FILE, "symlink"),
+        ALLOW(FILE, "symlinkat"),
+        ALLOW(FILE, "truncate"),
+        ALLOW(FILE, "umask"),
+        ALLOW(FILE, "unlink"),
+        ALLOW(FILE, "unlinkat"),
+        ALLOW(FILE, "utime"),
+        ALLOW(FILE, "utimensat"),
+        ALLOW(FILE, "utimes"),
+        CHECK(FILE, "mknod", MKNOD),
+        CHECK(FILE, "mknodat", MKNODAT),
+
+        /* vmsplice lends pages of its own memory to a pipe, which is half of many a kernel exploit
+         * and of hardly any program. */
+        ALLOW(IO, "cachestat"),
+        ALLOW(IO, "copy_file_range"),
+        ALLOW(IO, "dup"),
+        ALLOW(IO, "epoll_create"),
+        ALLOW(IO, "epoll_create1"),
+        ALLOW(IO, "epoll_ctl"),
+        ALLOW(IO, "epoll_pwait"),
+        ALLOW(IO, "epoll_pwait2"),
+        ALLOW(IO, "epoll_wait"),
+        ALLOW(IO, "eventfd"),
+        ALLOW(IO, "eventfd2"),
+        ALLOW(IO, "fadvise64"),
+        ALLOW(IO, "fallocate"),
+        ALLOW(IO, "fdatasync"),
+        ALLOW(IO, "flock"),
+        ALLOW(IO, "fsync"),
+        ALLOW(IO, "ftruncate"),
+        ALLOW(IO, "lseek"),
+        ALLOW(IO, "pipe"),
+        ALLOW(IO, "pipe2"),
+        ALLOW(IO, "poll"),
+        ALLOW(IO, "pread64"),
+        ALLOW(IO, "preadv"),
+        ALLOW(IO, "preadv2"),
+        ALLOW(IO, "pselect6"),
+        ALLOW(IO, "pwrite64"),
+        ALLOW(IO, "pwritev"),
+        ALLOW(IO, "pwritev2"),
+        ALLOW(IO, "readahead"),
+        ALLOW(IO, "readv"),
+        ALLOW(IO, "select"),
+        ALLOW(IO, "sendfile"),
+        ALLOW(IO, "signalfd"),
+        ALLOW(IO, "splice"),
+        ALLOW(IO, "sync"),
+        ALLOW(IO, "sync_file_range"),
+        ALLOW(IO, "syncfs"),
+        ALLOW(IO, "tee"),
+        ALLOW(IO, "writev"),
+        NOT_STRICT(IO, "vmsplice"),
+
+        ALLOW(PROCESS, "fork"),
+        ALLOW(PROCESS, "getcpu"),
+        ALLOW(PROCESS, "getpgid"),
+        ALLOW(PROCESS, "getpgrp"),
+        ALLOW(PROCESS, "getppid"),
+        ALLOW(PROCESS, "getpriority"),
+        ALLOW(PROCESS, "getrandom"),
+        ALLOW(PROCESS, "getrlimit"),
+        ALLOW(PROCESS, "getrusage"),
+        ALLOW(PROCESS, "getsid"),
+        ALLOW(PROCESS, "gettid"),
+        ALLOW(PROCESS, "pidfd_open"),
+        ALLOW(PROCESS, "pidfd_send_signal"),
+        ALLOW(PROCESS, "prlimit64"),
+        ALLOW(PROCESS, "setpriority"),
+        ALLOW(PROCESS, "setrlimit"),
+        ALLOW(PROCESS, "setsid"),
+        ALLOW(PROCESS, "sysinfo"),
+        ALLOW(PROCESS, "times"),
+        ALLOW(PROCESS, "uname"),
+        ALLOW(PROCESS, "vfork"),
+        ALLOW(PROCESS, "waitid"),
+        CHECK_STRICTER(PROCESS, "personality", PERSONALITY),
+
+        /* Without a capability these change nothing or fail as they should, and login-like
+         * programs, test suites and package managers call them. */
+        ALLOW(IDENTITY, "capget"),
+        ALLOW(IDENTITY, "capset"),
+        ALLOW(IDENTITY, "getegid"),
+        ALLOW(IDENTITY, "geteuid"),
+        ALLOW(IDENTITY, "getgid"),
+        ALLOW(IDENTITY, "getgroups"),
+        ALLOW(IDENTITY, "getresgid"),
+        ALLOW(IDENTITY, "getresuid"),
+        ALLOW(IDENTITY, "getuid"),
+        ALLOW(IDENTITY, "setfsgid"),
+        ALLOW(IDENTITY, "setfsuid"),
+        ALLOW(IDENTITY, "setgid"),
+        ALLOW(IDENTITY, "setgroups"),
+        ALLOW(IDENTITY, "setregid"),
+        ALLOW(IDENTITY, "setresgid"),
+        ALLOW(IDENTITY, "setresuid"),
+        ALLOW(IDENTITY, "setreuid"),
+        ALLOW(IDENTITY, "setuid"),
+
+        ALLOW(MEMORY, "madvise"),
+        ALLOW(MEMORY, "map_shadow_stack"),
+        ALLOW(MEMORY, "membarrier"),
+        ALLOW(MEMORY, "memfd_create"),
+        ALLOW(MEMORY, "mincore"),
+        ALLOW(MEMORY, "mlock"),
+        ALLOW(MEMORY, "mlock2"),
+        ALLOW(MEMORY, "mlockall"),
+        ALLOW(MEMORY, "mremap"),
+        ALLOW(MEMORY, "mseal"),
+        ALLOW(MEMORY, "msync"),
+        ALLOW(MEMORY, "munlock"),
+        ALLOW(MEMORY, "munlockall"),
+        ALLOW(MEMORY, "pkey_alloc"),
+        ALLOW(MEMORY, "pkey_free"),
+        ALLOW(MEMORY, "pkey_mprotect"),
+        ALLOW(MEMORY, "process_madvise"),
+
+        ALLOW(SIGNAL, "pause"),
+        ALLOW(SIGNAL, "rt_sigpending"),
+        ALLOW(SIGNAL, "rt_sigqueueinfo"),
+        ALLOW(SIGNAL, "rt_sigsuspend"),
+        ALLOW(SIGNAL, "rt_sigtimedwait"),
+        ALLOW(SIGNAL, "rt_tgsigqueueinfo"),
+        ALLOW(SIGNAL, "sigaltstack"),
+        ALLOW(SIGNAL, "tgkill"),
+        ALLOW(SIGNAL, "tkill"),
+
+        ALLOW(TIME, "alarm"),
+        ALLOW(TIME, "clock_getres"),
+        ALLOW(TIME, "clock_gettime"),
+        ALLOW(TIME, "clock_nanosleep"),
+        ALLOW(TIME, "getitimer"),
+        ALLOW(TIME, "gettimeofday"),
+        ALLOW(TIME, "nanosleep"),
+        ALLOW(TIME, "setitimer"),
+        ALLOW(TIME, "time"),
+        ALLOW(TIME, "timer_create"),
+        ALLOW(TIME, "timer_delete"),
+        ALLOW(TIME, "timer_getoverrun"),
+        ALLOW(TIME, "timer_gettime"),
+        ALLOW(TIME, "timer_settime"),
+        ALLOW(TIME, "timerfd_create"),
+        ALLOW(TIME, "timerfd_gettime"),
+        ALLOW(TIME, "timerfd_settime"),
+
+        ALLOW(SCHED, "futex_requeue"),
+        ALLOW(SCHED, "futex_wait"),
+        ALLOW(SCHED, "futex_waitv"),
+        ALLOW(SCHED, "futex_wake"),
+        ALLOW(SCHED, "get_robust_list"),
+        ALLOW(SCHED, "ioprio_get"),
+        ALLOW(SCHED, "ioprio_set"),
+        ALLOW(SCHED, "sched_get_priority_max"),
+        ALLOW(SCHED, "sched_get_priority_min"),
+        ALLOW(SCHED, "sched_getaffinity"),
+        ALLOW(SCHED, "sched_getattr"),
+        ALLOW(SCHED, "sched_getparam"),
+        ALLOW(SCHED, "sched_getscheduler"),
+        ALLOW(SCHED, "sched_rr_get_interval"),
+        ALLOW(SCHED, "sched_setaffinity"),
+        ALLOW(SCHED, "sched_setattr"),
+        ALLOW(SCHED, "sched_setparam"),
+        ALLOW(SCHED, "sched_setscheduler"),
+        ALLOW(SCHED, "sched_yield"),
+
+        ALLOW(NETWORK, "accept"),
+        ALLOW(NETWORK, "accept4"),
+        ALLOW(NETWORK, "bind"),
+        ALLOW(NETWORK, "connect"),
+        ALLOW(NETWORK, "getpeername"),
+        ALLOW(NETWORK, "getsockname"),
+        ALLOW(NETWORK, "getsockopt"),
+        ALLOW(NETWORK, "listen"),
+        ALLOW(NETWORK, "recvmmsg"),
+        ALLOW(NETWORK, "recvmsg"),
+        ALLOW(NETWORK, "sendmmsg"),
+        ALLOW(NETWORK, "setsockopt"),
+        ALLOW(NETWORK, "shutdown"),
+        CHECK_STRICTER(NETWORK, "socket", SOCKET),
+        CHECK_STRICTER(NETWORK, "socketpair", SOCKET),
+
+        ALLOW(SECURITY, "landlock_add_rule"),
+        ALLOW(SECURITY, "landlock_create_ruleset"),
+        ALLOW(SECURITY, "landlock_restrict_self"),
+        ALLOW(SECURITY, "lsm_get_self_attr"),
+        ALLOW(SECURITY, "lsm_list_modules"),
+        CHECK(SECURITY, "seccomp", SECCOMP),
+
+        NOT_STRICT(AIO, "io_cancel"),
+        NOT_STRICT(AIO, "io_destroy"),
+        NOT_STRICT(AIO, "io_getevents"),
+        NOT_STRICT(AIO, "io_pgetevents"),
+        NOT_STRICT(AIO, "io_setup"),
+        NOT_STRICT(AIO, "io_submit"),
+
+        NOT_STRICT(MQUEUE, "mq_getsetattr"),
+        NOT_STRICT(MQUEUE, "mq_notify"),
+        NOT_STRICT(MQUEUE, "mq_open"),
+        NOT_STRICT(MQUEUE, "mq_timedreceive"),
+        NOT_STRICT(MQUEUE, "mq_timedsend"),
+        NOT_STRICT(MQUEUE, "mq_unlink"),
+
+        NOT_STRICT(NUMA, "get_mempolicy"),
+        NOT_STRICT(NUMA, "mbind"),
+        NOT_STRICT(NUMA, "migrate_pages"),
+        NOT_STRICT(NUMA, "move_pages"),
+        NOT_STRICT(NUMA, "set_mempolicy"),
+        NOT_STRICT(NUMA, "set_mempolicy_home_node"),
+
+        NOT_STRICT(SYSV_IPC, "msgctl"),
+        NOT_STRICT(SYSV_IPC, "msgget"),
+        NOT_STRICT(SYSV_IPC, "msgrcv"),
+        NOT_STRICT(SYSV_IPC, "msgsnd"),
+        NOT_STRICT(SYSV_IPC, "semctl"),
+        NOT_STRICT(SYSV_IPC, "semget"),
+        NOT_STRICT(SYSV_IPC, "semop"),
+        NOT_STRICT(SYSV_IPC, "semtimedop"),
+        NOT_STRICT(SYSV_IPC, "shmat"),
+        NOT_STRICT(SYSV_IPC, "shmctl"),
+        NOT_STRICT(SYSV_IPC, "shmdt"),
+        NOT_STRICT(SYSV_IPC, "shmget"),
+
+        REPORT_EPERM(BPF, "bpf"),
+
+        /* The adjtimex pair also reads, so it is called where no clock is to be set; the C
+         * libraries need neither. */
+        REPORT_EPERM(CLOCK, "clock_settime"),
+        REPORT_EPERM(CLOCK, "settimeofday"),
+        EPERM_(CLOCK, "adjtimex"),
+        EPERM_(CLOCK, "clock_adjtime"),
+
+        REPORT_EPERM(FANOTIFY, "fanotify_init"),
+        REPORT_EPERM(FANOTIFY, "fanotify_mark"),
+
+        /* systemd's and glib's helpers ask for a handle to tell mount points apart, and do without.
+         */
+        REPORT_EPERM(HANDLE, "open_by_handle_at"),
+        EPERM_(HANDLE, "name_to_handle_at"),
+
+        /* libuv, and with it node, probes the first. */
+        REPORT_ENOSYS(IO_URING, "io_uring_enter"),
+        REPORT_ENOSYS(IO_URING, "io_uring_register"),
+        REPORT_ENOSYS(IO_URING, "io_uring_setup"),
+
+        REPORT_EPERM(KEXEC, "kexec_file_load"),
+        REPORT_EPERM(KEXEC, "kexec_load"),
+
+        /* ENOSYS is what a kernel without CONFIG_KEYS says, and what Kerberos and PAM fall back on.
+         */
+        REPORT_ENOSYS(KEYRING, "add_key"),
+        REPORT_ENOSYS(KEYRING, "keyctl"),
+        REPORT_ENOSYS(KEYRING, "request_key"),
+
+        REPORT_EPERM(MODULE, "delete_module"),
+        REPORT_EPERM(MODULE, "finit_module"),
+        REPORT_EPERM(MODULE, "init_module"),
+
+        /* libmount tries the last two before /proc/self/mountinfo, which tells the same. */
+        REPORT_EPERM(MOUNT, "chroot"),
+        REPORT_EPERM(MOUNT, "fsconfig"),
+        REPORT_EPERM(MOUNT, "fsmount"),
+        REPORT_EPERM(MOUNT, "fsopen"),
+        REPORT_EPERM(MOUNT, "fspick"),
+        REPORT_EPERM(MOUNT, "mount"),
+        REPORT_EPERM(MOUNT, "mount_setattr"),
+        REPORT_EPERM(MOUNT, "move_mount"),
+        REPORT_EPERM(MOUNT, "open_tree"),
+        REPORT_EPERM(MOUNT, "open_tree_attr"),
+        REPORT_EPERM(MOUNT, "pivot_root"),
+        REPORT_EPERM(MOUNT, "umount2"),
+        ENOSYS_(MOUNT, "listmount"),
+        ENOSYS_(MOUNT, "statmount"),
+
+        /* clone3 has its flags in memory, where a filter can't look: every C library falls back on
+           clone. */
+        REPORT_EPERM(NAMESPACE, "setns"),
+        REPORT_EPERM(NAMESPACE, "unshare"),
+        ENOSYS_(NAMESPACE, "clone3"),
+
+        REPORT_EPERM(PERF, "perf_event_open"),
+
+        /* The names of the host and a label of one's own are set by scripts that don't mind a
+           refusal. */
+        REPORT_EPERM(PRIVILEGED, "acct"),
+        REPORT_EPERM(PRIVILEGED, "ioperm"),
+        REPORT_EPERM(PRIVILEGED, "iopl"),
+        REPORT_EPERM(PRIVILEGED, "quotactl"),
+        REPORT_EPERM(PRIVILEGED, "quotactl_fd"),
+        REPORT_EPERM(PRIVILEGED, "syslog"),
+        REPORT_EPERM(PRIVILEGED, "vhangup"),
+        EPERM_(PRIVILEGED, "lsm_set_self_attr"),
+        EPERM_(PRIVILEGED, "setdomainname"),
+        EPERM_(PRIVILEGED, "sethostname"),
+
+        /* Graphics drivers ask kcmp whether two descriptors are one file, and do without. */
+        REPORT_EPERM(PTRACE, "pidfd_getfd"),
+        REPORT_EPERM(PTRACE, "process_vm_readv"),
+        REPORT_EPERM(PTRACE, "process_vm_writev"),
+        REPORT_EPERM(PTRACE, "ptrace"),
+        EPERM_(PTRACE, "kcmp"),
+
+        /* memfd_secret takes pages out of the kernel's direct map, for which the whole host pays;
+         * the next three are 16-bit and 32-bit segments. */
+        ENOSYS_(RARE, "memfd_secret"),
+        ENOSYS_(RARE, "get_thread_area"),
+        ENOSYS_(RARE, "modify_ldt"),
+        ENOSYS_(RARE, "set_thread_area"),
+        ENOSYS_(RARE, "process_mrelease"),
+
+        REPORT_EPERM(REBOOT, "reboot"),
+
+        REPORT_EPERM(SWAP, "swapoff"),
+        REPORT_EPERM(SWAP, "swapon"),
+
+        REPORT_EPERM(USERFAULT, "userfaultfd"),
+
+        /* remap_file_pages has been an emulation by mmap since Linux 4.0. */
+        ENOSYS_(OBSOLETE, "_sysctl"),
+        ENOSYS_(OBSOLETE, "afs_syscall"),
+        ENOSYS_(OBSOLETE, "create_module"),
+        ENOSYS_(OBSOLETE, "epoll_ctl_old"),
+        ENOSYS_(OBSOLETE, "epoll_wait_old"),
+        ENOSYS_(OBSOLETE, "get_kernel_syms"),
+        ENOSYS_(OBSOLETE, "getpmsg"),
+        ENOSYS_(OBSOLETE, "lookup_dcookie"),
+        ENOSYS_(OBSOLETE, "nfsservctl"),
+        ENOSYS_(OBSOLETE, "putpmsg"),
+        ENOSYS_(OBSOLETE, "query_module"),
+        ENOSYS_(OBSOLETE, "remap_file_pages"),
+        ENOSYS_(OBSOLETE, "security"),
+        ENOSYS_(OBSOLETE, "sysfs"),
+        ENOSYS_(OBSOLETE, "tuxcall"),
+        ENOSYS_(OBSOLETE, "uselib"),
+        ENOSYS_(OBSOLETE, "ustat"),
+        ENOSYS_(OBSOLETE, "vserver"),
+
+};
+const size_t syscall_rows_count = ELEMENTSOF(syscall_rows);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation.
+ *
+ * A preset's row gives each call an action; allow and deny change some; numbers in a row that have
+ * the same action are a run, and the runs cover all 32 bits. The program finds the run by binary
+ * search. A check is a search of the same kind over an argument instead of the number.
+ *
+ * Classic BPF jumps only forward, by at most 255, so the program is written from its end: whatever
+ * an instruction jumps to is there already. A place is called by its label, the number of
+ * instructions from it to the end. No instruction but a load runs into the one after it, so a
+ * return can be repeated, and a long jump put in, between any two others. */
+#include "syscalls-table.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <string.h>
+
+/* Linux 5.0, younger than the kernel headers of some hosts that holt is built on. */
+#ifndef SECCOMP_RET_USER_NOTIF
+#define SECCOMP_RET_USER_NOTIF 0x7fc00000U
+#endif
+
+enum {
+        X32_BIT = 0x40000000,               /* __X32_SYSCALL_BIT */
+        RUNS_MAX = SYSCALL_NUMBERS_END + 2, /* one for each number, and what lies above */
+        LEAF_MAX = 4,                       /* comparisons one after the other, see find_leaf() */
+        JUMP_MAX = 255,
+};
+
+/* Values from first up to the next run's first. */
+typedef struct Run {
+        uint32_t first;
+        SyscallAction action;
+} Run;
+
+typedef struct Runs {
+        Run items[RUNS_MAX];
+        size_t count;
+} Runs;
+
+typedef struct Program {
+        struct sock_filter *filter; /* written from filter[max - 1] down */
+        size_t max, count;
+        bool notify;
+        bool full;
+        size_t labels[ACTION_MAX]; /* where an action is carried out; 0 before the first use */
+} Program;
+
+/* --- actions --- */
+
+/* Those in the filter; a reported one's errno is what the launcher, or a filter without reports,
+ * answers. */
+static const struct {
+        int errnum;
+        bool notify;
+} refusals[ACTION_CHECK_FIRST] = {
+        [ACTION_EPERM] = { EPERM, false },
+        [ACTION_ENOSYS] = { ENOSYS, false },
+        [ACTION_EINVAL] = { EINVAL, false },
+        [ACTION_EBUSY] = { EBUSY, false },
+        [ACTION_EAFNOSUPPORT] = { EAFNOSUPPORT, false },
+        [ACTION_EPROTONOSUPPORT] = { EPROTONOSUPPORT, false },
+        [ACTION_NOTIFY_EPERM] = { EPERM, true },
+        [ACTION_NOTIFY_ENOSYS] = { ENOSYS, true },
+};
+
+uint32_t syscall_action_value(SyscallAction action, bool notify) {
+        assert(action < ACTION_CHECK_FIRST);
+        if (action == ACTION_ALLOW)
+                return SECCOMP_RET_ALLOW;
+        if (action == ACTION_KILL)
+                return SECCOMP_RET_KILL_PROCESS;
+        if (refusals[action].notify && notify)
+                return SECCOMP_RET_USER_NOTIF;
+        return SECCOMP_RET_ERRNO | (uint32_t)refusals[action].errnum;
+}
+
+static bool is_refusal(SyscallAction action) {
+        return action != ACTION_ALLOW && action < ACTION_CHECK_FIRST;
+}
+
+/* How the call is refused, wherever it is. It has to be one answer for all presets, because the
+ * launcher has only the number to go by. */
+static SyscallAction row_refusal(const SyscallRow *row) {
+        for (size_t preset = 0; preset < SYSCALLS_PRESET_MAX; preset++)
+                if (is_refusal(row->actions[preset]))
+                        return row->actions[preset];
+        return ACTION_NOTIFY_EPERM;
+}
+
+/* --- writing a program --- */
+
+/* Returns the instruction's label. */
+static size_t emit(Program *p, struct sock_filter instruction) {
+        if (p->count == p->max) {
+                p->full = true;
+                return p->count;
+        }
+        p->count++;
+        p->filter[p->max - p->count] = instruction;
+        return p->count;
+}
+
+/* A label for target within limit of the next instruction: itself, or a copy of the return that it
+ * is, or a long jump to it. */
+static size_t bring_near(Program *p, size_t target, size_t limit) {
+        size_t distance = p->count - target;
+        const struct sock_filter *there;
+
+        if (distance <= limit)
+                return target;
+        there = &p->filter[p->max - target];
+        if (BPF_CLASS(there->code) == BPF_RET)
+                return emit(p, *there);
+        return emit(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance));
+}
+
+static size_t emit_jump(Program *p, unsigned short test, uint32_t value, size_t yes, size_t no) {
+        struct sock_filter jump = BPF_JUMP((unsigned short)(BPF_JMP | BPF_K | test), value, 0, 0);
+
+        /* Bringing the second near may move the first away by one. */
+        yes = bring_near(p, yes, JUMP_MAX - 1);
+        no = bring_near(p, no, JUMP_MAX);
+        jump.jt = (uint8_t)(p->count - yes);
+        jump.jf = (uint8_t)(p->count - no);
+        return emit(p, jump);
+}
+
+static size_t emit_check(Program *p, const SyscallCheck *check);
+
+static size_t action_label(Program *p, SyscallAction action) {
+        size_t *label = &p->labels[action];
+
+        if (*label == 0 && action >= ACTION_CHECK_FIRST)
+                *label = emit_check(p, &syscall_checks[action - ACTION_CHECK_FIRST]);
+        else if (*label == 0)
+                *label = emit(p, (struct sock_filter)BPF_STMT(
+                                         BPF_RET | BPF_K, syscall_action_value(action, p->notify)));
+        return *label;
+}
+
+/* --- the search --- */
+
+static void runs_add(Runs *runs, uint32_t first, SyscallAction action) {
+        if (runs->count > 0 && runs->items[runs->count - 1].action == action)
+                return;
+        assert(runs->count < RUNS_MAX);
+        runs->items[runs->count++] = (Run){ first, action };
+}
+
+static bool is_single(const Runs *runs, size_t i) {
+        return i + 1 < runs->count ? runs->items[i + 1].first == runs->items[i].first + 1
+                                   : runs->items[i].first == UINT32_MAX;
+}
+
+/* Whether runs low to high are single numbers, LEAF_MAX at most, in a sea of one action: then an
+ * equality test for each is shorter than a search, which needs two for each. */
+static bool find_leaf(const Runs *runs, size_t low, size_t high, SyscallAction *ret_sea) {
+        for (size_t candidate = low; candidate <= high && candidate < low + 2; candidate++) {
+                SyscallAction sea = runs->items[candidate].action;
+                size_t islands = 0;
+                bool all_single = true;
+
+                for (size_t i = low; i <= high; i++) {
+                        if (runs->items[i].action == sea)
+                                continue;
+                        islands++;
+                        all_single = all_single && is_single(runs, i);
+                }
+                if (all_single && islands <= LEAF_MAX) {
+                        *ret_sea = sea;
+                        return true;
+                }
+        }
+        return false;
+}
+
+static size_t emit_search(Program *p, const Runs *runs, size_t low, size_t high) {
+        SyscallAction sea;
+        size_t middle, yes, no;
+
+        if (find_leaf(runs, low, high, &sea)) {
+                no = action_label(p, sea);
+                for (size_t i = low; i <= high; i++) {
+                        const Run *run = &runs->items[i];
+
+                        if (run->action == sea)
+                                continue;
+                        yes = action_label(p, run->action);
+                        no = emit_jump(p, BPF_JEQ, run->first, yes, no);
+                }
+                return no;
+        }
+        middle = low + (high - low + 1) / 2;
+        yes = emit_search(p, runs, middle, high);
+        no = emit_search(p, runs, low, middle - 1);
+        return emit_jump(p, BPF_JGE, runs->items[middle].first, yes, no);
+}
+
+/* The search that a load runs into: its first instruction is the last one written. */
+static void emit_search_next(Program *p, const Runs *runs) {
+        size_t label = emit_search(p, runs, 0, runs->count - 1);
+
+        assert(label == p->count);
+        (void)label; /* NDEBUG */
+}
+
+static size_t emit_load(Program *p, size_t offset) {
+        return emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+static size_t emit_check(Program *p, const SyscallCheck *check) {
+        Runs runs = { .count = 0 };
+        uint32_t next = 0;
+
+        for (size_t i = 0; i < check->count; i++) {
+                const CheckRange *range = &check->ranges[i];
+
+                if (range->first > next)
+                        runs_add(&runs, next, check->otherwise);
+                runs_add(&runs, range->first, range->action);
+                next = range->last + 1;
+        }
+        if (next != 0) /* which it is when the last range reached the end */
+                runs_add(&runs, next, check->otherwise);
+
+        emit_search_next(p, &runs);
+        if (check->mask != UINT32_MAX)
+                (void)emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, check->mask));
+        /* Both architectures are little-endian: the low half comes first. */
+        return emit_load(p, offsetof(struct seccomp_data, args) + 8 * check->arg);
+}
+
+/* actions is by number. */
+static void emit_program(Program *p, const uint8_t actions[SYSCALL_NUMBERS_END]) {
+        Runs runs = { .count = 0 };
+        size_t native, foreign;
+
+        for (uint32_t nr = 0; nr < SYSCALL_NUMBERS_END; nr++)
+                runs_add(&runs, nr, actions[nr]);
+        runs_add(&runs, SYSCALL_NUMBERS_END, ACTION_ENOSYS);
+        /* x32 has the same AUDIT_ARCH as x86_64. Everything from its bit on, -1 too, is killed. */
+        if (syscalls_audit_arch == AUDIT_ARCH_X86_64)
+                runs_add(&runs, X32_BIT, ACTION_KILL);
+
+        emit_search_next(p, &runs);
+        native = emit_load(p, offsetof(struct seccomp_data, nr));
+        foreign = action_label(p, ACTION_KILL);
+        (void)emit_jump(p, BPF_JEQ, syscalls_audit_arch, native, foreign);
+        (void)emit_load(p, offsetof(struct seccomp_data, arch));
+}
+
+/* --- names --- */
+
+int syscall_row_find(const char *name) {
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                if (streq(syscall_rows[i].name, name))
+                        return (int)i;
+        return -ENOENT;
+}
+
+static int group_find(const char *name) {
+        for (size_t i = 0; i < GROUP_MAX; i++)
+                if (streq(syscall_groups[i].name, name))
+                        return (int)i;
+        return -ENOENT;
+}
+
+int syscalls_name_check(const char *name, const char **ret_why) {
+#define GROUP_NAME(id, name, help) " " name
+        static const char no_group[] = "is not a group of system calls; there are" SYSCALL_GROUPS(
+                GROUP_NAME);
+#undef GROUP_NAME
+
+        if (name[0] == '@' ? group_find(name) >= 0 : syscall_row_find(name) >= 0)
+                return 0;
+        *ret_why = name[0] == '@' ? no_group
+                                  : "is not a system call of Linux 6.18 on x86_64 or aarch64; the "
+                                    "names are those of section 2 of the manual, and a group of "
+                                    "them starts with @";
+        return -EINVAL;
+}
+
+static const SyscallRow *row_of_number(unsigned nr) {
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                if (syscall_numbers[i] >= 0 && (unsigned)syscall_numbers[i] == nr)
+                        return &syscall_rows[i];
+        return NULL;
+}
+
+const char *syscall_name(unsigned nr) {
+        const SyscallRow *row = row_of_number(nr);
+
+        return row ? row->name : NULL;
+}
+
+const char *syscall_group(unsigned nr) {
+        const SyscallRow *row = row_of_number(nr);
+
+        return row ? syscall_groups[row->group].name : NULL;
+}
+
+int syscall_refusal(unsigned nr) {
+        const SyscallRow *row = row_of_number(nr);
+
+        return row ? refusals[row_refusal(row)].errnum : ENOSYS;
+}
+
+/* --- compiling --- */
+
+static int refuse_name(const char *name, const char *why, Error *reterr) {
+        char quoted[64];
+
+        return error_set(reterr, ERROR_POLICY, 0, "the system call \"%s\" %s",
+                         str_quote(name, quoted, sizeof(quoted)), why);
+}
+
+/* Calls change(row, action, whole group) on what name stands for. */
+static int for_each_named(const char *name, uint8_t *actions,
+                          int (*change)(const SyscallRow *row, uint8_t *action, bool by_group),
+                          Error *reterr) {
+        int row = syscall_row_find(name), group = group_find(name), r;
+        const char *why;
+
+        r = syscalls_name_check(name, &why);
+        if (r < 0)
+                return refuse_name(name, why, reterr);
+        for (size_t i = 0; i < syscall_rows_count; i++) {
+                if ((int)i != row && syscall_rows[i].group != group)
+                        continue;
+                r = change(&syscall_rows[i], &actions[i], group >= 0);
+                if (r < 0)
+                        return refuse_name(name, "can't be denied: holt's init needs it", reterr);
+        }
+        return 0;
+}
+
+/* Named outright, a call is allowed whatever its arguments; by its group, as far as the default
+ * preset has it. */
+static int allow_row(const SyscallRow *row, uint8_t *action, bool by_group) {
+        SyscallAction usual = row->actions[SYSCALLS_DEFAULT];
+
+        *action = (uint8_t)(by_group && !is_refusal(usual) ? usual : ACTION_ALLOW);
+        return 0;
+}
+
+/* What is refused already keeps its answer. */
+static int deny_row(const SyscallRow *row, uint8_t *action, bool by_group) {
+        (void)by_group;
+        if (row->group == GROUP_BASIC)
+                return -EINVAL;
+        *action = (uint8_t)row_refusal(row);
+        return 0;
+}
+
+static int resolve(unsigned preset, const StrList *allow, const StrList *deny, uint8_t *actions,
+                   Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                actions[i] = syscall_rows[i].actions[preset];
+        for (size_t i = 0; allow && i < allow->count && r == 0; i++)
+                r = for_each_named(allow->items[i], actions, allow_row, reterr);
+        for (size_t i = 0; deny && i < deny->count && r == 0; i++)
+                r = for_each_named(deny->items[i], actions, deny_row, reterr);
+        return r;
+}
+
+int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const StrList *deny,
+                     struct sock_filter *out, size_t max, unsigned short *ret_len, Error *reterr) {
+        Program program = { .filter = out, .max = max, .notify = notify };
+        uint8_t by_row[SYSCALL_NUMBERS_END * 2], by_number[SYSCALL_NUMBERS_END];
+        int r;
+
+        assert(preset < SYSCALLS_PRESET_MAX && syscall_rows_count <= ELEMENTSOF(by_row));
+        r = resolve(preset, allow, deny, by_row, reterr);
+        if (r < 0)
+                return r;
+        memset(by_number, ACTION_ENOSYS, sizeof(by_number));
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                if (syscall_numbers[i] >= 0)
+                        by_number[syscall_numbers[i]] = by_row[i];
+
+        emit_program(&program, by_number);
+        if (program.full || program.count > BPF_MAXINSNS)
+                return error_set(reterr, ERROR_SETUP, E2BIG,
+                                 "the system call filter does not fit %zu instructions", max);
+        memmove(out, out + max - program.count, program.count * sizeof(*out));
+        *ret_len = (unsigned short)program.count;
+        return 0;
+}
