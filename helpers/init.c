@@ -271,6 +271,9 @@ static void run_loop(Init *init) {
         }
 }
 
+/* stack is as the kernel leaves it: argc, argv, NULL, environment, NULL. Called by _start
+ * (init-sys.h). */
+_Noreturn void init_main(long *stack);
 _Noreturn void init_main(long *stack) {
         long argc = stack[0];
         char **argv = (char **)(stack + 1);

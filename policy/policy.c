@@ -138,7 +138,7 @@ static int refuse_project(const Word *word, const char *in_force) {
         return error_cure(word->reterr, -EPERM, "%s", project_cure);
 }
 
-static int set_path(const Word *word, void *value) {
+static int set_string(const Word *word, void *value) {
         char *copy = strdup(word->text);
 
         if (!copy)
@@ -280,18 +280,10 @@ static int set_list(const Word *word, void *value) {
 static int set_map(const Word *word, void *value) {
         StrList *list = value;
         size_t name = strcspn(word->text, "=") + 1;
-        char *copy;
 
-        for (size_t i = 0; i < list->count; i++) {
-                if (strncmp(list->items[i], word->text, name) != 0)
-                        continue;
-                copy = strdup(word->text);
-                if (!copy)
-                        return error_oom(word->reterr);
-                free(list->items[i]);
-                list->items[i] = copy;
-                return 0;
-        }
+        for (size_t i = 0; i < list->count; i++)
+                if (strncmp(list->items[i], word->text, name) == 0)
+                        return set_string(word, &list->items[i]);
         if (list->count >= POLICY_LIST_MAX)
                 return list_full(word);
         return strlist_add(list, word->text) < 0 ? error_oom(word->reterr) : 0;
@@ -301,7 +293,7 @@ static const struct {
         int (*set)(const Word *word, void *value);
         char *(*text)(const PolicyField *field, const void *value, size_t i);
 } kinds[] = {
-        [FIELD_PATH] = { set_path, text_path },      [FIELD_BOOL] = { set_bool, text_bool },
+        [FIELD_PATH] = { set_string, text_path },    [FIELD_BOOL] = { set_bool, text_bool },
         [FIELD_UINT] = { set_number, text_number },  [FIELD_DURATION] = { set_number, text_number },
         [FIELD_BYTES] = { set_number, text_number }, [FIELD_ENUM] = { set_enum, text_enum },
         [FIELD_LIST] = { set_list, text_list },      [FIELD_MAP] = { set_map, text_list },

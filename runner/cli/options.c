@@ -101,6 +101,7 @@ static int set_enum(Parser *parser, const Option *option, const char *value) {
         unsigned i = 0;
         int r;
 
+        assert(value);
         while (option->names[i] && !streq(option->names[i], value))
                 i++;
         if (option->names[i]) {

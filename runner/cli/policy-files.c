@@ -92,7 +92,7 @@ int policy_files_read(const char *name, char **ret, size_t *ret_length, Error *r
 
 static int apply_one(Policy *policy, const char *name, Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
-        size_t length;
+        size_t length = 0;
         int r;
 
         if (!options_policy_is_file(name))
@@ -136,7 +136,7 @@ static int open_project(int workspace_fd, int *ret, Error *reterr) {
 int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
         _cleanup_free_ char *bytes = NULL;
-        size_t length;
+        size_t length = 0;
         int r;
 
         r = open_project(workspace_fd, &fd, reterr);

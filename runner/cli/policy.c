@@ -99,7 +99,7 @@ static int check_file(const char *name, Error *reterr) {
         bool project = streq(slash ? slash + 1 : name, POLICY_PROJECT_FILE);
         _cleanup_(policy_clear) Policy policy = { 0 };
         _cleanup_free_ char *bytes = NULL;
-        size_t length;
+        size_t length = 0;
         int r;
 
         r = policy_files_read(name, &bytes, &length, reterr);

@@ -110,7 +110,7 @@ static int find_cwd(Run *run, Error *reterr) {
 
 #ifdef HOLT_FULL
 static int resolve_policy(Run *run, Error *reterr) {
-        return policy_files_resolve(&run->words, &run->policy, reterr);
+        return policy_files_resolve(&run->policy, &run->words, reterr);
 }
 #else
 static int resolve_policy(Run *run, Error *reterr) {

@@ -25,7 +25,8 @@ static int attach_private(const char *name, mode_t mode, const char *target, Err
         if (r < 0)
                 return r;
         /* mkdir(2) takes the umask away; 01777 is meant. */
-        (void)fchmodat(child_state.scratch_fd, name, mode, 0);
+        if (fchmodat(child_state.scratch_fd, name, mode, 0) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot set the mode of", name);
         fd = sys_open_tree(child_state.scratch_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);

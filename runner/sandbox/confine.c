@@ -97,6 +97,20 @@ static int confine_capabilities(Launch *launch, Error *error) {
         return 0;
 }
 
+/* --- keys --- */
+
+/* The caller's session keyring comes along by inheritance, and whoever holds it possesses its keys.
+ * A new one takes its place; a kernel without keys (ENOSYS) has none to lose. */
+static int confine_keys(Launch *launch, Error *error) {
+        enum { JOIN_SESSION_KEYRING = 1 };
+
+        (void)launch;
+        if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot leave",
+                                 "the caller's session keyring");
+        return 0;
+}
+
 /* --- seccomp --- */
 
 /* Hands the notification fd and the terminal's master to the launcher; either may be missing. The
@@ -164,6 +178,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
 
 static const Step confine_steps[] = {
         { "set the limits", confine_limits },
+        { "leave the caller's keyring", confine_keys },
         { "drop every capability", confine_capabilities },
         { "confine files with Landlock", landlock_confine },
         { "load the system call filter", confine_seccomp },

@@ -220,6 +220,40 @@ static int prepare_mounts(Launch *launch, Error *reterr) {
         return 0;
 }
 
+/* The caller lets the id map go, and this host has none: the command gets the uid of the
+ * workspace's owner. */
+static int prepare_unmapped(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+
+        launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
+        launch->identity.id_mapped = false;
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                PlanMount *mount = &plan->mounts[i];
+                struct stat st;
+
+                if (plan->workspace && streq(mount->target, plan->workspace) &&
+                    stat(mount->source, &st) == 0) {
+                        launch->identity.uid = st.st_uid;
+                        launch->identity.gid = st.st_gid;
+                }
+                mount->fd = fd_close(mount->fd);
+                mount->tree = false;
+        }
+        return prepare_mounts(launch, reterr);
+}
+
+static int prepare_mapped(Launch *launch, Error *reterr) {
+        Error error;
+        int r = prepare_mounts(launch, &error);
+
+        if (r < 0 && error.kind == ERROR_LAYER && error.layer == LAYER_IDMAP &&
+            launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
+                return prepare_unmapped(launch, reterr);
+        if (r < 0 && reterr)
+                *reterr = error;
+        return r;
+}
+
 /* --- guards --- */
 
 static const PlanMount *find_workspace(const LaunchPlan *plan) {
@@ -282,12 +316,11 @@ static int check_landlock(Launch *launch, Error *reterr) {
 int prepare_all(Launch *launch, Error *reterr) {
         int r = identity_choose(launch, reterr);
 
-        launch->identity.id_mapped = launch->identity.from_root &&
-                                     !(launch->layers.missing & LAYER_BIT(LAYER_IDMAP));
+        launch->identity.id_mapped = launch->identity.from_root;
         if (r == 0)
                 r = prepare_system(launch, reterr);
         if (r == 0)
-                r = prepare_mounts(launch, reterr);
+                r = prepare_mapped(launch, reterr);
         if (r == 0)
                 r = prepare_guards(launch, reterr);
         if (r == 0)
