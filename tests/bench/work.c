@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of one kind, that says itself how long it took, so that the start of a sandbox is not in it:
+ * work cpu|files|calls RUNS. Prints one line: the ns of each run. "files" works in the working directory. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now(void) {
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Sums and hashes; no system call. */
+static void cpu(void) {
+        volatile uint64_t hash = 14695981039346656037U;
+
+        for (int i = 0; i < 4000000; i++)
+                hash = (hash ^ (uint64_t)i) * 1099511628211U;
+}
+
+/* As a build or a package manager does: make, write, stat, read and remove files. */
+static void files(void) {
+        static char data[16384];
+        char name[32];
+        struct stat st;
+
+        for (int i = 0; i < 200; i++) {
+                int fd;
+
+                snprintf(name, sizeof(name), "work-%d", i);
+                fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+                if (fd < 0 || write(fd, data, sizeof(data)) < 0 || close(fd) < 0 ||
+                    stat(name, &st) < 0) {
+                        perror(name);
+                        exit(1);
+                }
+                fd = open(name, O_RDONLY);
+                while (read(fd, data, sizeof(data)) > 0)
+                        ;
+                close(fd);
+        }
+        for (int i = 0; i < 200; i++) {
+                snprintf(name, sizeof(name), "work-%d", i);
+                unlink(name);
+        }
+}
+
+/* The cheapest call there is, uncached by libc: what the filter costs each call. */
+static void calls(void) {
+        for (int i = 0; i < 50000; i++)
+                syscall(SYS_getppid);
+}
+
+int main(int argc, char **argv) {
+        static const struct {
+                const char *name;
+                void (*run)(void);
+        } kinds[] = { { "cpu", cpu }, { "files", files }, { "calls", calls } };
+        int runs = argc == 3 ? atoi(argv[2]) : 0;
+
+        for (size_t k = 0; argc == 3 && k < sizeof(kinds) / sizeof(kinds[0]); k++)
+                for (int i = -2; strcmp(kinds[k].name, argv[1]) == 0 && i < runs; i++) {
+                        uint64_t start = now();
+
+                        kinds[k].run();
+                        if (i >= 0)
+                                printf("%lu ", (unsigned long)(now() - start));
+                }
+        putchar('\n');
+        return 0;
+}
