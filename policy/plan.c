@@ -67,7 +67,7 @@ char *plan_path(const char *base, const char *path) {
                 path_append(out, base);
         path_append(out, path);
         if (!out[0])
-                out[0] = '/';
+                (void)strcpy(out, "/");
         return out;
 }
 

@@ -105,7 +105,9 @@ typedef struct PlanMount {
 typedef struct PlanGuard {
         char *path;
 
-        bool pinned; /* prepared: it exists, and is mounted read-only over itself */
+        /* prepared */
+        bool pinned; /* it exists, and is mounted read-only over itself */
+        bool twice;  /* ... by an earlier guard */
 } PlanGuard;
 
 typedef struct LaunchPlan {

@@ -213,13 +213,9 @@ static int set_number(const Word *word, void *value) {
 
         if (r < 0)
                 return refuse_number(word, r);
-        if (word->origin == ORIGIN_PROJECT && *old != unlimited &&
-            (new == unlimited || new > *old)) {
-                _cleanup_free_ char *text = policy_number_text(word->field, *old);
-
-                return text ? refuse_project(word, text) : error_oom(word->reterr);
-        }
-        *old = new;
+        /* A project that would be content with more is no reason to fail: the lower one holds. */
+        if (word->origin != ORIGIN_PROJECT || *old == unlimited || (new != unlimited &&new < *old))
+                *old = new;
         return 0;
 }
 

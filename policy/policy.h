@@ -136,7 +136,7 @@ typedef enum FieldKind {
 
 typedef enum MergeRule {
         MERGE_CALLER,   /* only the caller's word; the project's file is refused */
-        MERGE_MIN,      /* the project's file may lower it (no limit counts as the highest) */
+        MERGE_MIN,      /* of the caller's and the project's the lower (no limit is the highest) */
         MERGE_ADD,      /* a list of restrictions: the project's file may add */
         MERGE_STRICTER, /* the project's file may choose a name of the same or a higher rank */
         MERGE_RULE_MAX,

@@ -51,7 +51,7 @@ const TreeNode tree_nodes[] = {
         { "run", NULL },
         { "tmp", NULL },
         { "var", NULL },
-        { "var/tmp", "/tmp" },
+        { "var/tmp", NULL },
         { "var/run", "/run" },
 };
 const size_t tree_nodes_count = ELEMENTSOF(tree_nodes);
@@ -62,10 +62,8 @@ const char *const tree_devices[] = {
 const size_t tree_devices_count = ELEMENTSOF(tree_devices);
 
 const TreePrivate tree_private[] = {
-        { "tmp", "/tmp", 01777 },
-        { "run", "/run", 0755 },
-        { "home", "/home/agent", 0755 },
-        { "shm", "/dev/shm", 01777 },
+        { "tmp", "/tmp", 01777 },        { "vartmp", "/var/tmp", 01777 }, { "run", "/run", 0755 },
+        { "home", "/home/agent", 0755 }, { "shm", "/dev/shm", 01777 },
 };
 const size_t tree_private_count = ELEMENTSOF(tree_private);
 

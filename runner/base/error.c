@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 static const struct {
         const char *name;
         int exit_code;
@@ -106,8 +108,10 @@ const char *error_kind_name(ErrorKind kind) {
 
 void error_print(const Error *error) {
         const char *line = error->cure;
+        char text[4 * sizeof(error->text)];
 
-        (void)fprintf(stderr, "holt: %s", error->text);
+        /* Paths in it may be an attacker's; a terminal must not act on them. */
+        (void)fprintf(stderr, "holt: %s", str_visible(error->text, text, sizeof(text)));
         if (error->errnum > 0)
                 (void)fprintf(stderr, ": %s (%s)", strerror(error->errnum),
                               error_errno_name(error->errnum));

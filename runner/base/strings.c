@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void strlist_clear(StrList *list) {
         for (size_t i = 0; i < list->count; i++)
                 free(list->items[i]);
@@ -55,58 +57,46 @@ char *str_format(const char *fmt, ...) {
         return r < 0 ? NULL : s;
 }
 
-/* Length of the well-formed UTF-8 sequence at s, or 0. Overlong forms, surrogates and anything past
- * U+10FFFF are not well-formed (Unicode 15, table 3-7). */
-static size_t utf8_length(const unsigned char *s) {
-        if (s[0] >= 0xc2 && s[0] <= 0xdf)
-                return (s[1] & 0xc0) == 0x80 ? 2 : 0;
-        if (s[0] >= 0xe0 && s[0] <= 0xef) {
-                if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80)
-                        return 0;
-                if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
-                        return 0;
-                return 3;
-        }
-        if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-                if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80 || (s[3] & 0xc0) != 0x80)
-                        return 0;
-                if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-                        return 0;
-                return 4;
-        }
-        return 0;
-}
-
 /* What a terminal may get of the character at s: 1 to 4 bytes as they are, or 0 for one to be
  * escaped. The C1 controls (U+0080..U+009F) start escape sequences in some terminals. */
-static size_t printable_length(const unsigned char *s) {
+static size_t printable_length(const char *text, size_t left, const char *escaped) {
+        const unsigned char *s = (const unsigned char *)text;
+
         if (s[0] < 0x80)
-                return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '"' && s[0] != '\\';
+                return s[0] >= 0x20 && s[0] != 0x7f && !strchr(escaped, s[0]);
         if (s[0] == 0xc2 && s[1] < 0xa0)
                 return 0;
-        return utf8_length(s);
+        return utf8_sequence(text, left);
 }
 
-const char *str_quote(const char *s, char *buf, size_t size) {
-        const unsigned char *in = (const unsigned char *)s;
-        size_t n = 0;
+static const char *escape(const char *s, const char *escaped, char *buf, size_t size) {
+        size_t left = strlen(s), n = 0;
 
-        while (*in) {
-                size_t length = printable_length(in), need = length ? length : 4;
+        while (left > 0) {
+                size_t length = printable_length(s, left, escaped), taken = length ? length : 1;
 
-                if (n + need + 4 > size) {
+                if (n + (length ? length : 4) + 4 > size) {
                         (void)snprintf(buf + n, size - n, "...");
                         return buf;
                 }
                 if (length)
-                        memcpy(buf + n, in, length);
+                        memcpy(buf + n, s, length);
                 else
-                        (void)snprintf(buf + n, size - n, "\\x%02x", *in);
-                n += need;
-                in += length ? length : 1;
+                        (void)snprintf(buf + n, size - n, "\\x%02x", (unsigned char)*s);
+                n += length ? length : 4;
+                s += taken;
+                left -= taken;
         }
         buf[n] = '\0';
         return buf;
+}
+
+const char *str_quote(const char *s, char *buf, size_t size) {
+        return escape(s, "\"\\", buf, size);
+}
+
+const char *str_visible(const char *s, char *buf, size_t size) {
+        return escape(s, "", buf, size);
 }
 
 typedef struct Unit {

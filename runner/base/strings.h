@@ -33,6 +33,9 @@ char *str_format(const char *fmt, ...) _printf_(1, 2);
  * wrote. */
 const char *str_quote(const char *s, char *buf, size_t size);
 
+/* The same, but quotes and backslashes stay: for a sentence that has such text in it. */
+const char *str_visible(const char *s, char *buf, size_t size);
+
 /* "250ms", "30s", "10m", "2h", "1d", or a bare number of seconds ("1.5" is legal) -> microseconds.
  * 0, -EINVAL (not a duration) or -ERANGE (past 1000 days). */
 int str_to_usec(const char *s, uint64_t *ret_usec);

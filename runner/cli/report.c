@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,28 +15,92 @@
 
 /* --- the file --- */
 
-static int open_below(const char *workspace, const char *path) {
-        _cleanup_close_ int dir_fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+/* The path of the kernel for the directory that path leads to, through whatever links. */
+static int real_directory(const char *path, char buf[PATH_MAX], int *ret_fd) {
+        char link[32];
+        ssize_t n;
+        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        if (dir_fd < 0)
-                return -1;
-        return sys_openat2(dir_fd, path + strlen(workspace) + 1,
-                           O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0644,
-                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        if (fd < 0)
+                return -errno;
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, buf, PATH_MAX - 1);
+        if (n < 0) {
+                fd_close(fd);
+                return -errno;
+        }
+        buf[n] = '\0';
+        *ret_fd = fd;
+        return 0;
 }
 
-int report_open(const char *path, const char *workspace, int *ret_fd, Error *reterr) {
-        bool below = plan_path_below(path, workspace) && !streq(workspace, "/");
-        int fd = below ? open_below(workspace, path)
-                       : open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, 0644);
-        int r;
+static bool is_writable_inside(const char *directory, const StrList *writable) {
+        for (size_t i = 0; i < writable->count; i++) {
+                char real[PATH_MAX];
+                int fd;
 
+                if (real_directory(writable->items[i], real, &fd) < 0)
+                        continue;
+                fd_close(fd);
+                if (plan_path_below(directory, real))
+                        return true;
+        }
+        return false;
+}
+
+/* Goes down path until it is in a directory that the sandbox can write; from there on a link may be
+ * an attacker's, and none is followed. */
+static int open_report(const char *path, const StrList *writable) {
+        char part[PATH_MAX], real[PATH_MAX];
+        int fd;
+
+        for (size_t i = 1; path[i] && i < sizeof(part); i++) {
+                _cleanup_close_ int dir_fd = FD_NONE;
+                int r;
+
+                if (path[i] != '/')
+                        continue;
+                memcpy(part, path, i);
+                part[i] = '\0';
+                r = real_directory(part, real, &dir_fd);
+                if (r < 0)
+                        return r;
+                if (!is_writable_inside(real, writable))
+                        continue;
+                r = sys_openat2(dir_fd, path + i + 1,
+                                O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0644,
+                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+                return r < 0 ? -errno : r;
+        }
+        fd = open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, 0644);
+        return fd < 0 ? -errno : fd;
+}
+
+/* An fd that the caller has open already need not be opened again, which it might not be allowed
+ * to. */
+static int open_inherited(const char *path) {
+        uint64_t fd;
+
+        if (streq(path, "/dev/stdout"))
+                return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (streq(path, "/dev/stderr"))
+                return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (str_starts(path, "/dev/fd/") && str_to_uint(path + 8, INT_MAX, &fd) == 0)
+                return fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+        return -1;
+}
+
+int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
+        int fd = open_inherited(path), r;
+
+        if (fd < 0)
+                fd = open_report(path, writable);
         if (fd >= 0) {
                 *ret_fd = fd;
                 return 0;
         }
-        r = error_set(reterr, ERROR_USAGE, errno, "--report %s", path);
-        if (errno == ELOOP)
+        r = error_set(reterr, ERROR_USAGE, -fd, "--report %s", path);
+        if (fd == -ELOOP)
                 return error_cure(
                         reterr, r,
                         "A link is in the way, in a directory that commands in the sandbox "

@@ -18,11 +18,14 @@ typedef struct RunResult {
         const StrList *moved; /* what guard_sweep() has set aside */
 } RunResult;
 
-/* Opens path for the report, before anything is started and with the caller's rights. In a
- * directory that the sandbox can write (the caller's working directory above all) no link is
- * followed. An existing file keeps its content until report_write(). *ret_fd is owned by the
- * caller. */
-int report_open(const char *path, const char *workspace, int *ret_fd, Error *reterr);
+/* Opens path (absolute) for the report, before anything is started and with the caller's rights. An
+ * existing file keeps its content until report_write(). From the first directory on that lies in
+ * one of writable, which the sandbox can write (the caller's working directory above all), no link
+ * is followed.
+ *
+ * writable  absolute host directories.
+ * ret_fd    owned by the caller. */
+int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr);
 
 /* Replaces the content of fd by the result as one JSON object. path is for the error. */
 int report_write(int fd, const char *path, const RunResult *result, Error *reterr);

@@ -138,17 +138,36 @@ static bool names_policy_file(const Run *run) {
 
 /* --- one run --- */
 
+/* All that the sandbox will be able to write on the host, as absolute paths. */
+static int list_writable(const Run *run, StrList *ret) {
+        const Policy *policy = &run->policy;
+        const char *workspace = policy->workspace_source ? policy->workspace_source : ".";
+        int r = 0;
+
+        if (policy->workspace_mode == WORKSPACE_READ_WRITE)
+                r = strlist_take(ret, plan_path(run->cwd, workspace));
+        if (r == 0 && policy->files)
+                r = strlist_take(ret, plan_path(run->cwd, policy->files));
+        for (size_t i = 0; r == 0 && i < policy->read_write.count; i++) {
+                size_t length;
+                _cleanup_free_ char *path = NULL;
+
+                (void)policy_bind_split(policy->read_write.items[i], &length);
+                path = strndup(policy->read_write.items[i], length);
+                r = path ? strlist_take(ret, plan_path(run->cwd, path)) : -ENOMEM;
+        }
+        return r;
+}
+
 static int open_report(Run *run, Error *reterr) {
-        _cleanup_free_ char *workspace = NULL;
+        _cleanup_(strlist_clear) StrList writable = { 0 };
 
         if (!run->options.report)
                 return 0;
         run->report_path = plan_path(run->cwd, run->options.report);
-        workspace = plan_path(run->cwd,
-                              run->policy.workspace_source ? run->policy.workspace_source : ".");
-        if (!run->report_path || !workspace)
+        if (!run->report_path || list_writable(run, &writable) < 0)
                 return error_oom(reterr);
-        return report_open(run->report_path, workspace, &run->report_fd, reterr);
+        return report_open(run->report_path, &writable, &run->report_fd, reterr);
 }
 
 static int make_plan(Run *run, Error *reterr) {

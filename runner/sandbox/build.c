@@ -365,12 +365,24 @@ static int build_devices(Launch *launch, Error *error) {
 
 /* --- into it --- */
 
-/* With both arguments "." the old root is stacked on the new one and comes off again
- * (pivot_root(2)). */
-static int build_enter(Launch *launch, Error *error) {
-        if (fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0 ||
+/* With both arguments "." the old root is stacked on the new one (pivot_root(2)), and the scratch,
+ * which was mounted over it, on both: two mounts come off, and the third try has to find the new
+ * root alone, which can't be unmounted (EINVAL). */
+static int let_the_host_go(void) {
+        if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 ||
             syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
+                return -errno;
+        return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
+}
+
+static int build_enter(Launch *launch, Error *error) {
+        int r;
+
+        if (fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root");
+        r = let_the_host_go();
+        if (r < 0)
+                return step_fail(error, LAYER_MOUNT, -r, "cannot let go of", "the host's tree");
         if (chdir(launch->plan->cwd) < 0)
                 return step_fail(
                         error, LAYER_NONE, errno,

@@ -263,7 +263,60 @@ static const PlanMount *find_workspace(const LaunchPlan *plan) {
         return NULL;
 }
 
+static int open_guarded(int workspace_fd, const char *path) {
+        return sys_openat2(workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+/* The .git of a worktree or a submodule is a file that names another directory: where a part of the
+ * path is a file, that file is what has to stay. */
+static int guard_file(int workspace_fd, char *path) {
+        for (size_t i = 1; path[i]; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+                struct stat st;
+
+                if (path[i] != '/')
+                        continue;
+                path[i] = '\0';
+                fd = open_guarded(workspace_fd, path);
+                if (fd < 0)
+                        return -errno;
+                if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+                        return 0;
+                path[i] = '/';
+        }
+        return -ENOTDIR;
+}
+
+static bool is_guarded(const LaunchPlan *plan, size_t index) {
+        for (size_t i = 0; i < index; i++)
+                if (plan->guards[i].pinned && streq(plan->guards[i].path, plan->guards[index].path))
+                        return true;
+        return false;
+}
+
 /* A link can't be mounted over, and what it leads to could be exchanged behind the guard. */
+static int prepare_guard(PlanGuard *guard, const PlanMount *workspace, Error *reterr) {
+        _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
+        int r = fd < 0 ? -errno : 0;
+
+        if (r == -ENOTDIR)
+                r = guard_file(workspace->fd, guard->path);
+        if (r == -ELOOP) {
+                r = error_set(reterr, ERROR_POLICY, ELOOP,
+                              "cannot protect %s in %s: it is a link, or below one", guard->path,
+                              workspace->source);
+                return error_cure(reterr, r,
+                                  "Put the real thing there, or give protection up for this run: "
+                                  "--protect none");
+        }
+        if (r < 0 && r != -ENOENT)
+                return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
+                                 workspace->source);
+        guard->pinned = r == 0;
+        return 0;
+}
+
 static int prepare_guards(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         const PlanMount *workspace = find_workspace(plan);
@@ -273,20 +326,11 @@ static int prepare_guards(Launch *launch, Error *reterr) {
         launch->workspace_fd = workspace->fd;
         for (size_t i = 0; i < plan->guards_count; i++) {
                 PlanGuard *guard = &plan->guards[i];
-                _cleanup_close_ int fd = sys_openat2(
-                        workspace->fd, guard->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+                int r = prepare_guard(guard, workspace, reterr);
 
-                if (fd < 0 && errno == ELOOP) {
-                        int r = error_set(reterr, ERROR_POLICY, ELOOP,
-                                          "cannot protect %s in %s: it is a link, or below one",
-                                          guard->path, workspace->source);
-
-                        return error_cure(reterr, r,
-                                          "Put the real thing there, or give protection up for "
-                                          "this run: --protect none");
-                }
-                guard->pinned = fd >= 0;
+                if (r < 0)
+                        return r;
+                guard->twice = guard->pinned && is_guarded(plan, i);
         }
         return 0;
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "sandbox/guard.h"
+
+/* A workspace of its own, with the working directory in it. */
+static int enter_workspace(void **state) {
+        char *path = strdup("/tmp/holt-guard-XXXXXX");
+
+        *state = path;
+        return path && mkdtemp(path) && chdir(path) == 0 ? 0 : -1;
+}
+
+static int leave_workspace(void **state) {
+        char command[128];
+        int r;
+
+        (void)snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
+        r = chdir("/") == 0 ? system(command) : -1;
+        free(*state);
+        return r;
+}
+
+static void make_file(const char *path) {
+        int fd = open(path, O_WRONLY | O_CREAT, 0644);
+
+        assert_true(fd >= 0);
+        fd_close(fd);
+}
+
+static size_t sweep(const char *path, bool pinned, char moved_to[128]) {
+        PlanGuard guard = { .path = (char *)(uintptr_t)path, .pinned = pinned };
+        const LaunchPlan plan = { .guards = &guard, .guards_count = 1 };
+        _cleanup_(strlist_clear) StrList moved = { 0 };
+        _cleanup_close_ int fd = open(".", O_PATH | O_DIRECTORY);
+        Error error;
+
+        if (guard_sweep(&plan, fd, &moved, &error) < 0)
+                fail_msg("%s", error.text);
+        moved_to[0] = '\0';
+        if (moved.count)
+                (void)snprintf(moved_to, 128, "%s", moved.items[0]);
+        return moved.count;
+}
+
+static void test_what_came_to_be_goes_aside(void **state) {
+        char moved[128];
+
+        (void)state;
+        assert_int_equal(mkdir(".git", 0755), 0);
+        make_file(".git/config");
+        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_string_equal(moved, ".git/config.holt-untrusted");
+        assert_int_equal(access(".git/config", F_OK), -1);
+        assert_int_equal(access(".git/config.holt-untrusted", F_OK), 0);
+        /* A second time there is a name for it, too. */
+        make_file(".git/config");
+        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_string_equal(moved, ".git/config.holt-untrusted.2");
+}
+
+static void test_what_is_mounted_over_or_absent_stays(void **state) {
+        char moved[128];
+
+        (void)state;
+        assert_int_equal(sweep(".git/hooks", false, moved), 0);
+        assert_int_equal(mkdir(".git", 0755), 0);
+        assert_int_equal(mkdir(".git/hooks", 0755), 0);
+        assert_int_equal(sweep(".git/hooks", true, moved), 0);
+        assert_int_equal(access(".git/hooks", F_OK), 0);
+}
+
+/* The link itself goes aside, and what it leads to is not touched. */
+static void test_no_link_is_followed(void **state) {
+        char moved[128];
+
+        (void)state;
+        assert_int_equal(mkdir("elsewhere", 0755), 0);
+        make_file("elsewhere/config");
+        assert_int_equal(symlink("elsewhere", ".git"), 0);
+        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_string_equal(moved, ".git.holt-untrusted");
+        assert_int_equal(access("elsewhere/config", F_OK), 0);
+        assert_int_equal(access(".git/config", F_OK), -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_what_came_to_be_goes_aside, enter_workspace,
+                                                leave_workspace),
+                cmocka_unit_test_setup_teardown(test_what_is_mounted_over_or_absent_stays,
+                                                enter_workspace, leave_workspace),
+                cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_workspace,
+                                                leave_workspace),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+static void test_durations(void **state) {
+        static const struct {
+                const char *text;
+                int result;
+                uint64_t usec;
+        } cases[] = {
+                { "1", 0, 1000000 },     { "0", 0, 0 },
+                { "250ms", 0, 250000 },  { "1.5", 0, 1500000 },
+                { "1.5m", 0, 90000000 }, { "0.000001", 0, 1 },
+                { "2h", 0, 7200000000 }, { "1d", 0, 86400000000 },
+                { "7us", 0, 7 },         { "", -EINVAL, 0 },
+                { "s", -EINVAL, 0 },     { "-1", -EINVAL, 0 },
+                { "1 s", -EINVAL, 0 },   { "1.", -EINVAL, 0 },
+                { "1e3", -EINVAL, 0 },   { "1.0000001", -EINVAL, 0 },
+                { "1001d", -ERANGE, 0 }, { "99999999999999999999", -ERANGE, 0 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint64_t usec = 42;
+
+                if (str_to_usec(cases[i].text, &usec) != cases[i].result)
+                        fail_msg("\"%s\"", cases[i].text);
+                assert_int_equal(usec, cases[i].result ? 42 : cases[i].usec);
+        }
+}
+
+static void test_bytes(void **state) {
+        static const struct {
+                const char *text;
+                int result;
+                uint64_t bytes;
+        } cases[] = {
+                { "4096", 0, 4096 },        { "64KiB", 0, 65536 },
+                { "64K", 0, 65536 },        { "1GB", 0, 1000000000 },
+                { "2GiB", 0, 1ULL << 31 },  { "0.5M", 0, 1 << 19 },
+                { "1gib", -EINVAL, 0 },     { "1 GiB", -EINVAL, 0 },
+                { "2000000T", -ERANGE, 0 }, { "18446744073709551616", -ERANGE, 0 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint64_t bytes = 42;
+
+                if (str_to_bytes(cases[i].text, &bytes) != cases[i].result)
+                        fail_msg("\"%s\"", cases[i].text);
+                assert_int_equal(bytes, cases[i].result ? 42 : cases[i].bytes);
+        }
+}
+
+static void test_whole_numbers(void **state) {
+        uint64_t value = 42;
+
+        (void)state;
+        assert_int_equal(str_to_uint("10", 10, &value), 0);
+        assert_int_equal(value, 10);
+        assert_int_equal(str_to_uint("11", 10, &value), -ERANGE);
+        assert_int_equal(str_to_uint("+1", 10, &value), -EINVAL);
+        assert_int_equal(str_to_uint(" 1", 10, &value), -EINVAL);
+        assert_int_equal(str_to_uint("0x1", 10, &value), -EINVAL);
+        assert_int_equal(value, 10);
+}
+
+/* Whatever a terminal would act on does not reach it. */
+static void test_quoting_untrusted_text(void **state) {
+        static const struct {
+                const char *text, *quoted;
+        } cases[] = {
+                { "plain", "plain" },
+                { "\x1b[2J", "\\x1b[2J" },
+                { "a\nb", "a\\x0ab" },
+                { "\"\\", "\\x22\\x5c" },
+                { "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+                { "\xc2\x9b", "\\xc2\\x9b" }, /* C1: CSI in one character */
+                { "\xff\xc3", "\\xff\\xc3" },
+        };
+        char buf[16];
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_string_equal(str_quote(cases[i].text, buf, sizeof(buf)), cases[i].quoted);
+        assert_string_equal(str_quote("0123456789abcdef", buf, sizeof(buf)), "0123456789ab...");
+}
+
+static void test_lists(void **state) {
+        StrList list = { 0 };
+
+        (void)state;
+        assert_int_equal(strlist_add(&list, "a"), 0);
+        assert_int_equal(strlist_take(&list, strdup("b")), 0);
+        assert_int_equal(strlist_take(&list, NULL), -ENOMEM);
+        assert_true(strlist_has(&list, "b"));
+        assert_false(strlist_has(&list, "c"));
+        assert_null(list.items[2]);
+        strlist_clear(&list);
+        assert_int_equal(list.count, 0);
+}
+
+static void test_errors_say_what_and_how(void **state) {
+        Error error;
+
+        (void)state;
+        assert_int_equal(error_set(&error, ERROR_NOT_FOUND, ENOENT, "no %s", "x"), -ENOENT);
+        assert_int_equal(error_cure(&error, -ENOENT, "make it"), -ENOENT);
+        assert_string_equal(error.text, "no x");
+        assert_string_equal(error.cure, "make it");
+        assert_int_equal(error_exit_code(&error), 127);
+        assert_string_equal(error_errno_name(ENOENT), "ENOENT");
+        assert_int_equal(error_set(NULL, ERROR_SETUP, 0, "nobody listens"), -EINVAL);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_bytes),
+                cmocka_unit_test(test_whole_numbers),
+                cmocka_unit_test(test_quoting_untrusted_text),
+                cmocka_unit_test(test_lists),
+                cmocka_unit_test(test_errors_say_what_and_how),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
