@@ -126,8 +126,8 @@ static void try_sandbox(Finding *finding) {
 
 /* --- telling --- */
 
-static void print_text(const Finding *findings, const struct utsname *host) {
-        (void)printf("Linux %s on %s, uid %u\n\n", host->release, host->machine, geteuid());
+static void print_text(const Finding *findings, const struct utsname *host, uid_t uid) {
+        (void)printf("Linux %s on %s, uid %u\n\n", host->release, host->machine, uid);
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
                 const Finding *f = &findings[i];
                 const char *cure = f->error.cure;
@@ -152,7 +152,7 @@ static void print_text(const Finding *findings, const struct utsname *host) {
         }
 }
 
-static void print_json(const Finding *findings, const struct utsname *host, bool works) {
+static void print_json(const Finding *findings, const struct utsname *host, uid_t uid, bool works) {
         JsonWriter w = { .pretty = true };
 
         json_write_object(&w, NULL);
@@ -160,7 +160,7 @@ static void print_json(const Finding *findings, const struct utsname *host, bool
         json_write_bool(&w, "works", works);
         json_write_string(&w, "kernel", host->release);
         json_write_string(&w, "machine", host->machine);
-        json_write_uint(&w, "uid", geteuid());
+        json_write_uint(&w, "uid", uid);
         json_write_object(&w, "layers");
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
                 const Finding *f = &findings[i];
@@ -187,6 +187,7 @@ static void print_json(const Finding *findings, const struct utsname *host, bool
 /* The whole sandbox comes last: as root it gives root up. */
 static int examine(const DoctorOptions *options) {
         static Finding findings[FINDINGS_MAX];
+        const uid_t uid = geteuid();
         struct utsname host = { 0 };
         bool works = true;
 
@@ -197,9 +198,9 @@ static int examine(const DoctorOptions *options) {
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++)
                 works &= findings[i].works || !findings[i].needed;
         if (options->json)
-                print_json(findings, &host, works);
+                print_json(findings, &host, uid, works);
         else
-                print_text(findings, &host);
+                print_text(findings, &host, uid);
         return works ? 0 : 125;
 }
 
