@@ -200,25 +200,14 @@ static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return 0;
 }
 
-/* The report lies where the command can write: hidden there, it can be neither read, written nor
- * removed. */
-static int hide_report(LaunchPlan *plan, const char *report, Error *reterr) {
-        size_t count = plan->mounts_count;
+int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr) {
+        PlanMount *mounts = reallocarray(plan->mounts, plan->mounts_count + 1, sizeof(*mounts));
 
-        for (size_t i = 0; report && i < count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-                const char *rest;
-                int r;
-
-                if (mount->kind != PLAN_BIND || !plan_path_below(report, mount->source))
-                        continue;
-                rest = report + (streq(mount->source, "/") ? 0 : strlen(mount->source));
-                r = add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL,
-                              str_format("%s%s", mount->target, rest), "--report", report, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        if (!mounts)
+                return error_oom(reterr);
+        plan->mounts = mounts;
+        return add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL, str_format("%s%s", target, rest),
+                         "hidden:", rest, reterr);
 }
 
 static int compare_targets(const void *a, const void *b) {
@@ -309,10 +298,9 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
                      Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
                       policy->hide.count + 2;
-        /* The report is hidden in each directory that holds it. */
         int r;
 
-        plan->mounts = calloc(2 * most < PLAN_MOUNTS_MAX ? 2 * most : PLAN_MOUNTS_MAX,
+        plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
                               sizeof(*plan->mounts));
         plan->rootfs = policy->rootfs ? plan_path(context->cwd, policy->rootfs) : strdup("");
         if (!plan->mounts || !plan->rootfs)
@@ -330,8 +318,6 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
                 r = add_private(plan, policy, reterr);
         if (r == 0)
                 r = add_hidden(plan, policy, reterr);
-        if (r == 0)
-                r = hide_report(plan, context->report, reterr);
         if (r == 0)
                 r = order_mounts(plan, reterr);
         if (r == 0)
@@ -506,6 +492,7 @@ static void plan_limits(LaunchPlan *plan, const Policy *policy) {
 
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr) {
         LaunchPlan plan = { .hostname = "holt",
+                            .report_fd = FD_NONE,
                             .allow_wide = policy->allow_wide,
                             .degraded = context->degraded };
         int r;

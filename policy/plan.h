@@ -138,6 +138,7 @@ typedef struct LaunchPlan {
                 *program; /* compiled for this plan, or NULL for the built-in of the preset */
         struct sock_filter *program_quiet; /* the same without user notification */
         unsigned short program_length, program_quiet_length;
+        int report_fd;     /* borrowed: a file that the command must not reach, or FD_NONE */
         unsigned degraded; /* LAYER_BITs that the caller lets go, should the host refuse them */
 } LaunchPlan;
 
@@ -148,7 +149,6 @@ typedef struct PlanContext {
         const char *const
                 *env; /* the caller's environment: only what the policy passes is looked up */
         const char *inside_cwd; /* --cwd, or NULL */
-        const char *report;     /* absolute host path that the command must not touch, or NULL */
         unsigned degraded;      /* LAYER_BITs of --allow-degraded */
 } PlanContext;
 
@@ -158,6 +158,10 @@ void plan_clear(LaunchPlan *plan);
  * argument or variable that execve(2) would refuse for its size, a target below a file), or
  * -ENOMEM. */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
+
+/* Adds to a plan that REST (starting with a slash, or "") below the target of a mount is hidden.
+ * 0, -EINVAL (too many mounts) or -ENOMEM. */
+int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
 
 /* The innermost mount of the plan (requested mounts only) whose target is path or above it, or
  * NULL. */

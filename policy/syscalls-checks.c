@@ -105,12 +105,12 @@ static const CheckRange inet_protocols[] = {
 #define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
 
 const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
-        /* S_ISUID: on the host such a file would run as the workspace's owner, for whoever starts
-         * it; nosuid holds inside alone. A file born with the bit (open(2), mknod(2)) loses it with
-         * the first byte that is written, as CAP_FSETID is not there. S_ISGID stays: directories
-         * pass it on, and what copies them copies it. */
-        CHECK_OF(CHMOD) = { 1, 0x800, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
-        CHECK_OF(CHMODAT) = { 2, 0x800, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        /* S_ISUID and S_ISGID: on the host such a file would run as the workspace's owner or group,
+         * for whoever starts it; nosuid holds inside alone. A file born with a bit (open(2),
+         * mknod(2)) loses it with the first byte that is written, as CAP_FSETID is not there, and
+         * mkdir(2) passes a directory's S_ISGID on by itself. */
+        CHECK_OF(CHMOD) = { 1, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(CHMODAT) = { 2, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },

@@ -9,72 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/json-write.h"
 #include "base/sys.h"
 #include "policy/syscalls.h"
 
 /* --- the file --- */
-
-/* The path of the kernel for the directory that path leads to, through whatever links. */
-static int real_directory(const char *path, char buf[PATH_MAX], int *ret_fd) {
-        char link[32];
-        ssize_t n;
-        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-        if (fd < 0)
-                return -errno;
-        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        n = readlink(link, buf, PATH_MAX - 1);
-        if (n < 0) {
-                fd_close(fd);
-                return -errno;
-        }
-        buf[n] = '\0';
-        *ret_fd = fd;
-        return 0;
-}
-
-static bool is_writable_inside(const char *directory, const StrList *writable) {
-        for (size_t i = 0; i < writable->count; i++) {
-                char real[PATH_MAX];
-                int fd;
-
-                if (real_directory(writable->items[i], real, &fd) < 0)
-                        continue;
-                fd_close(fd);
-                if (plan_path_below(directory, real))
-                        return true;
-        }
-        return false;
-}
-
-/* Goes down path until it is in a directory that the sandbox can write; from there on a link may be
- * an attacker's, and none is followed. */
-static int open_report(const char *path, const StrList *writable) {
-        char part[PATH_MAX], real[PATH_MAX];
-        int fd;
-
-        for (size_t i = 1; path[i] && i < sizeof(part); i++) {
-                _cleanup_close_ int dir_fd = FD_NONE;
-                int r;
-
-                if (path[i] != '/')
-                        continue;
-                memcpy(part, path, i);
-                part[i] = '\0';
-                r = real_directory(part, real, &dir_fd);
-                if (r < 0)
-                        return r;
-                if (!is_writable_inside(real, writable))
-                        continue;
-                r = sys_openat2(dir_fd, path + i + 1,
-                                O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0644,
-                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-                return r < 0 ? -errno : r;
-        }
-        fd = open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, 0644);
-        return fd < 0 ? -errno : fd;
-}
 
 /* An fd that the caller has open already need not be opened again, which it might not be allowed
  * to. */
@@ -94,7 +34,7 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
         int fd = open_inherited(path), r;
 
         if (fd < 0)
-                fd = open_report(path, writable);
+                fd = beneath_open(path, writable, O_WRONLY | O_CREAT | O_NOCTTY, 0644);
         if (fd >= 0) {
                 *ret_fd = fd;
                 return 0;

@@ -176,7 +176,6 @@ static int make_plan(Run *run, Error *reterr) {
                 .argv = run->words.operands,
                 .env = (const char *const *)environ,
                 .inside_cwd = run->options.cwd,
-                .report = run->report_path,
         };
         int r = parse_degraded(run, &context.degraded, reterr);
 
@@ -184,6 +183,7 @@ static int make_plan(Run *run, Error *reterr) {
                 r = plan_make(&run->policy, &context, &run->plan, reterr);
         if (r < 0)
                 return r;
+        run->plan.report_fd = run->report_fd;
         run->result.plan = &run->plan;
         run->result.command = (const char *const *)run->plan.argv.items;
         return 0;

@@ -6,6 +6,7 @@
  * a link, and mounted on by fd. */
 #include <errno.h>
 #include <limits.h>
+#include <linux/stat.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -57,9 +58,95 @@ static int open_target(const char *path, int *ret_fd) {
         return 0;
 }
 
-static int attach_at_path(int mount_fd, const PlanMount *mount, Error *error) {
+/* --- pins --- */
+
+/* Whether an open fd is the root of a mount (Linux 5.8; before that a second pin lies on the
+ * first). */
+static bool is_mount_root(int fd) {
+        struct statx st = { 0 };
+
+        return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+               st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). */
+static int pin(const char *path, bool read_only, Error *error) {
+        const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
+        int target_fd = -1, fd;
+        int r = open_target(path, &target_fd);
+
+        if (r < 0)
+                return step_fail(error, LAYER_NONE, -r, "cannot protect", path);
+        if (!read_only && is_mount_root(target_fd)) {
+                fd_close(target_fd);
+                return 0;
+        }
+        fd = sys_open_tree(target_fd, "",
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+        if (fd < 0 ||
+            (read_only && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0) ||
+            sys_move_mount(fd, "", target_fd, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_NONE, errno, "cannot protect", path);
+        fd_close(target_fd);
+        fd_close(fd);
+        return 0;
+}
+
+/* The innermost directory of the host that path inside lies below and that may be written, or NULL.
+ */
+static const PlanMount *writable_above(const LaunchPlan *plan, const char *path) {
+        const PlanMount *best = NULL;
+
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                size_t length = strlen(mount->target);
+
+                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) && !mount->absent &&
+                    strncmp(path, mount->target, length) == 0 && path[length] == '/' &&
+                    (!best || length > strlen(best->target)))
+                        best = mount;
+        }
+        return best && best->kind == PLAN_BIND && !(best->flags & PLAN_READ_ONLY) ? best : NULL;
+}
+
+/* What is mounted in a writable directory travels when a directory above it is renamed, and another
+ * can take its place on the host: each directory between is pinned. What is not there, or is a
+ * link, needs no pin. */
+static int pin_parents(const LaunchPlan *plan, const char *path, Error *error) {
+        const PlanMount *above = writable_above(plan, path);
+        char part[PATH_MAX];
+
+        if (!above)
+                return 0;
+        for (size_t i = strlen(above->target) + 1; path[i] && i < sizeof(part); i++) {
+                int r;
+
+                if (path[i] != '/')
+                        continue;
+                memcpy(part, path, i);
+                part[i] = '\0';
+                r = pin(part, false, error);
+                if (r == -ENOENT || r == -ELOOP || r == -ENOTDIR) {
+                        error->text[0] = '\0';
+                        return 0;
+                }
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* --- mounts --- */
+
+static int attach_at_path(const LaunchPlan *plan, int mount_fd, const PlanMount *mount,
+                          Error *error) {
         int target_fd = -1;
-        int r = open_target(mount->target, &target_fd);
+        int r = pin_parents(plan, mount->target, error);
+
+        if (r < 0)
+                return r;
+        r = open_target(mount->target, &target_fd);
 
         if (r == -ENOENT)
                 return step_fail(error, LAYER_NONE, ENOENT,
@@ -94,7 +181,7 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         return 0;
 }
 
-static int build_bind(const PlanMount *mount, Error *error) {
+static int build_bind(const LaunchPlan *plan, const PlanMount *mount, Error *error) {
         MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                            .propagation = MS_PRIVATE_FLAG };
         int fd = mount->fd, r;
@@ -116,10 +203,10 @@ static int build_bind(const PlanMount *mount, Error *error) {
                 if (r < 0)
                         return r;
         }
-        return attach_at_path(fd, mount, error);
+        return attach_at_path(plan, fd, mount, error);
 }
 
-static int build_tmpfs(const PlanMount *mount, size_t index, Error *error) {
+static int build_tmpfs(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error) {
         char name[16] = "private-";
         char number[24];
         int fd, r;
@@ -137,17 +224,20 @@ static int build_tmpfs(const PlanMount *mount, size_t index, Error *error) {
         if (fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);
         note_writable(fd);
-        return attach_at_path(fd, mount, error);
+        return attach_at_path(plan, fd, mount, error);
 }
 
 /* What is not there needs no hiding. A link is followed within the sandbox: what it leads to is
  * hidden. */
-static int build_hide(const PlanMount *mount, Error *error) {
+static int build_hide(const LaunchPlan *plan, const PlanMount *mount, Error *error) {
         const MountAttr attr = { .attr_set = MOUNT_ATTR_RDONLY };
         struct stat st;
-        int fd, target_fd = sys_openat2(child_state.root_fd, mount->target + 1, O_PATH | O_CLOEXEC,
-                                        0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        int fd, target_fd, r = pin_parents(plan, mount->target, error);
 
+        if (r < 0)
+                return r;
+        target_fd = sys_openat2(child_state.root_fd, mount->target + 1, O_PATH | O_CLOEXEC, 0,
+                                RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
         if (target_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
                 return 0;
         if (target_fd < 0 || fstat(target_fd, &st) < 0)
@@ -170,56 +260,9 @@ int build_mounts(Launch *launch, Error *error) {
                 if (mount->absent)
                         continue;
                 if (mount->kind == PLAN_BIND)
-                        r = build_bind(mount, error);
+                        r = build_bind(launch->plan, mount, error);
                 else if (mount->kind == PLAN_PRIVATE)
-                        r = build_tmpfs(mount, i, error);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). */
-static int pin(const char *path, bool read_only, Error *error) {
-        const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
-        int target_fd = -1, fd;
-        int r = open_target(path, &target_fd);
-
-        if (r < 0)
-                return step_fail(error, LAYER_NONE, -r, "cannot protect", path);
-        fd = sys_open_tree(target_fd, "",
-                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
-        if (fd < 0 ||
-            (read_only && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0) ||
-            sys_move_mount(fd, "", target_fd, "",
-                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-                return step_fail(error, LAYER_NONE, errno, "cannot protect", path);
-        fd_close(target_fd);
-        return 0;
-}
-
-/* Pins each directory above the guarded path, but those that an earlier guard has pinned. */
-static int pin_parents(const Launch *launch, size_t index, const char *full, size_t base,
-                       Error *error) {
-        const PlanGuard *guards = launch->plan->guards;
-        char part[PATH_MAX];
-
-        for (size_t i = base + 1; full[i]; i++) {
-                size_t length = i - base - 1;
-                bool done = false;
-                int r;
-
-                if (full[i] != '/')
-                        continue;
-                for (size_t j = 0; j < index && !done; j++)
-                        done = guards[j].pinned &&
-                               strncmp(guards[j].path, full + base + 1, length) == 0 &&
-                               guards[j].path[length] == '/';
-                if (done)
-                        continue;
-                memcpy(part, full, i);
-                part[i] = '\0';
-                r = pin(part, false, error);
+                        r = build_tmpfs(launch->plan, mount, i, error);
                 if (r < 0)
                         return r;
         }
@@ -242,7 +285,7 @@ int build_guards(Launch *launch, Error *error) {
                 memcpy(full, plan->workspace, base);
                 full[base] = '/';
                 memcpy(full + base + 1, plan->guards[i].path, length + 1);
-                r = pin_parents(launch, i, full, base, error);
+                r = pin_parents(plan, full, error);
                 if (r == 0)
                         r = pin(full, true, error);
                 if (r < 0)
@@ -254,7 +297,7 @@ int build_guards(Launch *launch, Error *error) {
 int build_hidden(Launch *launch, Error *error) {
         for (size_t i = 0; i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
-                int r = mount->kind == PLAN_HIDE ? build_hide(mount, error) : 0;
+                int r = mount->kind == PLAN_HIDE ? build_hide(launch->plan, mount, error) : 0;
 
                 if (r < 0)
                         return r;

@@ -68,6 +68,9 @@ static int build_identity(Launch *launch, Error *error) {
         int r;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* The tree has the modes that it says; the command gets the caller's umask back
+         * (confine.c). */
+        child_state.umask = umask(022);
         r = write_file("/proc/self/uid_map", map_line(launch->identity.uid, line), error);
         if (r == 0)
                 r = write_file("/proc/self/setgroups", "deny", error);
@@ -191,21 +194,43 @@ static int make_nodes(int root_fd, Error *error) {
         return 0;
 }
 
-int build_target(int dir_fd, const char *path, bool directory, Error *error) {
-        char part[PATH_MAX];
-        size_t length = strlen(path);
+/* One part of build_target(): makes name in *dir_fd and goes into it, unless it is the last. */
+static int make_part(int *dir_fd, const char *name, bool last, bool directory, Error *error) {
+        int r, fd;
 
-        if (length >= sizeof(part))
-                return step_fail(error, LAYER_MOUNT, ENAMETOOLONG, "cannot make", path);
-        for (size_t i = 1; i <= length; i++) {
+        if (last && !directory)
+                return make_stub(*dir_fd, name, 0644, error);
+        r = build_directory(*dir_fd, name, 0755, error);
+        if (r < 0 || last)
+                return r;
+        fd = sys_openat2(*dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        if (fd < 0)
+                return step_fail(error, LAYER_NONE, errno,
+                                 errno == ELOOP ? "a link is in the way, at" : "cannot enter",
+                                 name);
+        fd_close(*dir_fd);
+        *dir_fd = fd;
+        return 0;
+}
+
+int build_target(int root_fd, const char *path, bool directory, Error *error) {
+        _cleanup_close_ int dir_fd = openat(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char name[NAME_MAX + 1];
+
+        if (dir_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "the new root");
+        while (*path) {
+                size_t length = strcspn(path, "/");
                 int r;
 
-                if (path[i] != '/' && path[i] != '\0')
-                        continue;
-                memcpy(part, path, i);
-                part[i] = '\0';
-                r = path[i] == '/' || directory ? build_directory(dir_fd, part, 0755, error)
-                                                : make_stub(dir_fd, part, 0644, error);
+                if (length >= sizeof(name))
+                        return step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot make", path);
+                memcpy(name, path, length);
+                name[length] = '\0';
+                path += length;
+                path += *path == '/';
+                r = make_part(&dir_fd, name, *path == '\0', directory, error);
                 if (r < 0)
                         return r;
         }

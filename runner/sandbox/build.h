@@ -18,9 +18,9 @@ int build_attach(int mount_fd, int dir_fd, const char *target, Error *error);
 /* mkdirat(2); one that is there already is fine. */
 int build_directory(int dir_fd, const char *path, mode_t mode, Error *error);
 
-/* Makes path (relative to dir_fd) with its parents; the last part is a directory or an empty file.
- */
-int build_target(int dir_fd, const char *path, bool directory, Error *error);
+/* Makes path (relative, normal form) below the new root with its parents, through mounts but
+ * through no link, which could lead to the host; the last part is a directory or an empty file. */
+int build_target(int root_fd, const char *path, bool directory, Error *error);
 
 /* value in decimal, in buf; a pointer into it. */
 const char *build_decimal(uint64_t value, char buf[24]);

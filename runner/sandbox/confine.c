@@ -171,6 +171,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
                 if (!notify)
                         fd = FD_NONE; /* a plain 0, not an fd */
         }
+        (void)umask(child_state.umask);
         r = send_fds(launch, fd, error);
         fd_close(fd);
         return r;

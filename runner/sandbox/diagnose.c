@@ -115,7 +115,8 @@ static const Reason reasons[] = {
         { LAYER_BIT(LAYER_IDMAP), 0, always,
           "run by root, holt takes an unprivileged uid and needs id-mapped mounts, which this file "
           "system or container refuses",
-          "Run holt as an ordinary user, or keep the directory on ext4, xfs, btrfs or tmpfs\n"
+          "Run holt as an ordinary user, or keep the directory on ext4, xfs or btrfs (tmpfs: from "
+          "Linux 6.3)\n"
           "Or let the command have the uid of the workspace's owner: --allow-degraded idmap" },
         { LAYER_BIT(LAYER_LANDLOCK), 0, always, "the policy requires Landlock (layers.landlock)",
           "Boot a kernel 5.19 or later with lsm=landlock,... on its command line\n"
@@ -131,6 +132,8 @@ int diagnose_layer(Error *error) {
         int errnum = error->errnum;
         size_t used = strlen(error->text);
 
+        if (error->cure[0])
+                return -errnum;
         for (size_t i = 0; i < ELEMENTSOF(reasons); i++) {
                 const Reason *reason = &reasons[i];
 

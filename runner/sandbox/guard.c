@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,47 +13,67 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-enum { NAMES_TRIED = 1000 };
+enum { NAMES_TRIED = 9 };
 
 static const char suffix[] = ".holt-untrusted";
 
-/* Renames NAME in dir_fd to NAME.holt-untrusted, or NAME.holt-untrusted.2 and so on; dir is for the
- * report. */
+/* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
+ * that the last is one that it can't have guessed. */
+static char *aside_name(const char *name, int attempt) {
+        uint64_t random = 0;
+
+        if (attempt == 1)
+                return str_format("%s%s", name, suffix);
+        if (attempt < NAMES_TRIED)
+                return str_format("%s%s.%d", name, suffix, attempt);
+        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
+        return str_format("%s%s.%016llx", name, suffix, (unsigned long long)random);
+}
+
+/* The command may have taken our right to enter or change a directory of its own; as its owner we
+ * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
+static int make_usable(int dir_fd) {
+        char path[32];
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+        return chmod(path, 0755) < 0 ? -errno : 0;
+}
+
+/* Renames NAME in dir_fd aside; dir is for the report. */
 static int set_aside(int dir_fd, const char *dir, const char *name, StrList *moved, Error *reterr) {
-        for (int i = 1; i < NAMES_TRIED; i++) {
-                _cleanup_free_ char *aside = i == 1 ? str_format("%s%s", name, suffix)
-                                                    : str_format("%s%s.%d", name, suffix, i);
+        int r = -EEXIST;
+
+        for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
+                _cleanup_free_ char *aside = aside_name(name, i);
 
                 if (!aside)
                         return error_oom(reterr);
-                if (syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) == 0)
+                r = syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0
+                            ? -errno
+                            : 0;
+                if (r == 0)
                         return strlist_take(moved, str_format("%s%s", dir, aside)) < 0
                                        ? error_oom(reterr)
                                        : 0;
-                if (errno != EEXIST)
+                if (r == -EACCES && make_usable(dir_fd) < 0)
                         break;
         }
-        return error_set(reterr, ERROR_SETUP, errno,
+        return error_set(reterr, ERROR_SETUP, -r,
                          "cannot set %s%s aside, which the command has made and which the policy "
-                         "protects",
+                         "protects: do not use it",
                          dir, name);
 }
 
 /* One step of sweep_one(): the part called name in dir_fd, of which more is to come. Returns 1 with
- * the directory in *ret_fd, 0 when nothing is there, or a negative errno; -ENOTDIR or -EACCES mean
- * that what is there is no directory that one can look into, and so may be anything to somebody
- * with more rights. */
+ * the directory in *ret_fd, 0 when nothing is there, or a negative errno for what is no directory:
+ * a file of that name, or a link, may be as good as the directory to whoever reads it. */
 static int descend(int dir_fd, const char *name, int *ret_fd) {
         int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0) {
-                int r = -errno;
-
-                fd_close(fd);
-                return r;
-        }
+        if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
+                (void)make_usable(fd);
         *ret_fd = fd;
         return 1;
 }

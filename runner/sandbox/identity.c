@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,6 +12,8 @@
 
 #include "base/sys.h"
 #include "sandbox/clone.h"
+
+extern char **environ;
 
 /* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out.
  * The pid makes it one's own: no two launches that live at the same time share it. */
@@ -122,12 +125,16 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, errno, "cannot look at %s", mount->source);
         r = owner_namespace(&launch->identity, &st, &namespace_fd);
         if (r < 0)
-                return error_layer(reterr, LAYER_IDMAP, -r, "cannot make an id map for %s",
+                return error_layer(reterr, LAYER_USER, -r,
+                                   "cannot make a user namespace, the id map for %s",
                                    mount->source);
         tree_fd = sys_open_tree(mount->fd, "",
                                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
         attr.userns_fd = (uint64_t)namespace_fd;
-        if (tree_fd < 0 || sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+        if (tree_fd < 0)
+                return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
+                                   mount->source);
+        if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
                 return error_layer(reterr, LAYER_IDMAP, errno, "cannot mount %s with an id map",
                                    mount->source);
         fd_close(mount->fd);
@@ -136,14 +143,24 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
         return 0;
 }
 
+/* root's environment, which is no business of whoever may look into a process of the uid that we
+ * take. What the sandbox gets of it is in the plan by now. */
+static void forget_environment(void) {
+        for (char **item = environ; item && *item; item++)
+                memset(*item, 0, strlen(*item));
+}
+
 /* /proc/self belongs to root after a change of uid, and the map of the sandbox is written through
- * it: hence PR_SET_DUMPABLE. Nobody else has the uid, so nobody gains by it. */
+ * it: hence PR_SET_DUMPABLE, until the sandbox has started (launch.c). */
 int identity_take(const Launch *launch, Error *reterr) {
+        const struct __user_cap_data_struct none[2] = { 0 };
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const Identity *identity = &launch->identity;
 
+        forget_environment();
         if (setgroups(0, NULL) < 0 || setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
             setresuid(identity->uid, identity->uid, identity->uid) < 0 ||
-            prctl(PR_SET_DUMPABLE, 1) < 0)
+            syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
                 return error_layer(reterr, LAYER_IDMAP, errno, "cannot give root up for uid %u",
                                    identity->uid);
         return 0;

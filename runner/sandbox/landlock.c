@@ -94,7 +94,9 @@ static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
                 r = allow(ruleset_fd, fd, rights, "stdio", error);
                 /* Rules on files of some internal file systems (a memfd) are refused, and need
                  * none. */
-                if (r < 0 && r != -EBADFD)
+                if (r == -EBADFD)
+                        error->text[0] = '\0';
+                else if (r < 0)
                         return r;
         }
         return 0;

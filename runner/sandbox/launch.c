@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -58,6 +59,15 @@ static void find_missing(Launch *launch) {
                 launch->layers.missing |= LAYER_BIT(LAYER_NOTIFY);
 }
 
+/* For good: the supervisor reads them from a signalfd. SIGXFSZ and SIGPIPE become errors of
+ * write(2). */
+static void block_signals(void) {
+        sigset_t all;
+
+        (void)sigfillset(&all);
+        (void)sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         int r;
 
@@ -66,6 +76,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
                          .workspace_fd = FD_NONE,
                          .control_fd = FD_NONE,
                          .terminal = { .output_fd = FD_NONE } };
+        block_signals();
         terminal_plan(&ret->terminal);
         find_missing(ret);
         r = prepare_all(ret, reterr);
@@ -232,7 +243,6 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         Sandbox sandbox = SANDBOX_NONE;
         _cleanup_free_ const char **argv = NULL;
         char flags[4];
-        sigset_t all;
         int pair[2], r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -243,10 +253,10 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
                 sandbox_clear(&sandbox);
                 return error_oom(reterr);
         }
-        (void)sigfillset(&all);
-        (void)sigprocmask(SIG_SETMASK, &all, NULL);
         r = run_child(launch, &sandbox, argv, reterr);
         launch->control_fd = fd_close(launch->control_fd);
+        if (launch->identity.from_root)
+                (void)prctl(PR_SET_DUMPABLE, 0); /* see identity_take() */
         if (r < 0) {
                 sandbox_clear(&sandbox);
                 return r;

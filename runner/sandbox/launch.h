@@ -66,12 +66,12 @@ typedef struct Sandbox {
         { .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE, .listener_fd = FD_NONE }
 
 /* Opens what the plan names. Where holt is run by root, gives up root for good: from here on the
- * process is an unprivileged user. plan is borrowed and must outlive ret; the caller ends with
- * launch_clear(). */
+ * process is an unprivileged user. From here on every signal is blocked. plan is borrowed and must
+ * outlive ret; the caller ends with launch_clear(). */
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr);
 void launch_clear(Launch *launch);
 
-/* Starts the sandbox with every signal blocked in it. On failure nothing is left. A layer that the
+/* Starts the sandbox. On failure nothing is left. A layer that the
  * host refuses is an ERROR_LAYER with its cure, unless the plan lets it go (then
  * launch->layers.missing says so). */
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr);
@@ -85,6 +85,7 @@ int confine_run(Launch *launch, Error *error);
 
 /* State that building leaves to confining. */
 typedef struct ChildState {
+        mode_t umask;                           /* the caller's */
         int scratch_fd;                         /* the private tmpfs */
         int root_fd;                            /* the new root */
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */

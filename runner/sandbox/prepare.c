@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/sys.h"
 #include "sandbox/identity.h"
 #include "sandbox/landlock.h"
@@ -129,11 +130,41 @@ static int prepare_system(Launch *launch, Error *reterr) {
 
 /* --- what the caller asked for --- */
 
-/* Whoever can write here can write everybody's programs, or the caller's own start-up files. */
-static const char *const wide_paths[] = {
-        "/",     "/bin",  "/boot", "/dev",  "/etc", "/home", "/lib", "/media", "/mnt",       "/opt",
-        "/proc", "/root", "/run",  "/sbin", "/srv", "/sys",  "/tmp", "/usr",   "/usr/local", "/var",
+static const PlanMount *find_workspace(const LaunchPlan *plan) {
+        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
+                if (streq(plan->mounts[i].target, plan->workspace))
+                        return &plan->mounts[i];
+        return NULL;
+}
+
+/* Whoever can write here can write everybody's programs or settings, or the caller's own start-up
+ * files. */
+static const struct {
+        const char *path;
+        bool below;         /* ... and anywhere below */
+        const char *except; /* but there */
+} wide_paths[] = {
+        { "/", false, NULL },          { "/bin", true, NULL },        { "/boot", true, NULL },
+        { "/dev", true, "/dev/shm/" }, { "/etc", true, NULL },        { "/home", false, NULL },
+        { "/lib", true, NULL },        { "/lib32", true, NULL },      { "/lib64", true, NULL },
+        { "/media", false, NULL },     { "/mnt", false, NULL },       { "/opt", false, NULL },
+        { "/proc", true, NULL },       { "/root", false, NULL },      { "/run", false, NULL },
+        { "/sbin", true, NULL },       { "/srv", false, NULL },       { "/sys", true, NULL },
+        { "/tmp", false, NULL },       { "/usr/local", false, NULL }, { "/usr/src", false, NULL },
+        { "/usr", true, "/usr/src/" }, { "/var", false, NULL },       { "/var/lib", false, NULL },
+        { "/var/spool", true, NULL },  { "/var/tmp", false, NULL },
 };
+
+static bool is_wide(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
+                if (streq(path, wide_paths[i].path))
+                        return true;
+                if (wide_paths[i].below && plan_path_below(path, wide_paths[i].path) &&
+                    !(wide_paths[i].except && str_starts(path, wide_paths[i].except)))
+                        return true;
+        }
+        return false;
+}
 
 static bool is_home(const PlanMount *mount, const char *path) {
         const char *home = getenv("HOME");
@@ -146,21 +177,25 @@ static bool is_home(const PlanMount *mount, const char *path) {
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
 }
 
-/* By the path that the kernel gives the open fd, so that a link to / is as wide as / itself. */
-static int check_wide(const PlanMount *mount, Error *reterr) {
-        char link[32], path[PATH_MAX];
-        bool wide = false;
+/* The kernel's own path of an open fd. */
+static int real_path(int fd, char path[PATH_MAX]) {
+        char link[32];
         ssize_t n;
-        int r;
 
-        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", mount->fd);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot read %s", link);
-        path[n] = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(wide_paths) && !wide; i++)
-                wide = streq(path, wide_paths[i]);
-        if (!wide && !is_home(mount, path))
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, PATH_MAX - 1);
+        path[n < 0 ? 0 : n] = '\0';
+        return n < 0 ? -errno : 0;
+}
+
+/* By the kernel's path, so that a link to / is as wide as / itself. */
+static int check_wide(const PlanMount *mount, Error *reterr) {
+        char path[PATH_MAX];
+        int r = real_path(mount->fd, path);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
+        if (!is_wide(path) && !is_home(mount, path))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
                       "%s: %s is too wide to hand to a command that nobody has vetted",
@@ -170,19 +205,31 @@ static int check_wide(const PlanMount *mount, Error *reterr) {
                           "If this is what you want, say so: --allow-wide");
 }
 
-static int open_source(const LaunchPlan *plan, PlanMount *mount, Error *reterr) {
+static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, errnum, "%s", mount->origin);
+
+        if (errnum == ENOENT)
+                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                                  mount->source);
+        if (errnum == ELOOP)
+                return error_cure(
+                        reterr, r,
+                        "A link is in the way, in a directory that commands in a sandbox can "
+                        "write; holt follows none there.");
+        return r;
+}
+
+/* What a run before could write may hold links of its making: see beneath.h. */
+static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
+                       Error *reterr) {
         struct stat st;
+        int fd = beneath_open(mount->source, writable, O_PATH, 0);
 
-        mount->fd = open(mount->source, O_PATH | O_CLOEXEC);
-        if (mount->fd < 0 || fstat(mount->fd, &st) < 0) {
-                int r = error_set(reterr, ERROR_POLICY, errno, "%s", mount->origin);
-
-                return errno == ENOENT
-                               ? error_cure(reterr, r,
-                                            "%s is not there: make it, or correct the path.",
-                                            mount->source)
-                               : r;
-        }
+        if (fd < 0)
+                return source_error(mount, -fd, reterr);
+        mount->fd = fd;
+        if (fstat(fd, &st) < 0)
+                return source_error(mount, errno, reterr);
         mount->device = st.st_dev;
         mount->inode = st.st_ino;
         mount->directory = S_ISDIR(st.st_mode);
@@ -200,45 +247,73 @@ static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error
         return 0;
 }
 
+/* Directories on the host that the sandbox will be able to write. With one mount there is nothing
+ * that could lead through another. */
+static int list_writable(const LaunchPlan *plan, StrList *ret) {
+        size_t binds = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                binds += plan->mounts[i].kind == PLAN_BIND;
+        for (size_t i = 0; binds > 1 && r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                        r = strlist_add(ret, plan->mounts[i].source);
+        return r;
+}
+
+static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *writable,
+                         Error *reterr) {
+        int r = open_source(launch->plan, mount, writable, reterr);
+
+        if (r == 0)
+                r = check_workspace(launch->plan, mount, reterr);
+        if (r == 0 && launch->identity.id_mapped)
+                r = identity_map_mount(launch, mount, reterr);
+        return r;
+}
+
 static int prepare_mounts(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        int r = list_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
 
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                PlanMount *mount = &plan->mounts[i];
-                int r;
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND)
+                        r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
+        return r;
+}
 
-                if (mount->kind != PLAN_BIND)
-                        continue;
-                r = open_source(plan, mount, reterr);
-                if (r == 0)
-                        r = check_workspace(plan, mount, reterr);
-                if (r == 0 && launch->identity.from_root && launch->identity.id_mapped)
-                        r = identity_map_mount(launch, mount, reterr);
-                if (r < 0)
-                        return r;
+static void close_mounts(Launch *launch) {
+        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
+                launch->plan->mounts[i].fd = fd_close(launch->plan->mounts[i].fd);
+                launch->plan->mounts[i].tree = false;
         }
-        return 0;
 }
 
 /* The caller lets the id map go, and this host has none: the command gets the uid of the
- * workspace's owner. */
+ * workspace's owner, so that it can work there. That may be anybody but root. */
 static int prepare_unmapped(Launch *launch, Error *reterr) {
-        LaunchPlan *plan = launch->plan;
+        const PlanMount *workspace = find_workspace(launch->plan);
+        struct stat st;
+        int r;
 
         launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
         launch->identity.id_mapped = false;
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                PlanMount *mount = &plan->mounts[i];
-                struct stat st;
-
-                if (plan->workspace && streq(mount->target, plan->workspace) &&
-                    stat(mount->source, &st) == 0) {
-                        launch->identity.uid = st.st_uid;
-                        launch->identity.gid = st.st_gid;
+        if (workspace) {
+                if (stat(workspace->source, &st) < 0)
+                        return source_error(workspace, errno, reterr);
+                if (st.st_uid == 0 || st.st_gid == 0) {
+                        r = error_layer(reterr, LAYER_IDMAP, 0,
+                                        "%s belongs to root, which a command in a sandbox never is",
+                                        workspace->source);
+                        return error_cure(reterr, r,
+                                          "Give it to an ordinary user: chown -R 1000:1000 %s",
+                                          workspace->source);
                 }
-                mount->fd = fd_close(mount->fd);
-                mount->tree = false;
+                launch->identity.uid = st.st_uid;
+                launch->identity.gid = st.st_gid;
         }
+        close_mounts(launch);
         return prepare_mounts(launch, reterr);
 }
 
@@ -254,14 +329,33 @@ static int prepare_mapped(Launch *launch, Error *reterr) {
         return r;
 }
 
-/* --- guards --- */
+/* --- the report --- */
 
-static const PlanMount *find_workspace(const LaunchPlan *plan) {
-        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
-                if (streq(plan->mounts[i].target, plan->workspace))
-                        return &plan->mounts[i];
-        return NULL;
+/* Where the report lies in what the sandbox sees, it is hidden: it can be neither read, written nor
+ * removed. By the kernel's paths, since either may have been named through a link. */
+static int prepare_report(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+        char report[PATH_MAX], source[PATH_MAX];
+        const size_t count = plan->mounts_count;
+
+        if (plan->report_fd < 0 || real_path(plan->report_fd, report) < 0)
+                return 0;
+        for (size_t i = 0; i < count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                int r;
+
+                if (mount->kind != PLAN_BIND || real_path(mount->fd, source) < 0 ||
+                    !plan_path_below(report, source))
+                        continue;
+                r = plan_hide(plan, mount->target,
+                              report + (streq(source, "/") ? 0 : strlen(source)), reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
+
+/* --- guards --- */
 
 static int open_guarded(int workspace_fd, const char *path) {
         return sys_openat2(workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
@@ -288,6 +382,37 @@ static int guard_file(int workspace_fd, char *path) {
         return -ENOTDIR;
 }
 
+/* Where the directory that a .git file names lies in the workspace itself, the command could write
+ * there what the host's git runs. It is looked for as git does: relative to the file, or absolute.
+ */
+static int check_git_file(const PlanMount *workspace, const char *path, Error *reterr) {
+        _cleanup_close_ int fd = sys_openat2(
+                workspace->fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0,
+                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        _cleanup_free_ char *file = plan_path(workspace->source, path), *leads = NULL;
+        char text[PATH_MAX] = "";
+        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+        int r;
+
+        if (n <= 0 || !file || !str_starts(text, "gitdir: "))
+                return 0;
+        text[strcspn(text, "\r\n")] = '\0';
+        *strrchr(file, '/') = '\0';
+        leads = plan_path(file, text + strlen("gitdir: "));
+        if (!leads)
+                return error_oom(reterr);
+        if (!plan_path_below(leads, workspace->source))
+                return 0;
+        r = error_set(
+                reterr, ERROR_POLICY, 0,
+                "cannot protect the repository of %s: its .git is a file that leads to %s, in "
+                "the workspace",
+                workspace->source, leads);
+        return error_cure(reterr, r,
+                          "Keep the repository outside of the workspace or in .git itself, or give "
+                          "protection up for this run: --protect none");
+}
+
 static bool is_guarded(const LaunchPlan *plan, size_t index) {
         for (size_t i = 0; i < index; i++)
                 if (plan->guards[i].pinned && streq(plan->guards[i].path, plan->guards[index].path))
@@ -300,8 +425,11 @@ static int prepare_guard(PlanGuard *guard, const PlanMount *workspace, Error *re
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
         int r = fd < 0 ? -errno : 0;
 
-        if (r == -ENOTDIR)
+        if (r == -ENOTDIR) {
                 r = guard_file(workspace->fd, guard->path);
+                if (r == 0 && check_git_file(workspace, guard->path, reterr) < 0)
+                        return -EINVAL;
+        }
         if (r == -ELOOP) {
                 r = error_set(reterr, ERROR_POLICY, ELOOP,
                               "cannot protect %s in %s: it is a link, or below one", guard->path,
@@ -365,6 +493,8 @@ int prepare_all(Launch *launch, Error *reterr) {
                 r = prepare_system(launch, reterr);
         if (r == 0)
                 r = prepare_mapped(launch, reterr);
+        if (r == 0)
+                r = prepare_report(launch, reterr);
         if (r == 0)
                 r = prepare_guards(launch, reterr);
         if (r == 0)

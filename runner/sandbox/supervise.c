@@ -34,6 +34,7 @@ typedef struct Supervisor {
         uint64_t started, deadline; /* usec of CLOCK_MONOTONIC; deadline 0 is none */
         bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
         bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
+        bool stopping;     /* ... TERM or HUP: at the deadline comes KILL */
         bool ended;        /* init has said how the command ended */
         int status;        /* wait status of the command */
         bool failed;       /* init could not execute it */
@@ -90,6 +91,21 @@ static void command_stopped(const Supervisor *s, int signal) {
 
 /* --- signals to holt --- */
 
+/* INT and QUIT are keys, and the command may have its own mind about them. TERM and HUP are meant
+ * for all that runs here, and what does not end by itself is killed after limits.kill_after; at
+ * once at the second. */
+static void told_to_stop(Supervisor *s, int signal) {
+        if (signal == SIGINT || signal == SIGQUIT) {
+                s->told_to_stop = true;
+                return tell_init(s, INIT_SIGNAL, signal);
+        }
+        if (s->told_to_stop && s->stopping)
+                return kill_all(s);
+        s->told_to_stop = s->stopping = true;
+        s->deadline = now_usec() + s->launch->plan->kill_after;
+        tell_init(s, INIT_SIGNAL_ALL, signal);
+}
+
 static void on_signal(Supervisor *s, int signal) {
         switch (signal) {
         case SIGCHLD:
@@ -112,9 +128,7 @@ static void on_signal(Supervisor *s, int signal) {
         case SIGINT:
         case SIGHUP:
         case SIGQUIT:
-                s->told_to_stop = true;
-                tell_init(s, signal == SIGTERM || signal == SIGHUP ? INIT_SIGNAL_ALL : INIT_SIGNAL,
-                          signal);
+                told_to_stop(s, signal);
                 break;
         case SIGUSR1:
         case SIGUSR2:
@@ -168,7 +182,7 @@ static int poll_timeout(const Supervisor *s) {
 static void check_time(Supervisor *s) {
         if (!s->deadline || s->ended || now_usec() < s->deadline)
                 return;
-        if (s->timed_out) {
+        if (s->timed_out || s->stopping) {
                 kill_all(s);
                 s->deadline = 0;
                 return;

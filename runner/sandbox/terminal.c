@@ -49,6 +49,10 @@ void terminal_plan(TerminalPlan *ret) {
         if (!ret->fds)
                 return;
         ret->background = (ret->fds & 3) == 1;
+        /* Without its keys the caller's terminal is not made raw, and does its output processing
+         * itself. */
+        if (!(ret->fds & 1))
+                ret->mode.c_oflag &= ~(tcflag_t)OPOST;
         ret->output_fd = open_output(ret->fds);
 }
 

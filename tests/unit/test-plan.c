@@ -157,19 +157,6 @@ static void test_mount_points_are_made_in_memory_only(void **state) {
         case_end(&c);
 }
 
-static void test_the_report_is_hidden_where_it_can_be_reached(void **state) {
-        Case c;
-
-        (void)state;
-        case_start(&c);
-        c.context.report = "/home/u/project/out/r.json";
-        set(&c, "filesystem.read_write", "/home/u/project/out:/out");
-        assert_int_equal(make(&c), 0);
-        assert_int_equal(find(&c, "/home/u/project/out/r.json")->kind, PLAN_HIDE);
-        assert_int_equal(find(&c, "/out/r.json")->kind, PLAN_HIDE);
-        case_end(&c);
-}
-
 static void refused(const char *path, const char *text, const char *why) {
         Case c;
 
@@ -215,7 +202,6 @@ int main(void) {
                 cmocka_unit_test(test_the_environment_is_made_afresh),
                 cmocka_unit_test(test_mounts_are_ordered),
                 cmocka_unit_test(test_mount_points_are_made_in_memory_only),
-                cmocka_unit_test(test_the_report_is_hidden_where_it_can_be_reached),
                 cmocka_unit_test(test_what_can_not_be_is_refused),
                 cmocka_unit_test(test_an_argument_too_long_is_refused),
         };
