@@ -90,10 +90,24 @@ static long execute_by_shell(Init *init, const char *path) {
         return r;
 }
 
+/* Whether a file that execve(2) can't place is a script at all: no NUL in its first line, as bash
+ * and dash look. What has one is a program of another machine, or a broken one. */
+static int is_text(const char *path) {
+        char head[80];
+        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)path, 0, 0);
+        long n = fd < 0 ? 0 : sys3(__NR_read, fd, (long)head, sizeof(head));
+
+        (void)sys1(__NR_close, fd);
+        for (long i = 0; i < n && head[i] != '\n'; i++)
+                if (head[i] == '\0')
+                        return 0;
+        return 1;
+}
+
 static long execute_path(Init *init, const char *path) {
         long r = sys3(__NR_execve, (long)path, (long)init->argv, (long)init->env);
 
-        return r == -ENOEXEC ? execute_by_shell(init, path) : r;
+        return r == -ENOEXEC && is_text(path) ? execute_by_shell(init, path) : r;
 }
 
 static const char *find_path(char **env) {
@@ -144,9 +158,8 @@ static long execute_search(Init *init, char buf[PATH_MAX]) {
 
         while (path) {
                 long r;
-
                 path = next_candidate(path, init->argv[0], buf);
-                if (!buf[0])
+                if (!buf[0] || !init->argv[0][0])
                         continue;
                 r = execute_path(init, buf);
                 if (lacks_interpreter(buf, r)) {

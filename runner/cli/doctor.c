@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json-write.h"
@@ -15,6 +17,7 @@
 #include "cli/verbs.h"
 #include "policy/plan.h"
 #include "sandbox/diagnose.h"
+#include "sandbox/identity.h"
 #include "sandbox/landlock.h"
 #include "sandbox/launch.h"
 #include "sandbox/prepare.h"
@@ -67,9 +70,8 @@ static void try_layer(Layer layer, Finding *finding) {
         } else if (layer == LAYER_LANDLOCK) {
                 (void)snprintf(finding->note, sizeof(finding->note), "ABI %d", landlock_abi());
         } else if (layer == LAYER_IDMAP) {
-                (void)snprintf(finding->note, sizeof(finding->note), "%s",
-                               geteuid() == 0 ? "tried with the sandbox below"
-                                              : "only for root, which you are not");
+                (void)snprintf(finding->note, sizeof(finding->note),
+                               "only for root; tried with the sandbox below");
         } else if (layer == LAYER_LIMITS) {
                 (void)snprintf(finding->note, sizeof(finding->note),
                                "memory of each process, pids of the sandbox, by rlimits");
@@ -184,16 +186,38 @@ static void print_json(const Finding *findings, const struct utsname *host, uid_
         json_write_clear(&w);
 }
 
-/* The whole sandbox comes last: as root it gives root up. */
+/* As root the launch gives root up before it makes a namespace, so the layers are tried without
+ * root, too: in a child, which leaves its findings in shared memory. */
+static void try_layers(Finding *findings) {
+        Launch launch = { 0 };
+        Error error;
+        pid_t pid = fork();
+
+        if (pid > 0)
+                while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        if (pid != 0)
+                return;
+        if (identity_choose(&launch, &error) == 0 && launch.identity.from_root)
+                (void)identity_take(&launch, &error);
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                try_layer(layer, &findings[layer]);
+        _exit(0);
+}
+
 static int examine(const DoctorOptions *options) {
-        static Finding findings[FINDINGS_MAX];
         const uid_t uid = geteuid();
+        Finding *findings = mmap(NULL, FINDINGS_MAX * sizeof(*findings), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         struct utsname host = { 0 };
         bool works = true;
 
+        if (findings == MAP_FAILED) {
+                perror("holt: doctor");
+                return 125;
+        }
         (void)uname(&host);
-        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
-                try_layer(layer, &findings[layer]);
+        try_layers(findings);
         try_sandbox(&findings[FINDING_SANDBOX]);
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++)
                 works &= findings[i].works || !findings[i].needed;

@@ -190,10 +190,8 @@ static int make_plan(Run *run, Error *reterr) {
 }
 
 static int start(Run *run, Error *reterr) {
-        int r = prepare_stdio(reterr);
+        int r = launch_prepare(&run->plan, &run->launch, reterr);
 
-        if (r == 0)
-                r = launch_prepare(&run->plan, &run->launch, reterr);
         if (r == 0)
                 r = launch_start(&run->launch, &run->sandbox, reterr);
         if (r < 0)
@@ -204,7 +202,8 @@ static int start(Run *run, Error *reterr) {
         return 0;
 }
 
-/* What the command has made at protected places goes aside whatever else has failed. */
+/* What the command has made at protected places goes aside whatever else has failed. Where that
+ * fails the cause of its end stays, and the exit code is holt's own. */
 static int run_command(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
         int swept = 0;
@@ -212,6 +211,10 @@ static int run_command(Run *run, Error *reterr) {
         if (run->launch.workspace_fd >= 0)
                 swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
                                     r < 0 ? NULL : reterr);
+        if (r < 0 || swept < 0)
+                run->result.error = reterr;
+        if (r == 0 && swept < 0)
+                run->result.outcome.exit_code = error_exit_code(reterr);
         return r < 0 ? r : swept;
 }
 
@@ -221,12 +224,10 @@ static int run_once(Run *run, Error *reterr) {
         if (r == 0)
                 r = start(run, reterr);
         if (r == 0)
-                r = run_command(run, reterr);
-        if (r < 0) {
-                run->result.error = reterr;
-                run->result.outcome.cause = CAUSE_ERROR;
-                run->result.outcome.exit_code = error_exit_code(reterr);
-        }
+                return run_command(run, reterr);
+        run->result.error = reterr;
+        run->result.outcome.cause = CAUSE_ERROR;
+        run->result.outcome.exit_code = error_exit_code(reterr);
         return r;
 }
 
@@ -248,9 +249,21 @@ static int tell(Run *run) {
         return run->result.outcome.exit_code;
 }
 
-static int fail(const Error *error) {
-        error_print(error);
-        return error_exit_code(error);
+/* --json holds for errors of the command line, too, wherever on it they are. */
+static bool wants_json(int argc, char *const *argv) {
+        for (int i = 1; i < argc && !streq(argv[i], "--"); i++)
+                if (streq(argv[i], "--json"))
+                        return true;
+        return false;
+}
+
+/* Nothing was started. */
+static int fail(Run *run, const Error *error, bool json) {
+        run->result.error = error;
+        run->result.outcome.cause = CAUSE_ERROR;
+        run->result.outcome.exit_code = error_exit_code(error);
+        run->options.json |= json;
+        return tell(run);
 }
 
 int cmd_run(int argc, char **argv) {
@@ -261,9 +274,11 @@ int cmd_run(int argc, char **argv) {
                                        .control_fd = FD_NONE,
                                        .terminal = { .output_fd = FD_NONE } } };
         Error error;
-        int r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,
-                              &run.words, &error);
+        int r = prepare_stdio(&error);
 
+        if (r == 0)
+                r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,
+                                  &run.words, &error);
         if (r == 0 && run.words.help) {
                 options_help(&run_syntax, stdout);
                 return 0;
@@ -279,7 +294,7 @@ int cmd_run(int argc, char **argv) {
         if (r == 0)
                 r = open_report(&run, &error);
         if (r < 0)
-                return fail(&error);
+                return fail(&run, &error, wants_json(argc, argv));
         (void)run_once(&run, &error);
         return tell(&run);
 }

@@ -100,7 +100,9 @@ static int look_at(Launch *launch, int dir_fd, const char *prefix, const char *n
 }
 
 static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
-        _cleanup_close_ int fd = openat(tree_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        /* In a tree of the caller's /etc may be a link; it would be followed to the host's. */
+        _cleanup_close_ int fd = openat(tree_fd, "etc",
+                                        O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r = 0;
 
         for (size_t i = 0; fd >= 0 && r == 0 && i < tree_etc_count; i++)

@@ -25,6 +25,8 @@ const char *cause_name(Cause cause) {
         return cause_names[cause];
 }
 
+enum { KILL_PATIENCE = 500000 }; /* usec that init has to kill and reap everything */
+
 /* What the main loop knows. */
 typedef struct Supervisor {
         const Launch *launch;
@@ -35,6 +37,7 @@ typedef struct Supervisor {
         bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
         bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
         bool stopping;     /* ... TERM or HUP: at the deadline comes KILL */
+        bool killing;      /* init has been told to kill everything */
         bool ended;        /* init has said how the command ended */
         int status;        /* wait status of the command */
         bool failed;       /* init could not execute it */
@@ -179,19 +182,26 @@ static int poll_timeout(const Supervisor *s) {
         return left > 3600000000ULL ? 3600000 : (int)((left + 999) / 1000);
 }
 
+/* First by init, which then reaps what it has killed, so that its usage counts; the pidfd is for
+ * when init does not get round to it. */
+static void kill_in_time(Supervisor *s) {
+        if (s->killing) {
+                s->deadline = 0;
+                return kill_all(s);
+        }
+        s->killing = true;
+        s->deadline = now_usec() + KILL_PATIENCE;
+        tell_init(s, INIT_SIGNAL_ALL, SIGKILL);
+}
+
 static void check_time(Supervisor *s) {
         if (!s->deadline || s->ended || now_usec() < s->deadline)
                 return;
-        if (s->timed_out || s->stopping) {
-                kill_all(s);
-                s->deadline = 0;
-                return;
-        }
+        if (s->timed_out || s->stopping)
+                return kill_in_time(s);
         s->timed_out = true;
         s->deadline += s->launch->plan->kill_after;
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
-        if (!s->launch->plan->kill_after)
-                kill_all(s);
 }
 
 /* --- the loop --- */
@@ -256,7 +266,7 @@ static int failure_error(const Supervisor *s, Error *reterr) {
         (void)str_quote(program, name, sizeof(name));
         if (s->failure.detail == INIT_STEP_LOOKUP) {
                 r = error_set(reterr, ERROR_NOT_FOUND, 0,
-                              "%s: there is no such program in the sandbox", name);
+                              "\"%s\": there is no such program in the sandbox", name);
                 return error_cure(reterr, r,
                                   strchr(program, '/')
                                           ? "Mount the directory that it lies in: --ro DIR"
@@ -265,14 +275,14 @@ static int failure_error(const Supervisor *s, Error *reterr) {
         }
         if (s->failure.detail == INIT_STEP_INTERPRETER) {
                 r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
-                              "%s is there, but its interpreter is not (its #! line, or the "
+                              "\"%s\" is there, but its interpreter is not (its #! line, or the "
                               "dynamic loader of its libc)",
                               name);
                 return error_cure(reterr, r, "Mount the directory that it lies in: --ro DIR");
         }
         return error_set(reterr,
                          s->failure.detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
-                         errnum, "cannot execute %s", name);
+                         errnum, "cannot execute \"%s\"", name);
 }
 
 static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r) {
