@@ -23,8 +23,8 @@ enum {
 /* init -> launcher */
 enum {
         INIT_FAILED = 1, /* the command was not started: errno value; detail is the step */
-        INIT_STOPPED,    /* the command was stopped by signal value */
-        INIT_ENDED,      /* value is the wait status of the command */
+        INIT_STOPPED, /* the command was stopped by signal value; only where there is a terminal */
+        INIT_ENDED,   /* value is the wait status of the command */
 };
 
 enum {
@@ -38,7 +38,7 @@ enum {
 enum {
         INIT_SIGNAL = 16, /* send signal value to the command's process group */
         INIT_SIGNAL_ALL,  /* send signal value to every process but init */
-        INIT_CONTINUE,    /* put the command into the foreground and let it go on */
+        INIT_CONTINUE,    /* put the command into the foreground and let everything go on */
 };
 
 typedef struct InitMessage {

@@ -226,6 +226,8 @@ static void reap(Init *init) {
                 if (pid != init->pid)
                         continue;
                 if ((status & 0xff) == 0x7f) {
+                        if (!has_flag(init, INIT_FLAG_TERMINAL))
+                                continue; /* whoever has stopped it may wake it */
                         report(INIT_STOPPED, (status >> 8) & 0xff, 0);
                         continue;
                 }
@@ -241,12 +243,13 @@ static void obey(Init *init, const InitMessage *message) {
                 break;
         case INIT_SIGNAL_ALL:
                 (void)sys2(__NR_kill, -1, message->value);
-                (void)sys2(__NR_kill, -1, SIGCONT);
+                if (message->value != SIGSTOP)
+                        (void)sys2(__NR_kill, -1, SIGCONT);
                 break;
         case INIT_CONTINUE:
                 if (has_flag(init, INIT_FLAG_TERMINAL))
                         take_foreground(init->pid);
-                (void)sys2(__NR_kill, -init->pid, SIGCONT);
+                (void)sys2(__NR_kill, -1, SIGCONT);
                 break;
         default:
                 break;

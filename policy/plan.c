@@ -431,7 +431,8 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
         const PlanMount *workspace = NULL;
 
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
-                if (streq(plan->mounts[i].target, plan->workspace))
+                if (plan->mounts[i].kind == PLAN_BIND &&
+                    streq(plan->mounts[i].target, plan->workspace))
                         workspace = &plan->mounts[i];
         if (context->inside_cwd)
                 plan->cwd = plan_path(plan->workspace ? plan->workspace : "/home/agent",

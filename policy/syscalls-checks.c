@@ -102,6 +102,14 @@ static const CheckRange inet_protocols[] = {
         VALUE(0, ALLOW), VALUE(1, ALLOW), VALUE(6, ALLOW), VALUE(17, ALLOW), VALUE(58, ALLOW),
 };
 
+/* RLIMIT_CORE: a core_pattern that is a pipe starts its program as root, in the host's own
+ * namespaces, and hands it memory that the sandbox has made. Only the limit 1 stops that (core(5);
+ * 0 does not), so it can't be changed. "ulimit -c 0" is in many scripts, and asks for no more than
+ * it has: it is told yes. */
+static const CheckRange core_limit[] = { VALUE(4, PRETEND) };
+static const CheckRange core_prlimit[] = { VALUE(4, CHECK_PRLIMIT_LOW) };
+static const CheckRange no_new_limit_low[] = { VALUE(0, CHECK_PRLIMIT_HIGH) };
+
 #define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
 
 const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
@@ -122,6 +130,10 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
         CHECK_OF(PERSONALITY) = { 0, WHOLE, ACTION_EPERM, RANGES(personalities) },
         CHECK_OF(PERSONALITY_STRICT) = { 0, WHOLE, ACTION_EPERM, RANGES(personality_query) },
         CHECK_OF(PRCTL) = { 0, WHOLE, ACTION_EINVAL, RANGES(prctl_options) },
+        CHECK_OF(PRLIMIT) = { 1, WHOLE, ACTION_ALLOW, RANGES(core_prlimit) },
+        CHECK_OF(PRLIMIT_LOW) = { 2, WHOLE, ACTION_PRETEND, RANGES(no_new_limit_low) },
+        CHECK_OF(PRLIMIT_HIGH) = { 2, WHOLE, ACTION_PRETEND, RANGES(only_zero), .high = true },
+        CHECK_OF(SETRLIMIT) = { 0, WHOLE, ACTION_ALLOW, RANGES(core_limit) },
         /* SECCOMP_FILTER_FLAG_NEW_LISTENER. Among equal actions the newest filter's wins, and its
          * listener may answer "continue" (SECCOMP_USER_NOTIF_FLAG_CONTINUE): one inside would let
          * through what we only report. The kernel allows one listener, but forgets ours once the

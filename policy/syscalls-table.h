@@ -21,6 +21,7 @@ typedef enum SyscallAction {
         ACTION_EPROTONOSUPPORT,
         ACTION_NOTIFY_EPERM,
         ACTION_NOTIFY_ENOSYS,
+        ACTION_PRETEND, /* 0 is answered and nothing done */
         ACTION_KILL,
         ACTION_CHECK_FIRST, /* from here on, syscall_checks[action - ACTION_CHECK_FIRST] decides */
         ACTION_CHECK_CHMOD = ACTION_CHECK_FIRST,
@@ -35,7 +36,11 @@ typedef enum SyscallAction {
         ACTION_CHECK_PERSONALITY,
         ACTION_CHECK_PERSONALITY_STRICT,
         ACTION_CHECK_PRCTL,
+        ACTION_CHECK_PRLIMIT,
+        ACTION_CHECK_PRLIMIT_HIGH,
+        ACTION_CHECK_PRLIMIT_LOW,
         ACTION_CHECK_SECCOMP,
+        ACTION_CHECK_SETRLIMIT,
         ACTION_CHECK_SOCKET,
         ACTION_CHECK_SOCKET_STRICT,
         ACTION_MAX,
@@ -115,6 +120,7 @@ typedef struct SyscallCheck {
         SyscallAction otherwise;
         const CheckRange *ranges;
         size_t count;
+        bool high; /* of a pointer: its other 32 bits */
 } SyscallCheck;
 
 extern const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST];

@@ -61,6 +61,7 @@ static const struct {
         [ACTION_EBUSY] = { EBUSY, false },
         [ACTION_EAFNOSUPPORT] = { EAFNOSUPPORT, false },
         [ACTION_EPROTONOSUPPORT] = { EPROTONOSUPPORT, false },
+        [ACTION_PRETEND] = { 0, false },
         [ACTION_NOTIFY_EPERM] = { EPERM, true },
         [ACTION_NOTIFY_ENOSYS] = { ENOSYS, true },
 };
@@ -229,7 +230,7 @@ static size_t emit_check(Program *p, const SyscallCheck *check) {
         if (check->mask != UINT32_MAX)
                 (void)emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, check->mask));
         /* Both architectures are little-endian: the low half comes first. */
-        return emit_load(p, offsetof(struct seccomp_data, args) + 8 * check->arg);
+        return emit_load(p, offsetof(struct seccomp_data, args) + 8 * check->arg + 4 * check->high);
 }
 
 /* actions is by number. */

@@ -6,12 +6,24 @@
  * a link, and mounted on by fd. */
 #include <errno.h>
 #include <limits.h>
-#include <linux/stat.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
 #include "sandbox/build.h"
+
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
+/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
+ * sys/stat.h exclude each other since musl 1.2.5. */
+typedef struct KernelStatx {
+        uint32_t stx_mask, stx_blksize;
+        uint64_t stx_attributes;
+        uint8_t rest[240];
+} KernelStatx;
+static_assert(sizeof(KernelStatx) == 256, "the kernel writes all of it");
 
 /* --- private directories --- */
 
@@ -63,7 +75,7 @@ static int open_target(const char *path, int *ret_fd) {
 /* Whether an open fd is the root of a mount (Linux 5.8; before that a second pin lies on the
  * first). */
 static bool is_mount_root(int fd) {
-        struct statx st = { 0 };
+        KernelStatx st = { 0 };
 
         return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
                st.stx_attributes & STATX_ATTR_MOUNT_ROOT;

@@ -133,10 +133,18 @@ const char *build_decimal(uint64_t value, char buf[24]) {
 
 static int build_scratch(Launch *launch, Error *error) {
         ChildState *state = &child_state;
-        char size[24];
-        const char *const options[] = { "size", build_decimal(launch->plan->tmp_size, size), "mode",
-                                        "0755", NULL };
-        int r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : options + 2,
+        char size[24], number[24];
+        /* An inode is kernel memory that the size does not count: one for each 4 KiB, 16,384 at
+         * least. */
+        const uint64_t inodes = launch->plan->tmp_size / 4096;
+        const char *const options[] = {
+                "mode",      "0755",
+                "nr_inodes", build_decimal(inodes > 16384 ? inodes : 16384, number),
+                "size",      build_decimal(launch->plan->tmp_size, size),
+                NULL
+        };
+        const char *const unlimited[] = { "mode", "0755", NULL };
+        int r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
                                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
                                 LAYER_MOUNT, error);
 
@@ -368,7 +376,13 @@ static int build_proc(Launch *launch, Error *error) {
         return r;
 }
 
+/* Writing to a device needs no writable mount; changing its mode, times or owner does, and the
+ * nodes are the host's own. */
 static int build_devices(Launch *launch, Error *error) {
+        const MountAttr attr = {
+                .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+                .propagation = MS_PRIVATE_FLAG,
+        };
         const char *const options[] = { "ptmxmode", "0666", "mode", "0620", NULL };
         int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), pts_fd = -1, r;
 
@@ -379,7 +393,7 @@ static int build_devices(Launch *launch, Error *error) {
                 char target[32] = "dev/";
 
                 (void)strncat(target, tree_devices[i], sizeof(target) - 5);
-                r = bind_to(dev_fd, tree_devices[i], child_state.root_fd, target, NULL, error);
+                r = bind_to(dev_fd, tree_devices[i], child_state.root_fd, target, &attr, error);
                 if (r < 0)
                         return r;
         }

@@ -29,11 +29,10 @@ static bool missing(const Launch *launch, Layer layer) {
 /* --- limits --- */
 
 /* Lowers both limits to value; one that is lower already stays. 0 leaves it alone. */
-static int lower_limit(unsigned resource, uint64_t value, bool zero, const char *name,
-                       Error *error) {
+static int lower_limit(unsigned resource, uint64_t value, const char *name, Error *error) {
         struct rlimit limit;
 
-        if (value == 0 && !zero)
+        if (value == 0)
                 return 0;
         if (getrlimit(resource, &limit) < 0)
                 return step_fail(error, LAYER_LIMITS, errno, "cannot read the limit", name);
@@ -46,23 +45,23 @@ static int lower_limit(unsigned resource, uint64_t value, bool zero, const char 
 }
 
 /* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
- * sandbox and not the user. A core dump would be written by the host's core_pattern handler: none.
- */
+ * sandbox and not the user. A core_pattern that is a pipe is stopped by a core limit of 1 and by no
+ * other (core(5)). */
 static int confine_limits(Launch *launch, Error *error) {
         const LaunchPlan *plan = launch->plan;
         int r;
 
         if (missing(launch, LAYER_LIMITS))
                 return 0;
-        r = lower_limit(RLIMIT_CORE, 0, true, "core", error);
+        r = lower_limit(RLIMIT_CORE, 1, "core", error);
         if (r == 0)
-                r = lower_limit(RLIMIT_NPROC, plan->pids, false, "pids", error);
+                r = lower_limit(RLIMIT_NPROC, plan->pids, "pids", error);
         if (r == 0)
-                r = lower_limit(RLIMIT_DATA, plan->memory, false, "memory", error);
+                r = lower_limit(RLIMIT_DATA, plan->memory, "memory", error);
         if (r == 0)
-                r = lower_limit(RLIMIT_NOFILE, plan->open_files, false, "open_files", error);
+                r = lower_limit(RLIMIT_NOFILE, plan->open_files, "open_files", error);
         if (r == 0)
-                r = lower_limit(RLIMIT_FSIZE, plan->file_size, false, "file_size", error);
+                r = lower_limit(RLIMIT_FSIZE, plan->file_size, "file_size", error);
         return r;
 }
 

@@ -31,13 +31,37 @@ static bool in_initial_namespace(void) {
                outside == 0 && count == 4294967295U;
 }
 
+/* /proc/sys belongs to the host's root, and shows as 0 only where that is whom 0 stands for. Such a
+ * root (sudo unshare -r) has no other id to give the command, and the kernel exempts it from
+ * limits. */
+static bool is_host_root(void) {
+        struct stat st;
+
+        return stat("/proc/sys", &st) == 0 && st.st_uid == 0;
+}
+
+static int refuse_host_root(Error *reterr) {
+        int r = error_layer(
+                reterr, LAYER_USER, EPERM,
+                "this is the host's root in a user namespace, which a command in a sandbox "
+                "must not be");
+
+        return error_cure(
+                reterr, r,
+                "Run holt outside of that namespace (it gives root up by itself), or as an "
+                "ordinary user.");
+}
+
 int identity_choose(Launch *launch, Error *reterr) {
         Identity *identity = &launch->identity;
-
-        (void)reterr;
         *identity = (Identity){ .uid = geteuid(), .gid = getegid() };
-        if (identity->uid != 0 || !in_initial_namespace())
+        if (identity->uid != 0)
                 return 0;
+        if (!in_initial_namespace()) {
+                if (is_host_root())
+                        return refuse_host_root(reterr);
+                return 0;
+        }
         identity->from_root = true;
         identity->uid = ROOT_UID_BASE + ((uid_t)getpid() & PID_MASK);
         identity->gid = identity->uid;

@@ -4,8 +4,14 @@
 
 #include "sandbox/launch.h"
 
-/* Fds 0 to 2: opens /dev/null where one is closed, refuses directories and block devices. */
+/* Fds 0 to 2: opens /dev/null where one is closed; refuses what leads out of a sandbox (stdio.c).
+ */
 int prepare_stdio(Error *reterr);
 
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
+
+/* In this order, of prepare_all() (prepare-mounts.c). */
+int prepare_mounts(Launch *launch, Error *reterr);
+int prepare_report(Launch *launch, Error *reterr);
+int prepare_guards(Launch *launch, Error *reterr);

@@ -79,16 +79,20 @@ static void stop_self(const Supervisor *s, pid_t target) {
                 terminal_enter(s->terminal);
 }
 
-/* The command has stopped. Where it wants the keys it gets them; else holt stops with its whole
- * job, as the caller's terminal would have had it, and both go on together. Without a terminal
- * somebody inside has sent SIGSTOP, and somebody inside may send SIGCONT. */
+/* The command has stopped. Where it wants the keys and holt has them it gets them; else holt stops
+ * with its whole job, as the caller's terminal would have had it, and all that runs inside with it:
+ * nothing works on behind a stopped clock. */
 static void command_stopped(const Supervisor *s, int signal) {
+        bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
+
         if (!s->terminal)
                 return;
-        if (signal == SIGTTIN || signal == SIGTTOU)
-                terminal_enter(s->terminal);
-        else
+        if (!wants_keys || !terminal_in_foreground(s->terminal)) {
+                tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
                 stop_self(s, 0);
+        }
+        if (wants_keys)
+                terminal_enter(s->terminal);
         tell_init(s, INIT_CONTINUE, 0);
 }
 
@@ -153,21 +157,26 @@ static void read_signals(Supervisor *s) {
 
 /* --- what init says --- */
 
+static void read_message(Supervisor *s, const InitMessage *message) {
+        if (s->ended)
+                return;
+        if (message->type == INIT_ENDED) {
+                s->ended = true;
+                s->status = message->value;
+        } else if (message->type == INIT_FAILED) {
+                s->ended = s->failed = true;
+                s->failure = *message;
+        } else if (message->type == INIT_STOPPED) {
+                command_stopped(s, message->value);
+        }
+}
+
 static void read_control(Supervisor *s) {
         InitMessage message;
-        ssize_t n = recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT);
 
-        if (n != (ssize_t)sizeof(message))
-                return;
-        if (message.type == INIT_ENDED && !s->ended) {
-                s->ended = true;
-                s->status = message.value;
-        } else if (message.type == INIT_FAILED && !s->ended) {
-                s->ended = s->failed = true;
-                s->failure = message;
-        } else if (message.type == INIT_STOPPED && !s->ended) {
-                command_stopped(s, message.value);
-        }
+        while (recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT) ==
+               (ssize_t)sizeof(message))
+                read_message(s, &message);
 }
 
 /* --- time --- */

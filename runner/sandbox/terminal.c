@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -32,10 +33,21 @@ struct Terminal {
 /* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it;
  * O_NONBLOCK on the caller's own fd would be on the shell's, too. */
 static int open_output(unsigned fds) {
+        int inherited = fds & 2 ? 1 : fds & 4 ? 2 : 0, fd;
+        unsigned device = 0, own = 0;
         char path[] = "/proc/self/fd/0";
 
-        path[sizeof(path) - 2] = (char)('0' + (fds & 2 ? 1 : fds & 4 ? 2 : 0));
-        return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        path[sizeof(path) - 2] = (char)('0' + inherited);
+        fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0)
+                return fd;
+        /* Under su the terminal is another user's; as the controlling one it can be had all the
+         * same. */
+        fd = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0 && ioctl(inherited, TIOCGDEV, &device) == 0 && ioctl(fd, TIOCGDEV, &own) == 0 &&
+            device == own)
+                return fd;
+        return fd_close(fd);
 }
 
 void terminal_plan(TerminalPlan *ret) {
@@ -48,7 +60,8 @@ void terminal_plan(TerminalPlan *ret) {
         }
         if (!ret->fds)
                 return;
-        ret->background = (ret->fds & 3) == 1;
+        /* Who reads from a terminal in its background would be stopped, too. */
+        ret->background = (ret->fds & 3) == 1 || (ret->fds & 1 && tcgetpgrp(0) != getpgrp());
         /* Without its keys the caller's terminal is not made raw, and does its output processing
          * itself. */
         if (!(ret->fds & 1))
@@ -72,22 +85,22 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
 }
 
 Terminal *terminal_free(Terminal *t) {
-        if (t)
-                terminal_leave(t);
+        if (t && t->raw)
+                (void)tcsetattr(t->input_fd, TCSAFLUSH, &t->saved);
         free(t);
         return NULL;
 }
 
 /* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
  * mode. */
-static bool in_foreground(const Terminal *t) {
+bool terminal_in_foreground(const Terminal *t) {
         return t->input_fd >= 0 && tcgetpgrp(t->input_fd) == getpgrp();
 }
 
 void terminal_enter(Terminal *t) {
         struct termios mode;
 
-        if (t->entered || !in_foreground(t))
+        if (t->entered || !terminal_in_foreground(t))
                 return;
         t->entered = true;
         if (tcgetattr(t->input_fd, &t->saved) < 0)

@@ -32,13 +32,16 @@ typedef struct Terminal Terminal;
 
 /* master_fd is borrowed and made non-blocking. NULL when memory is out. */
 Terminal *terminal_new(const TerminalPlan *plan, int master_fd);
-/* Gives the caller's terminal back as it was. */
+/* Gives the caller's terminal back as it was; what has been typed and not been read is thrown away,
+ * since it may be the terminal's answer to something that the command has printed. */
 Terminal *terminal_free(Terminal *terminal);
 
 /* Puts the caller's terminal into raw mode and starts to pass keys, if holt is in its foreground.
  */
 void terminal_enter(Terminal *terminal);
-/* Gives it back, before holt stops or ends. */
+/* Whether holt is in the foreground of the caller's terminal, and so may read from it. */
+bool terminal_in_foreground(const Terminal *terminal);
+/* Gives it back, before holt stops. */
 void terminal_leave(Terminal *terminal);
 /* Passes the caller's window size on. */
 void terminal_resize(Terminal *terminal);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the caller asked for: opens the sources of all mounts, refuses the too-wide ones, maps their
+ * owners where holt is run by root, and finds out what of the protected files is there. */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/beneath.h"
+#include "base/sys.h"
+#include "sandbox/identity.h"
+#include "sandbox/prepare.h"
+
+/* --- sources --- */
+
+static const PlanMount *find_workspace(const LaunchPlan *plan) {
+        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND &&
+                    streq(plan->mounts[i].target, plan->workspace))
+                        return &plan->mounts[i];
+        return NULL;
+}
+
+/* Whoever can write here can write everybody's programs or settings, or the caller's own start-up
+ * files. */
+static const struct {
+        const char *path;
+        bool below;         /* ... and anywhere below */
+        const char *except; /* but there */
+} wide_paths[] = {
+        { "/", false, NULL },          { "/bin", true, NULL },        { "/boot", true, NULL },
+        { "/dev", true, "/dev/shm/" }, { "/etc", true, NULL },        { "/home", false, NULL },
+        { "/lib", true, NULL },        { "/lib32", true, NULL },      { "/lib64", true, NULL },
+        { "/media", false, NULL },     { "/mnt", false, NULL },       { "/opt", false, NULL },
+        { "/proc", true, NULL },       { "/root", false, NULL },      { "/run", false, NULL },
+        { "/sbin", true, NULL },       { "/srv", false, NULL },       { "/sys", true, NULL },
+        { "/tmp", false, NULL },       { "/usr/local", false, NULL }, { "/usr/src", false, NULL },
+        { "/usr", true, "/usr/src/" }, { "/var", false, NULL },       { "/var/lib", false, NULL },
+        { "/var/spool", true, NULL },  { "/var/tmp", false, NULL },
+};
+
+static bool is_wide(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
+                if (streq(path, wide_paths[i].path))
+                        return true;
+                if (wide_paths[i].below && plan_path_below(path, wide_paths[i].path) &&
+                    !(wide_paths[i].except && str_starts(path, wide_paths[i].except)))
+                        return true;
+        }
+        return false;
+}
+
+/* The caller's home as /etc/passwd has it; services and cron jobs come without HOME. */
+static int passwd_home(char home[PATH_MAX]) {
+        FILE *file = fopen("/etc/passwd", "re");
+        struct passwd *entry;
+        int r = -ENOENT;
+
+        while (file && r < 0 && (entry = fgetpwent(file)))
+                if (entry->pw_uid == getuid() && entry->pw_dir &&
+                    strlen(entry->pw_dir) < PATH_MAX) {
+                        (void)strcpy(home, entry->pw_dir);
+                        r = 0;
+                }
+        if (file)
+                (void)fclose(file);
+        return r;
+}
+
+static bool is_home(const PlanMount *mount, const char *path) {
+        const char *home = getenv("HOME");
+        struct stat st;
+        char of_passwd[PATH_MAX];
+
+        if ((!home || home[0] != '/') && passwd_home(of_passwd) == 0)
+                home = of_passwd;
+        if (!home || home[0] != '/')
+                return false;
+        if (plan_path_below(home, path))
+                return true;
+        return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
+}
+
+/* The kernel's own path of an open fd. */
+static int real_path(int fd, char path[PATH_MAX]) {
+        char link[32];
+        ssize_t n;
+
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, PATH_MAX - 1);
+        path[n < 0 ? 0 : n] = '\0';
+        return n < 0 ? -errno : 0;
+}
+
+/* By the kernel's path, so that a link to / is as wide as / itself. */
+static int check_wide(const PlanMount *mount, Error *reterr) {
+        char path[PATH_MAX];
+        int r = real_path(mount->fd, path);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
+        if (!is_wide(path) && !is_home(mount, path))
+                return 0;
+        r = error_set(reterr, ERROR_POLICY, 0,
+                      "%s: %s is too wide to hand to a command that nobody has vetted",
+                      mount->origin, path);
+        return error_cure(reterr, r,
+                          "Change to a project's own directory, or name one with --workspace DIR.\n"
+                          "If this is what you want, say so: --allow-wide");
+}
+
+static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, errnum, "%s", mount->origin);
+
+        if (errnum == ENOENT)
+                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                                  mount->source);
+        if (errnum == ELOOP)
+                return error_cure(
+                        reterr, r,
+                        "A link is in the way, in a directory that commands in a sandbox can "
+                        "write; holt follows none there.");
+        return r;
+}
+
+/* What a run before could write may hold links of its making: see beneath.h. */
+static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
+                       Error *reterr) {
+        struct stat st;
+        int fd = beneath_open(mount->source, writable, O_PATH, 0);
+
+        if (fd < 0)
+                return source_error(mount, -fd, reterr);
+        mount->fd = fd;
+        if (fstat(fd, &st) < 0)
+                return source_error(mount, errno, reterr);
+        mount->device = st.st_dev;
+        mount->inode = st.st_ino;
+        mount->directory = S_ISDIR(st.st_mode);
+        if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide)
+                return check_wide(mount, reterr);
+        return 0;
+}
+
+static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
+        bool must = (plan->workspace && streq(mount->target, plan->workspace)) ||
+                    streq(mount->target, "/mnt/files");
+
+        if (must && !mount->directory)
+                return error_set(reterr, ERROR_POLICY, ENOTDIR, "%s", mount->origin);
+        return 0;
+}
+
+/* Directories on the host that the sandbox will be able to write. With one mount there is nothing
+ * that could lead through another. */
+static int list_writable(const LaunchPlan *plan, StrList *ret) {
+        size_t binds = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                binds += plan->mounts[i].kind == PLAN_BIND;
+        for (size_t i = 0; binds > 1 && r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                        r = strlist_add(ret, plan->mounts[i].source);
+        return r;
+}
+
+static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *writable,
+                         Error *reterr) {
+        int r = open_source(launch->plan, mount, writable, reterr);
+
+        if (r == 0)
+                r = check_workspace(launch->plan, mount, reterr);
+        if (r == 0 && launch->identity.id_mapped)
+                r = identity_map_mount(launch, mount, reterr);
+        return r;
+}
+
+static int open_mounts(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        int r = list_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND)
+                        r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
+        return r;
+}
+
+static void close_mounts(Launch *launch) {
+        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
+                launch->plan->mounts[i].fd = fd_close(launch->plan->mounts[i].fd);
+                launch->plan->mounts[i].tree = false;
+        }
+}
+
+/* The caller lets the id map go, and this host has none: the command gets the uid of the
+ * workspace's owner, so that it can work there. That may be anybody but root. */
+static int prepare_unmapped(Launch *launch, Error *reterr) {
+        const PlanMount *workspace = find_workspace(launch->plan);
+        struct stat st;
+        int r;
+
+        launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
+        launch->identity.id_mapped = false;
+        if (workspace) {
+                if (stat(workspace->source, &st) < 0)
+                        return source_error(workspace, errno, reterr);
+                if (st.st_uid == 0 || st.st_gid == 0) {
+                        r = error_layer(reterr, LAYER_IDMAP, 0,
+                                        "%s belongs to root, which a command in a sandbox never is",
+                                        workspace->source);
+                        return error_cure(reterr, r,
+                                          "Give it to an ordinary user: chown -R 1000:1000 %s",
+                                          workspace->source);
+                }
+                launch->identity.uid = st.st_uid;
+                launch->identity.gid = st.st_gid;
+        }
+        close_mounts(launch);
+        return open_mounts(launch, reterr);
+}
+
+int prepare_mounts(Launch *launch, Error *reterr) {
+        Error error;
+        int r = open_mounts(launch, &error);
+
+        if (r < 0 && error.kind == ERROR_LAYER && error.layer == LAYER_IDMAP &&
+            launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
+                return prepare_unmapped(launch, reterr);
+        if (r < 0 && reterr)
+                *reterr = error;
+        return r;
+}
+
+/* --- the report --- */
+
+/* Where the report lies in what the sandbox sees, it is hidden: it can be neither read, written nor
+ * removed. By the kernel's paths, since either may have been named through a link. */
+int prepare_report(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+        char report[PATH_MAX], source[PATH_MAX];
+        const size_t count = plan->mounts_count;
+
+        if (plan->report_fd < 0 || real_path(plan->report_fd, report) < 0)
+                return 0;
+        for (size_t i = 0; i < count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                int r;
+
+                if (mount->kind != PLAN_BIND || real_path(mount->fd, source) < 0 ||
+                    !plan_path_below(report, source))
+                        continue;
+                r = plan_hide(plan, mount->target,
+                              report + (streq(source, "/") ? 0 : strlen(source)), reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* --- guards --- */
+
+static int open_guarded(int workspace_fd, const char *path) {
+        return sys_openat2(workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+/* The .git of a worktree or a submodule is a file that names another directory: where a part of the
+ * path is a file, that file is what has to stay. */
+static int guard_file(int workspace_fd, char *path) {
+        for (size_t i = 1; path[i]; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+                struct stat st;
+
+                if (path[i] != '/')
+                        continue;
+                path[i] = '\0';
+                fd = open_guarded(workspace_fd, path);
+                if (fd < 0)
+                        return -errno;
+                if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+                        return 0;
+                path[i] = '/';
+        }
+        return -ENOTDIR;
+}
+
+/* Where the directory that a .git file names lies in the workspace itself, the command could write
+ * there what the host's git runs. It is looked for as git does: relative to the file, or absolute.
+ */
+static int check_git_file(const PlanMount *workspace, const char *path, Error *reterr) {
+        _cleanup_close_ int fd = sys_openat2(
+                workspace->fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0,
+                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        _cleanup_free_ char *file = plan_path(workspace->source, path), *leads = NULL;
+        char text[PATH_MAX] = "";
+        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+        int r;
+
+        if (n <= 0 || !file || !str_starts(text, "gitdir: "))
+                return 0;
+        text[strcspn(text, "\r\n")] = '\0';
+        *strrchr(file, '/') = '\0';
+        leads = plan_path(file, text + strlen("gitdir: "));
+        if (!leads)
+                return error_oom(reterr);
+        if (!plan_path_below(leads, workspace->source))
+                return 0;
+        r = error_set(
+                reterr, ERROR_POLICY, 0,
+                "cannot protect the repository of %s: its .git is a file that leads to %s, in "
+                "the workspace",
+                workspace->source, leads);
+        return error_cure(reterr, r,
+                          "Keep the repository outside of the workspace or in .git itself, or give "
+                          "protection up for this run: --protect none");
+}
+
+static bool is_guarded(const LaunchPlan *plan, size_t index) {
+        for (size_t i = 0; i < index; i++)
+                if (plan->guards[i].pinned && streq(plan->guards[i].path, plan->guards[index].path))
+                        return true;
+        return false;
+}
+
+/* A link can't be mounted over, and what it leads to could be exchanged behind the guard. */
+static int prepare_guard(PlanGuard *guard, const PlanMount *workspace, Error *reterr) {
+        _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
+        int r = fd < 0 ? -errno : 0;
+
+        if (r == -ENOTDIR) {
+                r = guard_file(workspace->fd, guard->path);
+                if (r == 0 && check_git_file(workspace, guard->path, reterr) < 0)
+                        return -EINVAL;
+        }
+        if (r == -ELOOP) {
+                r = error_set(reterr, ERROR_POLICY, ELOOP,
+                              "cannot protect %s in %s: it is a link, or below one", guard->path,
+                              workspace->source);
+                return error_cure(reterr, r,
+                                  "Put the real thing there, or give protection up for this run: "
+                                  "--protect none");
+        }
+        if (r < 0 && r != -ENOENT)
+                return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
+                                 workspace->source);
+        guard->pinned = r == 0;
+        return 0;
+}
+
+int prepare_guards(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+        const PlanMount *workspace = find_workspace(plan);
+
+        if (!workspace)
+                return 0;
+        launch->workspace_fd = workspace->fd;
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                PlanGuard *guard = &plan->guards[i];
+                int r = prepare_guard(guard, workspace, reterr);
+
+                if (r < 0)
+                        return r;
+                guard->twice = guard->pinned && is_guarded(plan, i);
+        }
+        return 0;
+}
