@@ -17,6 +17,7 @@ void plan_clear(LaunchPlan *plan) {
                 free(plan->mounts[i].source);
                 free(plan->mounts[i].target);
                 free(plan->mounts[i].origin);
+                free(plan->mounts[i].real);
                 fd_close(plan->mounts[i].fd);
         }
         for (size_t i = 0; i < plan->guards_count; i++)
@@ -226,6 +227,16 @@ static int check_target(const PlanMount *mount, Error *reterr) {
 
         if (mount->kind == PLAN_HIDE || policy_target_check(mount->target, &why) == 0)
                 return 0;
+        if (streq(mount->target, "/") && streq(mount->source, "/")) {
+                int r = error_set(reterr, ERROR_POLICY, 0,
+                                  "%s: / is too wide to hand to a command that nobody has vetted",
+                                  mount->origin);
+
+                return error_cure(
+                        reterr, r,
+                        "Change to a project's own directory, or name one with --workspace "
+                        "DIR.");
+        }
         return error_set(reterr, ERROR_POLICY, 0, "%s: the place inside, %s, %s: PATH:/TARGET",
                          mount->origin, mount->target, why);
 }
@@ -311,7 +322,8 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
         if (r == 0)
                 r = add_files(plan, policy, context, reterr);
         if (r == 0)
-                r = add_binds(plan, context, &policy->read_only, PLAN_READ_ONLY, "--ro", reterr);
+                r = add_binds(plan, context, &policy->read_only, PLAN_READ_ONLY | PLAN_SHOWN,
+                              "--ro", reterr);
         if (r == 0)
                 r = add_binds(plan, context, &policy->read_write, PLAN_WIDE_CHECK, "--rw", reterr);
         if (r == 0)

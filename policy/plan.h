@@ -82,6 +82,7 @@ enum {
         PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: made with its parents */
         PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
         PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
+        PLAN_SHOWN = 1 << 5,      /* only to be looked at, with the rights of a stranger */
         PLAN_OPTIONAL = 1 << 4,   /* a missing source is left out */
 };
 
@@ -96,6 +97,7 @@ typedef struct PlanMount {
         int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */
         bool tree;      /* fd is a mount to be moved as it is */
         bool directory; /* of the source */
+        char *real;     /* the kernel's own path of the source; owned */
         bool absent;    /* PLAN_OPTIONAL and not there */
         dev_t device;   /* of the source, compared by the child when it opens it again */
         ino_t inode;

@@ -8,10 +8,11 @@
 #include "syscalls-table.h"
 
 #define RANGES(list) .ranges = (list), .count = ELEMENTSOF(list)
-#define VALUE(value, action)                                                                       \
-        { (value), (value), ACTION_##action }
-#define SPAN(first, last, action)                                                                  \
-        { (first), (last), ACTION_##action }
+/* Its versions do not agree on a body in braces. */
+/* clang-format off */
+#define VALUE(value, action) { (value), (value), ACTION_##action }
+#define SPAN(first, last, action) { (first), (last), ACTION_##action }
+/* clang-format on */
 
 #define WHOLE 0xffffffffU /* the low 32 bits */
 

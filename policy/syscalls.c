@@ -230,7 +230,8 @@ static size_t emit_check(Program *p, const SyscallCheck *check) {
         if (check->mask != UINT32_MAX)
                 (void)emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, check->mask));
         /* Both architectures are little-endian: the low half comes first. */
-        return emit_load(p, offsetof(struct seccomp_data, args) + 8 * check->arg + 4 * check->high);
+        return emit_load(p, offsetof(struct seccomp_data, args) + 8UL * check->arg +
+                                    4UL * check->high);
 }
 
 /* actions is by number. */

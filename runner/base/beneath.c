@@ -41,7 +41,7 @@ static bool is_below(const char *path, const char *prefix) {
 static bool is_untrusted(const char *real, const StrList *untrusted) {
         for (size_t i = 0; i < untrusted->count; i++) {
                 char other[PATH_MAX];
-                int fd;
+                int fd = FD_NONE;
 
                 if (open_real(untrusted->items[i], other, &fd) < 0)
                         continue;

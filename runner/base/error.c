@@ -20,13 +20,16 @@ static const struct {
 };
 static_assert(ELEMENTSOF(kinds) == ERROR_KIND_MAX, "every kind has an exit code");
 
+/* Its versions do not agree on a body in braces. */
+/* clang-format off */
+#define N(e) { e, #e }
+/* clang-format on */
+
 /* glibc has strerrorname_np() since 2.32, musl has none. */
 static const struct {
         int errnum;
         const char *name;
 } errno_names[] = {
-#define N(e)                                                                                       \
-        { e, #e }
         N(EPERM),        N(ENOENT),     N(ESRCH),      N(EINTR),        N(EIO),
         N(ENXIO),        N(E2BIG),      N(ENOEXEC),    N(EBADF),        N(ECHILD),
         N(EAGAIN),       N(ENOMEM),     N(EACCES),     N(EFAULT),       N(ENOTBLK),
@@ -38,8 +41,8 @@ static const struct {
         N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP), N(ESTALE),       N(EDQUOT),
         N(ECANCELED),    N(EPROTO),     N(EBADMSG),    N(EAFNOSUPPORT), N(EADDRINUSE),
         N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),
-#undef N
 };
+#undef N
 
 const char *error_errno_name(int errnum) {
         static _Thread_local char other[24];

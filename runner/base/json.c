@@ -418,6 +418,7 @@ int json_parse(const char *bytes, size_t length, const char *name, JsonDocument 
         r = document_make(bytes, length, &document, reterr);
         if (r < 0)
                 return r;
+        assert(document);
         r = check_tree(&(const Place){ NULL, document->root, 0 }, name, reterr);
         if (r < 0)
                 return r;

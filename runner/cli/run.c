@@ -273,7 +273,7 @@ int cmd_run(int argc, char **argv) {
                                        .workspace_fd = FD_NONE,
                                        .control_fd = FD_NONE,
                                        .terminal = { .output_fd = FD_NONE } } };
-        Error error;
+        static Error error; /* run's result points to it */
         int r = prepare_stdio(&error);
 
         if (r == 0)

@@ -182,9 +182,10 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         struct stat st;
         int fd = sys_open_tree(AT_FDCWD, mount->source,
                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-
         if (fd < 0 || fstat(fd, &st) < 0)
-                return step_fail(error, LAYER_NONE, errno, "cannot mount", mount->source);
+                return step_fail(error,
+                                 errno == ENOSYS || errno == EPERM ? LAYER_MOUNT : LAYER_NONE,
+                                 errno, "cannot clone the mount of", mount->source);
         if (st.st_dev != mount->device || st.st_ino != mount->inode)
                 return step_fail(
                         error, LAYER_NONE, ESTALE,
@@ -193,16 +194,26 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         return 0;
 }
 
-static int build_bind(const LaunchPlan *plan, const PlanMount *mount, Error *error) {
-        MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                           .propagation = MS_PRIVATE_FLAG };
-        int fd = mount->fd, r;
+/* Before the scratch lies over "/", so that even that can be a source. */
+int build_sources(Launch *launch, Error *error) {
+        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
+                const PlanMount *mount = &launch->plan->mounts[i];
+                int r = 0;
 
-        if (!mount->tree) {
-                r = clone_source(mount, &fd, error);
+                child_state.sources[i] = mount->fd;
+                if (mount->kind == PLAN_BIND && !mount->tree && !mount->absent)
+                        r = clone_source(mount, &child_state.sources[i], error);
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+static int build_bind(const LaunchPlan *plan, const PlanMount *mount, int fd, Error *error) {
+        MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                           .propagation = MS_PRIVATE_FLAG };
+        int r;
+
         if (mount->flags & PLAN_READ_ONLY)
                 attr.attr_set |= MOUNT_ATTR_RDONLY;
         if (sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
@@ -272,7 +283,7 @@ int build_mounts(Launch *launch, Error *error) {
                 if (mount->absent)
                         continue;
                 if (mount->kind == PLAN_BIND)
-                        r = build_bind(launch->plan, mount, error);
+                        r = build_bind(launch->plan, mount, child_state.sources[i], error);
                 else if (mount->kind == PLAN_PRIVATE)
                         r = build_tmpfs(launch->plan, mount, i, error);
                 if (r < 0)

@@ -484,6 +484,7 @@ static int build_hostname(Launch *launch, Error *error) {
 
 static const Step build_steps[] = {
         { "take an identity without privilege", build_identity },
+        { "clone the mounts of the policy", build_sources },
         { "make the private file system", build_scratch },
         { "make the root's directories", build_skeleton },
         { "attach the system", build_system },

@@ -26,6 +26,7 @@ int build_target(int root_fd, const char *path, bool directory, Error *error);
 const char *build_decimal(uint64_t value, char buf[24]);
 
 /* Steps. */
+int build_sources(Launch *launch, Error *error);
 int build_private(Launch *launch, Error *error);
 int build_mounts(Launch *launch, Error *error);
 int build_guards(Launch *launch, Error *error);

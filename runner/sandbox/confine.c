@@ -160,6 +160,9 @@ static int confine_seccomp(Launch *launch, Error *error) {
                                      .filter = (struct sock_filter *)(uintptr_t)program.filter };
         int fd = FD_NONE, r;
 
+        /* From the filter on only what no policy can deny (@basic) is called: the launcher, who
+         * would answer for the rest, waits for the exec. */
+        (void)umask(child_state.umask);
         if (!missing(launch, LAYER_SECCOMP)) {
                 fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,
                                  notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &filter);
@@ -170,7 +173,6 @@ static int confine_seccomp(Launch *launch, Error *error) {
                 if (!notify)
                         fd = FD_NONE; /* a plain 0, not an fd */
         }
-        (void)umask(child_state.umask);
         r = send_fds(launch, fd, error);
         fd_close(fd);
         return r;

@@ -35,9 +35,13 @@ static bool in_initial_namespace(void) {
  * root (sudo unshare -r) has no other id to give the command, and the kernel exempts it from
  * limits. */
 static bool is_host_root(void) {
+        static const char *const paths[] = { "/proc/sys", "/dev/null", "/" };
         struct stat st;
 
-        return stat("/proc/sys", &st) == 0 && st.st_uid == 0;
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++)
+                if (stat(paths[i], &st) < 0 || st.st_uid != 0)
+                        return false;
+        return true;
 }
 
 static int refuse_host_root(Error *reterr) {
@@ -139,9 +143,9 @@ static int owner_namespace(const Identity *identity, const struct stat *owner, i
         return 0;
 }
 
-int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
+static int set_map(const Launch *launch, const PlanMount *mount, int tree_fd, Error *reterr) {
         MountAttr attr = { .attr_set = MOUNT_ATTR_IDMAP };
-        _cleanup_close_ int namespace_fd = FD_NONE, tree_fd = FD_NONE;
+        _cleanup_close_ int namespace_fd = FD_NONE;
         struct stat st;
         int r;
 
@@ -152,15 +156,25 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
                 return error_layer(reterr, LAYER_USER, -r,
                                    "cannot make a user namespace, the id map for %s",
                                    mount->source);
-        tree_fd = sys_open_tree(mount->fd, "",
-                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
         attr.userns_fd = (uint64_t)namespace_fd;
-        if (tree_fd < 0)
-                return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
-                                   mount->source);
         if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
                 return error_layer(reterr, LAYER_IDMAP, errno, "cannot mount %s with an id map",
                                    mount->source);
+        return 0;
+}
+
+int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
+        _cleanup_close_ int tree_fd = sys_open_tree(
+                mount->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+        int r = 0;
+
+        if (tree_fd < 0)
+                return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
+                                   mount->source);
+        if (launch->identity.id_mapped && !(mount->flags & PLAN_SHOWN))
+                r = set_map(launch, mount, tree_fd, reterr);
+        if (r < 0)
+                return r;
         fd_close(mount->fd);
         mount->fd = TAKE_FD(tree_fd);
         mount->tree = true;

@@ -13,9 +13,11 @@
 /* Fills launch->identity; changes nothing yet. */
 int identity_choose(Launch *launch, Error *reterr);
 
-/* For host root only, before identity_take(): turns mount->fd into a detached id-mapped mount.
- * 0, or an ERROR_LAYER of LAYER_IDMAP (the file system can't, or the host's root lacks
- * CAP_SYS_ADMIN). */
+/* For host root only, before identity_take(): turns mount->fd into a detached mount, since the uid
+ * that is taken may not be able to reach the path again. What the command is to work in
+ * (identity.id_mapped) is id-mapped; what it is only shown (--ro) shows it what anybody may see. 0,
+ * or an ERROR_LAYER of LAYER_IDMAP (the file system can't, or the host's root lacks CAP_SYS_ADMIN).
+ */
 int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr);
 
 /* For host root only: the process becomes identity.uid, irrevocably, without supplementary groups.

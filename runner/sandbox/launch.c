@@ -60,10 +60,12 @@ static void find_missing(Launch *launch) {
 }
 
 /* For good: the supervisor reads them from a signalfd. SIGXFSZ and SIGPIPE become errors of
- * write(2). */
+ * write(2). A caller may have ignored SIGCHLD, and whoever inherits that has no children to wait
+ * for. */
 static void block_signals(void) {
         sigset_t all;
 
+        (void)signal(SIGCHLD, SIG_DFL);
         (void)sigfillset(&all);
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }

@@ -87,6 +87,7 @@ int confine_run(Launch *launch, Error *error);
 typedef struct ChildState {
         mode_t umask;                           /* the caller's */
         int scratch_fd;                         /* the private tmpfs */
+        int sources[PLAN_MOUNTS_MAX];           /* detached mounts of the plan's binds */
         int root_fd;                            /* the new root */
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
         size_t writable_count;

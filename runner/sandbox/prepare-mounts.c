@@ -96,11 +96,9 @@ static int real_path(int fd, char path[PATH_MAX]) {
 
 /* By the kernel's path, so that a link to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, Error *reterr) {
-        char path[PATH_MAX];
-        int r = real_path(mount->fd, path);
+        const char *path = mount->real;
+        int r;
 
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
         if (!is_wide(path) && !is_home(mount, path))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
@@ -128,6 +126,7 @@ static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
 /* What a run before could write may hold links of its making: see beneath.h. */
 static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
                        Error *reterr) {
+        char real[PATH_MAX];
         struct stat st;
         int fd = beneath_open(mount->source, writable, O_PATH, 0);
 
@@ -136,6 +135,12 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->fd = fd;
         if (fstat(fd, &st) < 0)
                 return source_error(mount, errno, reterr);
+        if (real_path(fd, real) < 0)
+                return source_error(mount, errno, reterr);
+        free(mount->real);
+        mount->real = strdup(real);
+        if (!mount->real)
+                return error_oom(reterr);
         mount->device = st.st_dev;
         mount->inode = st.st_ino;
         mount->directory = S_ISDIR(st.st_mode);
@@ -173,7 +178,7 @@ static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *
 
         if (r == 0)
                 r = check_workspace(launch->plan, mount, reterr);
-        if (r == 0 && launch->identity.id_mapped)
+        if (r == 0 && launch->identity.from_root)
                 r = identity_map_mount(launch, mount, reterr);
         return r;
 }
@@ -241,7 +246,7 @@ int prepare_mounts(Launch *launch, Error *reterr) {
  * removed. By the kernel's paths, since either may have been named through a link. */
 int prepare_report(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
-        char report[PATH_MAX], source[PATH_MAX];
+        char report[PATH_MAX];
         const size_t count = plan->mounts_count;
 
         if (plan->report_fd < 0 || real_path(plan->report_fd, report) < 0)
@@ -249,12 +254,10 @@ int prepare_report(Launch *launch, Error *reterr) {
         for (size_t i = 0; i < count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
                 int r;
-
-                if (mount->kind != PLAN_BIND || real_path(mount->fd, source) < 0 ||
-                    !plan_path_below(report, source))
+                if (mount->kind != PLAN_BIND || !plan_path_below(report, mount->real))
                         continue;
                 r = plan_hide(plan, mount->target,
-                              report + (streq(source, "/") ? 0 : strlen(source)), reterr);
+                              report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), reterr);
                 if (r < 0)
                         return r;
         }
@@ -329,8 +332,11 @@ static bool is_guarded(const LaunchPlan *plan, size_t index) {
 /* A link can't be mounted over, and what it leads to could be exchanged behind the guard. */
 static int prepare_guard(PlanGuard *guard, const PlanMount *workspace, Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
+        struct stat st;
         int r = fd < 0 ? -errno : 0;
 
+        if (r == 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
+                r = -ELOOP;
         if (r == -ENOTDIR) {
                 r = guard_file(workspace->fd, guard->path);
                 if (r == 0 && check_git_file(workspace, guard->path, reterr) < 0)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #include "base/sys.h"
 #include "sandbox/identity.h"
@@ -126,10 +127,24 @@ static int check_landlock(Launch *launch, Error *reterr) {
                                : "this kernel has no Landlock in force");
 }
 
+/* Half of the machine's memory at most, as the kernel's own default for a tmpfs. */
+static void bound_memory(LaunchPlan *plan) {
+        struct sysinfo info;
+        uint64_t half;
+
+        if (sysinfo(&info) < 0)
+                return;
+        half = (uint64_t)info.totalram * info.mem_unit / 2;
+        if (plan->tmp_size > half)
+                plan->tmp_size = half;
+}
+
 int prepare_all(Launch *launch, Error *reterr) {
         int r = identity_choose(launch, reterr);
 
         launch->identity.id_mapped = launch->identity.from_root;
+        if (r == 0)
+                bound_memory(launch->plan);
         if (r == 0)
                 r = prepare_system(launch, reterr);
         if (r == 0)

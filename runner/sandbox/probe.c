@@ -50,6 +50,8 @@ static int try_mount(const char **ret_step) {
                 return fail(ret_step, "open_tree");
         if (sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
                 return fail(ret_step, "mount_setattr");
+        if (sys_move_mount(fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return fail(ret_step, "move_mount");
         return try_filesystem("tmpfs", ret_step);
 }
 

@@ -23,8 +23,9 @@ typedef struct Pipe {
 struct Terminal {
         TerminalPlan plan;
         int master_fd;
-        int input_fd;  /* the caller's terminal to read keys from, or FD_NONE */
-        int output_fd; /* the caller's terminal to print to */
+        int input_fd;       /* the caller's terminal to read keys from, or FD_NONE */
+        int output_fd;      /* the caller's terminal to print to */
+        bool output_blocks; /* it is the inherited fd itself */
         bool entered, raw;
         struct termios saved;
         Pipe in, out;
@@ -78,7 +79,8 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
         t->master_fd = master_fd;
         t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
         t->output_fd = plan->output_fd;
-        if (t->output_fd < 0)
+        t->output_blocks = t->output_fd < 0;
+        if (t->output_blocks)
                 t->output_fd = plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
         return t;
@@ -159,8 +161,9 @@ static void fill(Pipe *p, int fd) {
                 p->closed = true;
 }
 
-static void empty(Pipe *p, int fd) {
-        ssize_t n = write(fd, p->data + p->start, p->end - p->start);
+static void empty(Pipe *p, int fd, bool may_block) {
+        /* After POLLOUT there is room for one byte at least. */
+        ssize_t n = write(fd, p->data + p->start, may_block ? 1 : p->end - p->start);
 
         if (n > 0)
                 p->start += (size_t)n;
@@ -173,11 +176,11 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
         if (count < 3)
                 return;
         if (fds[0].revents & POLLOUT)
-                empty(&t->in, t->master_fd);
+                empty(&t->in, t->master_fd, false);
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && pipe_empty(&t->out))
                 fill(&t->out, t->master_fd);
         if (fds[1].revents)
-                empty(&t->out, t->output_fd);
+                empty(&t->out, t->output_fd, t->output_blocks);
         if (fds[2].revents)
                 fill(&t->in, t->input_fd);
 }
@@ -193,6 +196,6 @@ void terminal_drain(Terminal *t) {
                 }
                 if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
                         return;
-                empty(&t->out, t->output_fd);
+                empty(&t->out, t->output_fd, t->output_blocks);
         }
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "daemon KIND FILE": leaves a process behind that wants to outlive the sandbox, prints "ready"
+ * once it lives, and then waits for ever. The survivor appends a byte to FILE as long as it lives.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+static void live(int fd) {
+        struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
+        for (;;) {
+                if (write(fd, ".", 1) != 1)
+                        _exit(1);
+                (void)nanosleep(&pause, NULL);
+        }
+}
+
+static void deaf(void) {
+        for (int sig = 1; sig < NSIG; sig++)
+                (void)signal(sig, SIG_IGN);
+}
+
+static void plain(int fd) {
+        if (fork() == 0)
+                live(fd);
+}
+
+static void own_session(int fd) {
+        if (fork() == 0) {
+                (void)setsid();
+                deaf();
+                live(fd);
+        }
+}
+
+/* As daemon(7) has it: not even a parent is left that a supervisor could follow. */
+static void double_fork(int fd) {
+        if (fork() != 0)
+                return;
+        (void)setsid();
+        deaf();
+        if (fork() != 0)
+                _exit(0);
+        for (int i = 0; i < 3; i++)
+                (void)close(i);
+        live(fd);
+}
+
+/* Takes the orphans to itself, so that a supervisor which counts on getting them gets none. */
+static void adopted(int fd) {
+        if (fork() != 0)
+                return;
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        double_fork(fd);
+        live(fd);
+}
+
+/* A stopped process takes no signal but KILL and CONT. */
+static void stopped(int fd) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                live(fd);
+        (void)kill(pid, SIGSTOP);
+}
+
+/* Deaf to TERM in the foreground too. */
+static void stubborn(int fd) {
+        deaf();
+        plain(fd);
+}
+
+static const struct {
+        const char *name;
+        void (*start)(int fd);
+} kinds[] = {
+        { "plain", plain },     { "setsid", own_session }, { "double-fork", double_fork },
+        { "adopted", adopted }, { "stopped", stopped },    { "stubborn", stubborn },
+};
+
+int main(int argc, char **argv) {
+        struct timespec pause = { .tv_nsec = 5 * 1000 * 1000 };
+        struct stat st = { 0 };
+        int fd;
+
+        if (argc != 3)
+                return 2;
+        fd = open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return 2;
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+                if (strcmp(kinds[i].name, argv[1]) == 0)
+                        kinds[i].start(fd);
+        while (fstat(fd, &st) == 0 && st.st_size == 0 && strcmp(argv[1], "stopped") != 0)
+                (void)nanosleep(&pause, NULL);
+        if (write(STDOUT_FILENO, "ready\n", 6) != 6)
+                return 2;
+        for (;;)
+                (void)nanosleep(&(struct timespec){ .tv_sec = 60 }, NULL);
+}

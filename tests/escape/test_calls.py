@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that nobody vetted needs and many an escape began with are refused, reported, and the caller's alone to
+grant."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+from lib.hostile import Attack, Run
+from lib.sandbox import Holt
+
+AS_USER = (
+    "io_uring_setup", "io_uring_enter", "io_uring_register", "perf_event_open", "userfaultfd",
+    "keyctl", "add_key", "request_key", "ptrace", "process_vm_readv", "process_vm_writev",
+    "pidfd_getfd", "open_by_handle_at", "clock_settime", "quotactl", "quotactl_fd",
+    "fanotify_init", "personality",
+)
+AS_ROOT = (
+    "bpf", "kcmp", "kexec_load", "init_module", "finit_module", "delete_module", "reboot",
+    "swapon", "swapoff", "acct", "settimeofday", "syslog",
+)
+WITH_CAPABILITIES = ("sethostname", "setdomainname")
+ON_X86 = [
+    Attack("calls", "personality-32"),
+    Attack("calls", "modify_ldt"),
+    Attack("calls", "iopl", control="root"),
+    Attack("calls", "ioperm", control="root"),
+] if platform.machine() == "x86_64" else []
+
+CALLS = [
+    *(Attack("calls", name) for name in AS_USER),
+    *(Attack("calls", name, control="root") for name in AS_ROOT),
+    *(Attack("calls", name, control="caps") for name in WITH_CAPABILITIES),
+    Attack(
+        "calls", "vhangup", control="none",
+        why_none="it would hang up the terminal of whoever runs the suite",
+    ),
+    *ON_X86,
+]
+
+
+@pytest.mark.parametrize("attack", CALLS, ids=str)
+def test_a_dangerous_call_is_refused(attack: Attack, holds: Run) -> None:
+    holds(attack)
+
+
+REPORTED = ("ptrace", "bpf", "keyctl", "io_uring_setup", "userfaultfd", "perf_event_open")
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_a_denial_is_data_in_the_report(name: str, holt: Holt, hostile) -> None:
+    result = holt(["run", "--ro", hostile.directory, "--", hostile.path("calls"), name])
+
+    denial = result.denials[name]
+    assert denial["layer"] == "seccomp"
+    assert denial["count"] == 1
+    assert f"HOLDS {denial['answer']}" in result.out
+    assert denial["grant"] == f"--allow-syscall {name}"
+
+
+@pytest.mark.parametrize("name", ("ptrace", "keyctl", "process_vm_readv"))
+def test_a_grant_comes_from_the_caller(name: str, holt: Holt, hostile) -> None:
+    """The other half of the test above: it is this policy that refuses, and the grant it names works."""
+    attack = Attack("calls", name)
+    outcome = hostile.attack(holt, attack, "--allow-syscall", name)
+
+    assert outcome.verdict == "BROKEN"
+
+
+def test_nothing_inside_can_flood_the_report(holt: Holt) -> None:
+    """Each denial costs the launcher a wake-up, and may cost it no memory."""
+    script = "import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range(20000): libc.ptrace(0, 0, 0, 0)"
+    result = holt(["run", "--", "python3", "-c", script]).ok()
+
+    assert len(result.denials) == 1
+    assert result.denials["ptrace"]["count"] == 20000

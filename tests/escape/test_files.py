@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the policy does not give is not there: no file of the host, by whatever way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lib.hostile import Attack, Hostile, Run
+from lib.identity import Identity
+from lib.sandbox import Holt
+
+# Ways to the same file: directly, above the root, and through links of /proc that lead to a root or a directory.
+WAYS = (
+    "", "/..", "/../..", "/proc/self/root", "/proc/self/root/..", "/proc/1/root", "/proc/1/root/..",
+    "/proc/self/cwd/../../../../..", "/proc/1/cwd/../..", "/usr/../..", "/tmp/../..", "/dev/fd/../../..",
+)
+
+# Older kernels have no Landlock: the tree has to hold without.
+alone = pytest.mark.parametrize(
+    "flags", ((), ("--landlock", "off")), ids=("all layers", "without Landlock")
+)
+
+
+@alone
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_of_the_host_can_not_be_read(
+    way: str, flags: tuple[str, ...], holds: Run, secret: Path
+) -> None:
+    holds(Attack("files", "read", (f"{way}{secret}",), control_args=(str(secret),)), *flags)
+
+
+@alone
+@pytest.mark.parametrize("way", WAYS)
+def test_no_file_can_be_made_on_the_host(
+    way: str, flags: tuple[str, ...], holt: Holt, place: Path
+) -> None:
+    """The sandbox may have a directory of the same name, on the way to its workspace: that is its own."""
+    place.chmod(0o777)
+    holt.sh(f"echo planted >{way}{place}/planted; exit 0", *flags).ok()
+
+    assert [p.name for p in place.iterdir()] == ["workspace"]
+
+
+@alone
+def test_there_is_nothing_above_the_root(flags: tuple[str, ...], holt: Holt) -> None:
+    """One directory, by its inode, however far one goes up."""
+    script = "for up in / /.. /../.. /proc/self/root/.. /usr/../../..; do stat -c %d:%i $up; done"
+
+    assert len(set(holt.sh(script, *flags).ok().out.split())) == 1
+
+
+def test_a_file_of_the_caller_s_home_can_not_be_read(
+    holds: Run, identity: Identity, nothing_left: None
+) -> None:
+    key = identity.home / "key"
+    key.write_text("private\n")
+    identity.own(key).chmod(0o644)
+    try:
+        holds(Attack("files", "read", (str(key),), control="root"))
+    finally:
+        key.unlink()
+
+
+@alone
+@pytest.mark.parametrize("path", ("/root", "/home", "/var", "/boot", "/srv", "/media", "/sys"))
+def test_directories_of_the_host_are_not_there(
+    path: str, flags: tuple[str, ...], holt: Holt, secret: Path
+) -> None:
+    """What is below them is there for the sandbox's sake: its own home, the way to its workspace."""
+    script = f"find {path} -xdev -type f -size +0 2>/dev/null"
+
+    assert holt.sh(script, *flags).out == ""
+
+
+def test_beside_the_workspace_there_is_nothing(holt: Holt, place: Path, secret: Path) -> None:
+    assert holt.sh("ls -A ..").ok().out.split() == ["workspace"]
+
+
+@pytest.mark.parametrize("path", ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/machine-id"))
+def test_secrets_of_the_system_are_not_there(path: str, holds: Run) -> None:
+    holds(Attack("files", "read", (path,), control="root"))
+
+
+def test_accounts_of_the_host_are_not_there(holt: Holt) -> None:
+    names = [line.split(":")[0] for line in holt.sh("cat /etc/passwd").ok().out.splitlines()]
+
+    assert "agent" in names
+    assert set(names) <= {"root", "agent", "nobody"}
+
+
+@pytest.mark.parametrize("granted", ((), ("--allow-syscall", "open_by_handle_at")))
+def test_no_file_can_be_opened_by_its_inode(
+    granted: tuple[str, ...], holds: Run, hostile: Hostile, workspace: Path
+) -> None:
+    """The "shocker" of Docker's first years: the workspace's file system is the host's."""
+    control = (str(hostile.controls),)
+
+    holds(Attack("files", "by-handle", (str(workspace),), "root", control), *granted)
+
+
+# --- --hide ---
+
+
+@pytest.fixture
+def hidden(workspace: Path, identity: Identity) -> Path:
+    path = workspace / ".env"
+    path.write_text("PASSWORD=1\n")
+    path.chmod(0o666)
+    return identity.own(path)
+
+
+def test_a_hidden_file_can_not_be_read(holds: Run, hidden: Path) -> None:
+    holds(Attack("files", "read", (str(hidden),)), "--hide", ".env")
+
+
+@pytest.mark.parametrize("trick", (
+    "mv .env seen; cat seen",
+    "ln .env seen; cat seen",
+    "cp -a . /tmp/copy; cat /tmp/copy/.env",
+    "rm -f .env; cat .env",
+    "mv .env /tmp/seen; cat /tmp/seen",
+    "cat /proc/self/root$PWD/.env /proc/self/cwd/.env",
+    "cat /proc/$$/root$PWD/.env",
+))
+def test_a_hidden_file_stays_hidden(trick: str, holt: Holt, hidden: Path) -> None:
+    result = holt.sh(trick, "--hide", ".env")
+
+    assert "PASSWORD" not in result.out
+    assert hidden.read_text() == "PASSWORD=1\n"
+
+
+def test_a_hidden_directory_is_empty(holds: Run, holt: Holt, workspace: Path, identity: Identity) -> None:
+    directory = identity.own(_made(workspace / "keys"))
+    (directory / "key").write_text("private\n")
+
+    holds(Attack("files", "list", (str(directory),)), "--hide", "keys")
+    assert "private" not in holt.sh("mv keys k; cat k/key keys/key", "--hide", "keys").out
+    assert (directory / "key").read_text() == "private\n"
+
+
+def _made(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+# --- roots that are too wide ---
+
+
+@pytest.mark.parametrize("flag", ("--workspace", "--rw"))
+@pytest.mark.parametrize("path", ("/", "/etc", "/usr", "/home", "/root", "/var", "/tmp", "/dev", "/proc"))
+def test_a_system_directory_is_not_given_by_mistake(flag: str, path: str, holt: Holt, place: Path) -> None:
+    result = holt(["run", flag, path, "--", "true"])
+
+    assert result.code == 125
+    assert path in result.err
+
+
+@pytest.mark.parametrize("flag", ("--workspace", "--rw"))
+def test_the_home_directory_is_not_given_by_mistake(flag: str, holt: Holt, identity: Identity) -> None:
+    result = holt(["run", flag, identity.home, "--", "true"])
+
+    assert result.code == 125
+
+
+def test_the_home_directory_is_not_the_workspace_for_being_the_cwd(holt: Holt, identity: Identity) -> None:
+    assert holt(["run", "--", "true"], cwd=identity.home).code == 125
+
+
+def test_a_link_to_a_wide_root_is_as_wide(holt: Holt, place: Path, identity: Identity) -> None:
+    link = place / "innocent"
+    link.symlink_to("/")
+
+    assert holt(["run", "--workspace", link, "--", "true"]).code == 125
+    assert holt(["run", "--workspace", f"{place}/../../../..", "--", "true"]).code == 125

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing that a sandbox leaves in a workspace's .git makes the host run code later.
+
+The end of each attack is the caller's own: git, on the host, as the caller. The payload says so in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.hostile import Attack, Run
+from lib.identity import Identity
+from lib.sandbox import Holt, Result
+
+
+class Repository:
+    """A workspace that is a git repository of the identity's, and whether a payload ran in it."""
+
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.path, self.identity = path, identity
+        self.marker = path.parent / "pwned"
+
+    def git(self, *args: str, cwd: Path | None = None) -> str:
+        done = self.identity.run(
+            ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *args], cwd=cwd or self.path
+        )
+        return done.stdout + done.stderr
+
+    def init(self) -> Repository:
+        self.git("-c", "init.defaultBranch=main", "init", "-q")
+        (self.path / "file").write_text("text\n")
+        self.identity.own(self.path / "file")
+        self.git("add", "file")
+        self.git("commit", "-q", "-m", "first")
+        assert (self.path / ".git" / "config").exists()
+        return self
+
+    @property
+    def payload(self) -> str:
+        """A shell command that shows that it ran; it must be one word without quotes for git's sake."""
+        return f"touch {self.marker}"
+
+    def use(self, cwd: Path | None = None) -> bool:
+        """What a person does next on the host; whether that ran the payload."""
+        for command in (["status"], ["diff"], ["commit", "--allow-empty", "-q", "-m", "next"], ["checkout", "-q", "."]):
+            self.git(*command, cwd=cwd)
+        return self.marker.exists()
+
+
+@pytest.fixture
+def repository(workspace: Path, identity: Identity) -> Repository:
+    return Repository(workspace, identity).init()
+
+
+@pytest.fixture
+def empty(workspace: Path, identity: Identity) -> Repository:
+    return Repository(workspace, identity)
+
+
+HOOK = "printf '#!/bin/sh\\n{payload}\\n' >{path} && chmod +x {path}"
+FSMONITOR = "[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {payload}; false\\n"
+
+
+def hook(repository: Repository, path: str = ".git/hooks/pre-commit") -> str:
+    return HOOK.format(payload=repository.payload, path=path)
+
+
+def config(repository: Repository, path: str, more: str = "") -> str:
+    text = FSMONITOR.format(payload=repository.payload) + more
+    return f"printf '{text}' >{path}"
+
+
+Plant = Callable[[Repository], str]
+
+# Each is a way to have git on the host run the payload: what a program inside would do, from the workspace.
+EXISTING: dict[str, Plant] = {
+    "hook": lambda r: hook(r),
+    "hook by another name": lambda r: f"mkdir h && {hook(r, 'h/pre-commit')} && rm -rf .git/hooks && mv h .git/hooks",
+    "hooks renamed away": lambda r: f"mv .git/hooks .git/x; mkdir .git/hooks; {hook(r)}",
+    "config": lambda r: config(r, ".git/config"),
+    "config by git": lambda r: f"git config core.fsmonitor '{r.payload}; false'",
+    "config replaced": lambda r: f"{config(r, '.git/c')}; mv -f .git/c .git/config",
+    "config unlinked": lambda r: f"rm -f .git/config; {config(r, '.git/config')}",
+    ".git renamed away": lambda r: f"mv .git .gone; cp -r .gone .git; {config(r, '.git/config')}; {hook(r)}",
+    ".git removed": lambda r: f"rm -rf .git; git init -q; {config(r, '.git/config')}; {hook(r)}",
+    ".git exchanged": lambda r: (
+        f"cp -r .git new; rm -rf new/hooks; mkdir new/hooks; {config(r, 'new/config')};"
+        "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\".git\", -100, b\"new\", 2)'"
+    ),
+    "commondir": lambda r: (
+        f"cp -r .git evil; rm -f evil/config; {config(r, 'evil/config')}; echo ../evil >.git/commondir"
+    ),
+    "config.worktree": lambda r: (
+        f"git config extensions.worktreeConfig true; {config(r, '.git/config.worktree')}"
+    ),
+}
+
+# Where the workspace had no .git, or one without these parts.
+ABSENT: dict[str, Plant] = {
+    "repository": lambda r: f"git init -q; {config(r, '.git/config')}; {hook(r)}",
+    "repository elsewhere": lambda r: (
+        f"git init -q --separate-git-dir=evil .; {config(r, 'evil/config')}; {hook(r, 'evil/hooks/pre-commit')}"
+    ),
+    "link": lambda r: (
+        f"git init -q; mv .git evil; ln -s evil .git; {config(r, 'evil/config')};"
+        f"{hook(r, 'evil/hooks/pre-commit')}"
+    ),
+}
+
+WITHOUT_HOOKS: dict[str, Plant] = {
+    "hooks made": lambda r: f"mkdir .git/hooks; {hook(r)}",
+    "hooks made as a link": lambda r: f"mkdir h; {hook(r, 'h/pre-commit')}; ln -s ../h .git/hooks",
+}
+
+
+def check(holt: Holt, repository: Repository, script: str) -> Result:
+    """Plants inside, then acts as the caller does."""
+    result = holt.sh(script)
+    assert not repository.use(), f"the payload ran on the host\n{result}"
+    return result
+
+
+@pytest.mark.parametrize("plant", EXISTING.values(), ids=EXISTING.keys())
+def test_a_repository_is_not_turned_against_its_owner(
+    plant: Plant, holt: Holt, repository: Repository
+) -> None:
+    check(holt, repository, plant(repository))
+
+
+@pytest.mark.parametrize("plant", ABSENT.values(), ids=ABSENT.keys())
+def test_a_repository_that_the_sandbox_makes_is_set_aside(
+    plant: Plant, holt: Holt, empty: Repository
+) -> None:
+    result = check(holt, empty, plant(empty))
+
+    assert result.set_aside
+    assert "holt-untrusted" in result.err
+
+
+@pytest.mark.parametrize("plant", WITHOUT_HOOKS.values(), ids=WITHOUT_HOOKS.keys())
+def test_hooks_that_the_sandbox_makes_are_set_aside(
+    plant: Plant, holt: Holt, repository: Repository
+) -> None:
+    repository.identity.run(["rm", "-r", ".git/hooks"], cwd=repository.path).check_returncode()
+    result = check(holt, repository, plant(repository))
+
+    assert result.set_aside
+    assert not (repository.path / ".git" / "hooks").exists()
+
+
+@pytest.mark.parametrize("plant", EXISTING.values(), ids=EXISTING.keys())
+def test_each_way_works_without_holt(plant: Plant, repository: Repository) -> None:
+    """The controls."""
+    script = plant(repository)
+    repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use()
+
+
+@pytest.mark.parametrize("plant", ABSENT.values(), ids=ABSENT.keys())
+def test_each_way_to_make_one_works_without_holt(plant: Plant, empty: Repository) -> None:
+    empty.identity.run(["bash", "-c", plant(empty)], cwd=empty.path)
+
+    assert empty.use()
+
+
+@pytest.mark.parametrize("plant", WITHOUT_HOOKS.values(), ids=WITHOUT_HOOKS.keys())
+def test_each_way_to_make_hooks_works_without_holt(plant: Plant, repository: Repository) -> None:
+    repository.identity.run(["rm", "-r", ".git/hooks"], cwd=repository.path).check_returncode()
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()
+
+
+# --- single operations on the guarded paths ---
+
+GUARDED = (".git/hooks", ".git/config")
+
+
+@pytest.mark.parametrize("path", GUARDED)
+def test_a_guarded_path_can_not_be_moved(path: str, holds: Run, repository: Repository) -> None:
+    full, aside = str(repository.path / path), str(repository.path / "aside")
+    attack = Attack("files", "rename", (full, aside), control="none", why_none="see the ways above")
+
+    assert holds(attack).detail in ("EBUSY", "EROFS", "EACCES", "EXDEV")
+
+
+def test_the_parent_of_a_guarded_path_can_not_be_moved(holds: Run, repository: Repository) -> None:
+    git, aside = str(repository.path / ".git"), str(repository.path / "aside")
+    attack = Attack("files", "rename", (git, aside), control="none", why_none="see the ways above")
+
+    assert holds(attack).detail == "EBUSY"
+
+
+def test_a_guarded_file_has_no_second_name(holds: Run, repository: Repository) -> None:
+    full, aside = str(repository.path / ".git/config"), str(repository.path / "aside")
+    attack = Attack("files", "link", (full, aside), control="none", why_none="see the ways above")
+
+    holds(attack)
+
+
+def test_a_parent_of_a_protected_path_made_anew_is_not_trusted(
+    holt: Holt, workspace: Path, identity: Identity
+) -> None:
+    """The guard is on the path, not on the file that was there: neither may go."""
+    directory = workspace / "conf" / "tool"
+    identity.run(["mkdir", "-p", directory]).check_returncode()
+    (directory / "run.sh").write_text("good\n")
+    identity.own(directory / "run.sh")
+    script = "mv conf gone; mkdir -p conf/tool; echo evil >conf/tool/run.sh; exit 0"
+    holt.sh(script, "--protect", "conf/tool/run.sh")
+
+    assert (directory / "run.sh").read_text() == "good\n"
+
+
+def test_ordinary_work_in_a_repository_goes_on(holt: Holt, repository: Repository) -> None:
+    """The guard is no wall: commits, branches and stashes are what an agent is for."""
+    script = (
+        "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b;"
+        "echo more >>file && git commit -qam second && git checkout -qb topic && git stash list && git log --oneline"
+    )
+    result = holt.sh(script).ok()
+
+    assert "second" in repository.git("log", "--oneline", "topic")
+    assert result.set_aside == []
+
+
+# --- where the guard itself could be turned ---
+
+
+def test_a_link_to_a_directory_of_the_host_does_not_move_what_is_there(
+    holt: Holt, place: Path, workspace: Path, identity: Identity
+) -> None:
+    """Setting aside renames on the host: through ".git" as a link it would rename somebody else's hooks."""
+    identity.run(["mkdir", "-p", place / "other" / "hooks"]).check_returncode()
+    (place / "other" / "config").write_text("[core]\n")
+    result = holt.sh(f"ln -s {place}/other .git").ok()
+
+    assert sorted(p.name for p in (place / "other").iterdir()) == ["config", "hooks"]
+    assert result.set_aside
+    assert not (workspace / ".git").is_symlink()
+
+
+@pytest.mark.parametrize("obstacle", ("file", "directory", "link"))
+def test_the_name_to_set_aside_may_be_taken(
+    obstacle: str, holt: Holt, place: Path, workspace: Path, secret: Path
+) -> None:
+    aside = ".git/hooks.holt-untrusted"
+    make = {"file": f"touch {aside}", "directory": f"mkdir {aside}", "link": f"ln -s {secret} {aside}"}[obstacle]
+    before = secret.read_text()
+    holt.sh(f"mkdir -p .git/hooks; touch .git/hooks/pre-commit; {make}").ok()
+
+    assert not (workspace / ".git" / "hooks").exists()
+    assert secret.read_text() == before
+
+
+def test_a_directory_that_can_not_be_entered_is_no_hiding_place(
+    holt: Holt, workspace: Path, identity: Identity
+) -> None:
+    result = holt.sh("mkdir -p .git/hooks; touch .git/hooks/pre-commit; chmod 0 .git")
+
+    identity.run(["chmod", "755", workspace / ".git"])
+    hooks = workspace / ".git" / "hooks"
+    assert not hooks.exists() or "hooks" in result.err
+
+
+@pytest.mark.parametrize("end", ("exit 1", "kill -KILL $$", "sleep 1000"))
+def test_it_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: Repository) -> None:
+    script = f"git init -q; {hook(empty)}; {end}"
+    holt.sh(script, "--timeout", "2s")
+
+    assert not empty.use()
+
+
+@pytest.mark.parametrize("existing", ("link in the workspace", "link out", "file"))
+def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
+    existing: str, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """As worktrees, submodules and some tools have it: what it leads to, inside the workspace, is writable."""
+    git, elsewhere = repository.path / ".git", repository.path / "real.git"
+    if existing == "link out":
+        elsewhere = place / "real.git"
+    git.rename(elsewhere)
+    if existing == "file":
+        git.write_text(f"gitdir: {elsewhere}\n")
+        repository.identity.own(git)
+    else:
+        git.symlink_to(elsewhere)
+        repository.identity.own(git)
+    assert "first" in repository.git("log", "--oneline")
+
+    script = f"{config(repository, f'{elsewhere}/config')}; {hook(repository, f'{elsewhere}/hooks/pre-commit')}"
+    holt.sh(script)
+    assert not repository.use()
+
+
+def test_hooks_that_are_a_link_are_guarded(holt: Holt, repository: Repository) -> None:
+    """A project that keeps its hooks among its files and links to them."""
+    hooks = repository.path / ".git" / "hooks"
+    repository.identity.run(["mv", hooks, repository.path / "githooks"]).check_returncode()
+    hooks.symlink_to("../githooks")
+    repository.identity.own(hooks)
+    holt.sh(hook(repository, "githooks/pre-commit"))
+
+    assert not repository.use()
+
+
+def test_a_workspace_without_git_is_left_without(holt: Holt, workspace: Path) -> None:
+    """Stubs to mount on would be litter, and in .git/hooks a change."""
+    holt(["run", "--", "true"]).ok()
+
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_repository_is_left_as_it_was(holt: Holt, repository: Repository) -> None:
+    def state() -> list[tuple[str, int, float]]:
+        files = sorted(repository.path.rglob("*"))
+        return [(str(p), p.lstat().st_mode, p.lstat().st_mtime) for p in files]
+
+    before = state()
+    holt(["run", "--", "true"]).ok()
+    assert state() == before
+
+
+# --- what the guard does not see: a repository that is not at the workspace's top ---
+
+DEEPER: dict[str, Plant] = {
+    # git falls back to the directory itself as a bare repository when .git is none.
+    "bare": lambda r: (
+        "git init -q --bare tmp.git; mv tmp.git/HEAD tmp.git/objects tmp.git/refs .; rm -f .git/HEAD;"
+        + config(r, 'config', '\\tbare = false\\n\\tworktree = .\\n')
+    ),
+    # git status asks each submodule for its own, by running git there.
+    "submodule": lambda r: (
+        "git init -q sub; cd sub; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; cd ..;"
+        f"git add sub; {config(r, 'sub/.git/config')}"
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", [
+    DEEPER["bare"],
+    pytest.param(DEEPER["submodule"], marks=pytest.mark.xfail(
+        strict=True, reason='a limit that SECURITY.md names ("What you run later"): repositories below are not guarded',
+    )),
+], ids=DEEPER.keys())
+def test_a_repository_below_is_not_run_by_the_one_above(
+    plant: Plant, holt: Holt, repository: Repository
+) -> None:
+    check(holt, repository, plant(repository))
+
+
+@pytest.mark.parametrize("plant", DEEPER.values(), ids=DEEPER.keys())
+def test_each_way_below_works_without_holt(plant: Plant, repository: Repository) -> None:
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who a sandboxed process is, seen from the host: nobody with privilege, and never root."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib import leaks
+from lib.identity import Identity
+from lib.sandbox import Holt, Running
+
+
+def status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def ids(pid: int, field: str) -> set[int]:
+    return {int(word) for word in status(pid)[field].split()}
+
+
+@pytest.fixture
+def live(holt: Holt) -> Running:
+    """A sandbox that waits for a line."""
+    with holt.start(["run", "--", "sh", "-c", "echo ready; read line; sleep 0"], stdin=subprocess.PIPE) as running:
+        assert running.readline() == "ready"
+        yield running
+        running.wait(b"\n")
+
+
+def inside(live: Running) -> list[int]:
+    """Host PIDs of what runs in it: those in another pid namespace than ours."""
+    pids = [p.pid for p in leaks.descendants(live.pid)]
+    assert len(pids) >= 2  # init and the command
+    return pids
+
+
+def test_no_process_inside_is_root_on_the_host(live: Running) -> None:
+    for pid in inside(live):
+        assert 0 not in ids(pid, "Uid")
+        assert 0 not in ids(pid, "Gid")
+
+
+def test_no_process_inside_has_root_s_groups(live: Running, identity: Identity) -> None:
+    expected = set() if identity.name == "root" else {*os.getgroups(), identity.gid} - {0}
+    for pid in inside(live):
+        assert ids(pid, "Groups") <= expected
+
+
+def test_the_uid_of_a_user_is_the_caller_s_and_of_root_one_of_its_own(live: Running, identity: Identity) -> None:
+    for pid in inside(live):
+        if identity.name == "root":
+            assert min(ids(pid, "Uid")) >= 65536
+        else:
+            assert ids(pid, "Uid") == {identity.uid}
+
+
+def test_two_sandboxes_of_root_are_two_users(holt: Holt, live: Running, identity: Identity) -> None:
+    if identity.name != "root":
+        return
+    with holt.start(["run", "--", "sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE) as other:
+        assert other.readline() == "ready"
+        assert ids(inside(live)[0], "Uid").isdisjoint(ids(inside(other)[0], "Uid"))
+        other.wait(b"\n")
+
+
+def test_the_launcher_does_not_stay_root(live: Running, identity: Identity) -> None:
+    if identity.name == "root":
+        assert 0 not in ids(live.pid, "Uid")
+        assert 0 not in ids(live.pid, "Gid")
+        assert status(live.pid)["Groups"] == ""
+        assert int(status(live.pid)["CapEff"], 16) == 0
+        assert int(status(live.pid)["CapPrm"], 16) == 0
+
+
+def test_every_process_inside_is_confined(live: Running) -> None:
+    """By the kernel's own account, not by the report's."""
+    for pid in inside(live):
+        seen = status(pid)
+        assert seen["NoNewPrivs"] == "1"
+        assert seen["Seccomp"] == "2"
+        assert {int(seen[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+
+
+@pytest.mark.parametrize("kind", ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup"))
+def test_every_process_inside_has_namespaces_of_its_own(kind: str, live: Running) -> None:
+    ours = os.stat(f"/proc/self/ns/{kind}").st_ino
+    holts = os.stat(f"/proc/{live.pid}/ns/{kind}").st_ino if os.geteuid() == 0 else ours
+    for pid in inside(live):
+        try:
+            theirs = os.stat(f"/proc/{pid}/ns/{kind}").st_ino
+        except PermissionError:
+            continue  # init is not dumpable: only root may look
+        assert theirs not in (ours, holts)
+
+
+def test_one_id_is_mapped_and_no_more(live: Running) -> None:
+    for pid in inside(live):
+        for kind in ("uid_map", "gid_map"):
+            lines = Path(f"/proc/{pid}/{kind}").read_text().splitlines()
+            assert len(lines) == 1
+            assert lines[0].split()[2] == "1"
+            assert lines[0].split()[0] == "1000"
+
+
+def test_inside_everyone_is_the_agent(holt: Holt) -> None:
+    result = holt.sh("id; id -un").ok()
+
+    assert re.match(r"uid=1000\(agent\) gid=1000\(agent\) groups=1000\(agent\)", result.out)
+
+
+# --- files of the workspace ---
+
+
+def test_files_made_inside_belong_to_the_workspace_s_owner(holt: Holt, workspace: Path, identity: Identity) -> None:
+    holt.sh("echo text >made; mkdir dir").ok()
+
+    for name in ("made", "dir"):
+        st = (workspace / name).stat()
+        assert (st.st_uid, st.st_gid) == (identity.uid, identity.gid)
+
+
+@pytest.mark.root_host
+def test_a_workspace_of_somebody_else_gives_root_s_sandbox_no_root_files(
+    holt: Holt, workspace: Path, hostile, identity: Identity
+) -> None:
+    """root runs holt on a user's directory: files are the user's, and root's among them stay root's."""
+    if identity.name != "root":
+        return
+    owner = hostile.caller.uid
+    for path in (workspace, workspace / "theirs", workspace / "roots"):
+        path.touch() if path != workspace else None
+        os.chown(path, owner, owner)
+    os.chown(workspace / "roots", 0, 0)
+    (workspace / "roots").chmod(0o644)
+    holt.sh("echo text >made; echo evil >theirs; echo evil >roots").out
+
+    assert (workspace / "made").stat().st_uid == owner
+    assert (workspace / "theirs").read_text() == "evil\n"
+    assert (workspace / "roots").read_text() == ""
+
+
+@pytest.mark.root_host
+def test_a_private_file_of_another_user_stays_private(holt: Holt, workspace: Path, identity: Identity, hostile) -> None:
+    """In the workspace too: an id map is for its owner's files, not for everyone's."""
+    other = 0 if identity.uid != 0 else hostile.caller.uid
+    private = workspace / "private"
+    private.write_text("private\n")
+    os.chown(private, other, other)
+    private.chmod(0o600)
+
+    assert "private" not in holt.sh("cat private").out
+    assert "private" not in holt.sh("chmod 644 private; cat private").out
+
+
+@pytest.mark.root_host
+def test_what_root_alone_may_read_is_not_given_by_mounting_it(holt: Holt, place: Path, identity: Identity) -> None:
+    """--ro on a directory is no right to read root's own files in it, for an ordinary user's sandbox."""
+    if identity.name == "root":
+        return
+    given = place / "given"
+    given.mkdir()
+    (given / "key").write_text("private\n")
+    (given / "key").chmod(0o600)
+
+    assert "private" not in holt.sh(f"cat {given}/key", "--ro", given).out

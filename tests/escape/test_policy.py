@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy is the caller's: no argument of the command, no file of the workspace and nothing inside widens it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+
+# --- arguments ---
+
+
+def plant(workspace: Path, identity: Identity, name: str) -> None:
+    path = workspace / name
+    path.write_text('#!/bin/sh\necho "program $0 $*"\n')
+    path.chmod(0o755)
+    identity.own(path)
+
+
+@pytest.mark.parametrize("name", ("--rw", "--rw=x", "--workspace", "--allow-wide", "-h", "--help", "--", "--landlock"))
+def test_a_program_called_like_an_option_is_a_program(
+    name: str, holt: Holt, workspace: Path, identity: Identity
+) -> None:
+    plant(workspace, identity, name)
+
+    by_name = holt(["run", "--env", f"PATH={workspace}:/usr/bin:/bin", "--", name, "/"])
+    by_path = holt(["run", "--", f"./{name}", "/"])
+
+    assert by_name.out == f"program {workspace}/{name} /\n"
+    assert by_path.out == f"program ./{name} /\n"
+
+
+@pytest.mark.parametrize("option", (
+    ["--rw", "/"], ["--landlock", "off"], ["--allow-wide"], ["--help"], ["--report", "x"],
+), ids=" ".join)
+def test_an_option_behind_the_command_is_the_command_s(option: list[str], holt: Holt) -> None:
+    """A model that writes the command's arguments writes none of holt's."""
+    result = holt(["run", "sh", "-c", 'echo "$*"', "sh", *option]).ok()
+
+    assert result.out == " ".join(option) + "\n"
+
+
+def test_a_second_separator_is_the_command_s(holt: Holt) -> None:
+    assert holt(["run", "--", "echo", "--", "--rw", "/"]).ok().out == "-- --rw /\n"
+
+
+def test_a_name_can_not_smuggle_a_target(holt: Holt, place: Path, secret: Path, identity: Identity) -> None:
+    """A directory called "x:/etc": whatever is made of the colon, the secret beside it stays outside."""
+    odd = place / "x:" / "etc"
+    identity.run(["mkdir", "-p", odd]).check_returncode()
+    result = holt.sh(f"cat {secret}; test -w /etc", "--rw", odd)
+
+    assert result.code != 0
+    assert "secret" not in result.out
+
+
+@pytest.mark.parametrize("target", (
+    "/proc", "/proc/self", "/dev", "/dev/null", "/", "/usr/../proc", "//proc", "/./dev",
+))
+def test_nothing_is_mounted_over_what_holt_stands_on(target: str, holt: Holt, workspace: Path) -> None:
+    """A workspace at /proc could pretend to be it, to a program that trusts /proc."""
+    for option in ("--ro", "--rw", "--workspace"):
+        assert holt(["run", option, f"{workspace}:{target}", "--", "true"]).code == 125
+    assert holt(["run", "--tmpfs", target, "--", "true"]).code == 125
+
+
+# --- the workspace's own file ---
+
+WIDER = {
+    "read-write": {"filesystem": {"read_write": ["/etc"]}},
+    "read-only": {"filesystem": {"read_only": ["{place}"]}},
+    "workspace": {"filesystem": {"workspace": {"source": "{place}", "target": "/workspace", "mode": "rw"}}},
+    "workspace source": {"filesystem": {"workspace": {"source": ".."}}},
+    "rootfs": {"filesystem": {"rootfs": "{place}"}},
+    "wide": {"filesystem": {"allow_wide": True}},
+    "unprotect": {"filesystem": {"protect": []}},
+    "tmp size": {"filesystem": {"tmp_size": "1TiB"}},
+    "network": {"network": {"mode": "host"}},
+    "network allow": {"network": {"mode": "allow", "allow": ["*:*"]}},
+    "environment": {"env": {"pass": ["TOKEN"]}},
+    "preload": {"env": {"set": {"LD_PRELOAD": "/tmp/x.so"}}},
+    "processes": {"limits": {"pids": 1000000}},
+    "timeout": {"limits": {"timeout": "none"}},
+    "syscalls": {"syscalls": {"preset": "default", "allow": ["ptrace"]}},
+    "landlock": {"layers": {"landlock": "off"}},
+    "extends": {"extends": "permissive"},
+}
+
+PROBE = """
+cat ../secret 2>/dev/null && echo WIDER secret
+test "$TOKEN" && echo WIDER token
+test "$LD_PRELOAD" && echo WIDER preload
+test -w /etc && echo WIDER etc
+test -w /usr && echo WIDER usr
+test "$(ls /sys/class/net 2>/dev/null | wc -l)" -gt 1 && echo WIDER net
+test "$(ulimit -u)" -gt 4096 && echo WIDER pids
+python3 -c 'import ctypes; print("WIDER ptrace" if ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0 else "")'
+exit 0
+"""
+
+
+@pytest.mark.parametrize("document", WIDER.values(), ids=WIDER.keys())
+def test_the_workspace_s_own_file_can_not_widen(
+    document: dict[str, object], holt: Holt, place: Path, workspace: Path, secret: Path, identity: Identity
+) -> None:
+    """Refused, or without effect."""
+    text = json.dumps({"holt": 1, **document}).replace("{place}", str(place))
+    (workspace / ".holt.json").write_text(text)
+    identity.own(workspace / ".holt.json")
+    result = holt.sh(PROBE, "--policy", "standard", "--landlock", "auto", env={"TOKEN": "secret"})
+
+    assert result.code in (0, 125), result
+    assert "WIDER" not in result.out
+    if result.code == 0:
+        assert result.layers["landlock"].startswith("on") or "none" in result.layers["landlock"]
+        assert result.report["limits"]["pids"] <= 4096
+        assert result.report["limits"]["tmp_size_bytes"] <= 1 << 30
+
+
+def test_the_probe_above_notices_a_wider_policy(holt: Holt, place: Path, secret: Path) -> None:
+    """Its control: the same, from the caller."""
+    flags = ["--ro", secret, "--env", "TOKEN", "--pids", "5000", "--allow-syscall", "ptrace"]
+    result = holt.sh(PROBE, *flags, env={"TOKEN": "secret"}).ok()
+
+    for what in ("secret", "token", "pids", "ptrace"):
+        assert f"WIDER {what}" in result.out
+
+
+def test_the_command_can_not_write_the_next_run_s_policy(holt: Holt, workspace: Path) -> None:
+    holt.sh("echo '{\"holt\": 1, \"limits\": {\"timeout\": \"1ms\"}}' >.holt.json").ok()
+
+    assert holt(["run", "--", "true"]).ok().code == 0
+    assert not (workspace / ".holt.json").exists()
+
+
+@pytest.mark.parametrize("trick", ("link", "fifo", "directory", "huge", "deep", "binary", "link to a device"))
+def test_a_workspace_s_own_file_that_is_none_does_no_harm(
+    trick: str, holt: Holt, workspace: Path, secret: Path, identity: Identity
+) -> None:
+    """It neither hangs holt nor makes it read a file of the host for the attacker, nor quote it in an error."""
+    make = {
+        "link": f"ln -s {secret} .holt.json",
+        "fifo": "mkfifo .holt.json",
+        "directory": "mkdir .holt.json",
+        "huge": "head -c 64M /dev/zero | tr '\\0' '[' >.holt.json",
+        "deep": "python3 -c 'print(\"[\" * 100000)' >.holt.json",
+        "binary": "head -c 4096 /dev/urandom >.holt.json",
+        "link to a device": "ln -s /dev/zero .holt.json",
+    }[trick]
+    identity.run(["sh", "-c", make], cwd=workspace).check_returncode()
+    result = holt(["run", "--", "true"], timeout=30)
+
+    assert result.code in (0, 125)
+    assert "secret-" not in str(result)
+
+
+# --- what is said to a person ---
+
+
+def test_an_attacker_s_name_does_not_reach_the_terminal_raw(holt: Holt, workspace: Path, identity: Identity) -> None:
+    """Escape sequences in a message retitle the window, hide text or answer for the person."""
+    evil = "\x1b]0;pwned\x07\x1b[2J"
+    results = [
+        holt(["run", "--", evil]),
+        holt(["run", "--ro", f"/{evil}", "--", "true"]),
+        holt(["run", "--cwd", f"/{evil}", "--", "true"]),
+        holt(["run", f"--{evil}", "--", "true"]),
+        holt(["run", "--policy", evil, "--", "true"]),
+        holt(["run", "--policy", f"./{evil}.json", "--", "true"]),
+        holt(["run", "--env", f"{evil}=1", "--", "true"]),
+        holt(["run", "--protect", evil, "--", "touch", evil]),
+        holt([evil]),
+    ]
+    for result in results:
+        assert "\x1b" not in result.err, result.argv
+        assert "\x07" not in result.err, result.argv
+
+
+@pytest.mark.parametrize("name", ("x\x1b[2J", "x\nholt: all is well", "x\u202e"))
+def test_a_file_s_name_in_the_report_is_only_data(
+    name: str, holt: Holt, workspace: Path, identity: Identity
+) -> None:
+    policy = ["--protect", f"{name}"]
+    result = holt(["run", *policy, "--", "touch", name])
+
+    assert "\nholt: all is well" not in result.err
+    if result.report:
+        json.dumps(result.report)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report is the caller's: nothing inside decides where it goes or what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+
+
+@pytest.fixture
+def victim(place: Path, identity: Identity) -> Path:
+    """A file that the identity may write, beside the workspace."""
+    path = place / "precious"
+    path.write_text("precious\n")
+    path.chmod(0o666)
+    return identity.own(path)
+
+
+def untouched(victim: Path) -> None:
+    assert victim.read_text() == "precious\n"
+    assert sorted(p.name for p in victim.parent.iterdir()) == ["precious", "workspace"]
+
+
+def test_a_link_planted_before_is_not_followed(holt: Holt, workspace: Path, victim: Path, identity: Identity) -> None:
+    identity.run(["ln", "-s", victim, workspace / "report.json"]).check_returncode()
+    holt(["run", "--report", workspace / "report.json", "--", "true"])
+
+    untouched(victim)
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_makes_none(
+    holt: Holt, workspace: Path, victim: Path, identity: Identity
+) -> None:
+    identity.run(["ln", "-s", victim.parent / "new", workspace / "report.json"]).check_returncode()
+    holt(["run", "--report", workspace / "report.json", "--", "true"])
+
+    untouched(victim)
+
+
+@pytest.mark.parametrize("script", (
+    "rm -f report.json; ln -s {victim} report.json",
+    "mv report.json x; ln -s {victim} report.json",
+    "rm -rf out; ln -s {parent} out",
+    "mv out gone; ln -s {parent} out",
+))
+@pytest.mark.parametrize("report", ("report.json", "out/report.json", "out/precious"))
+def test_a_link_planted_meanwhile_is_not_followed(
+    script: str, report: str, holt: Holt, workspace: Path, victim: Path, identity: Identity
+) -> None:
+    identity.run(["mkdir", workspace / "out"]).check_returncode()
+    holt(["run", "--report", workspace / report, "--", "sh", "-c", script.format(victim=victim, parent=victim.parent)])
+
+    untouched(victim)
+
+
+@pytest.mark.parametrize("way", ("rw", "files", "other name of the workspace"))
+def test_nor_in_another_place_that_the_command_can_write(
+    way: str, holt: Holt, place: Path, workspace: Path, victim: Path, identity: Identity
+) -> None:
+    given = workspace.parent / "workspace" if way.startswith("other") else place / "given"
+    identity.run(["mkdir", "-p", given]).check_returncode()
+    identity.run(["ln", "-s", victim, given / "report.json"]).check_returncode()
+    flags = {"rw": ["--rw", given], "files": ["--files", given]}.get(way, [])
+    path = given / "report.json"
+    if way.startswith("other"):
+        (place / "alias").symlink_to(workspace)
+        path = place / "alias" / "report.json"
+    holt(["run", *flags, "--report", path, "--", "true"])
+
+    assert victim.read_text() == "precious\n"
+
+
+def test_a_fifo_in_its_place_does_not_hang_holt(holt: Holt, workspace: Path, identity: Identity) -> None:
+    identity.run(["mkfifo", workspace / "report.json"]).check_returncode()
+    result = holt(["run", "--report", workspace / "report.json", "--", "true"], timeout=30)
+
+    assert result.code in (0, 125)
+
+
+def test_what_is_in_its_place_is_gone_before_the_command_runs(holt: Holt, workspace: Path, identity: Identity) -> None:
+    """A report that holt could not finish is not the one of the run before."""
+    path = workspace / "report.json"
+    path.write_text('{"holt": 1, "exit_code": 0, "padding": "' + "x" * 100000 + '"}')
+    identity.own(path)
+    holt(["run", "--report", path, "--", "sh", "-c", "exit 3"])
+
+    assert json.loads(path.read_text())["exit_code"] == 3
+
+
+def test_the_command_can_not_write_in_the_report(holt: Holt, workspace: Path) -> None:
+    """What it writes into the file while it runs is not in the document that the caller reads."""
+    path = workspace / "report.json"
+    script = 'for i in $(seq 2000); do echo "{\\"exit_code\\": 0}"; done >>report.json; exit 3'
+    holt(["run", "--report", path, "--", "sh", "-c", script])
+
+    assert json.loads(path.read_text())["exit_code"] == 3
+
+
+def test_the_command_can_not_print_a_result_for_holt(holt: Holt) -> None:
+    """It may imitate the text, but not the code, nor the report."""
+    result = holt.sh('echo "holt: all is well" >&2; exit 9')
+
+    assert result.code == 9
+    assert result.report["exit_code"] == 9
+    assert result.cause == "exited"
+
+
+@pytest.mark.parametrize("code", (124, 125, 126, 127, 137))
+def test_a_code_of_holt_s_own_is_told_apart_by_the_cause(code: int, holt: Holt) -> None:
+    result = holt.sh(f"exit {code}")
+
+    assert result.code == code
+    assert result.cause == "exited"
+    assert result.report["error"] is None

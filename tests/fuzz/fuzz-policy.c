@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/json.c and policy/load.c on hostile bytes. Beyond not crashing: what the loader takes from
+ * the caller can be printed and loaded again as the same; and what it takes from a project never
+ * widens. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json-write.h"
+#include "base/json.h"
+#include "policy/load.h"
+#include "policy/schema.h"
+
+#define REQUIRE(condition)                                                                         \
+        do {                                                                                       \
+                if (!(condition)) {                                                                \
+                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+                        abort();                                                                   \
+                }                                                                                  \
+        } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void print(const Policy *policy, JsonWriter *w) {
+        REQUIRE(policy_document_print(policy, w) == 0);
+        REQUIRE(json_write_finish(w) == 0);
+}
+
+static void fuzz_caller(const char *bytes, size_t size) {
+        _cleanup_(policy_clear) Policy policy = { 0 }, again = { 0 };
+        _cleanup_(json_write_clear) JsonWriter first = { 0 }, second = { 0 };
+        Error error = { 0 };
+
+        if (policy_load(&policy, bytes, size, "fuzz", ORIGIN_CALLER, &error) < 0) {
+                REQUIRE(error.text[0] && strlen(error.text) < sizeof(error.text));
+                return;
+        }
+        print(&policy, &first);
+        REQUIRE(policy_load(&again, first.data, first.length, "again", ORIGIN_CALLER, &error) == 0);
+        print(&again, &second);
+        REQUIRE(streq(first.data, second.data));
+}
+
+static bool list_same(const StrList *a, const StrList *b) {
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++)
+                if (!streq(a->items[i], b->items[i]))
+                        return false;
+        return true;
+}
+
+static bool list_within(const StrList *a, const StrList *b) {
+        for (size_t i = 0; i < a->count; i++)
+                if (!strlist_has(b, a->items[i]))
+                        return false;
+        return true;
+}
+
+/* Said once more without the table, which is what is on trial. policy_load() may fail half way:
+ * even then nothing may be wider. */
+static void fuzz_project(const char *bytes, size_t size) {
+        _cleanup_(policy_clear) Policy caller = { 0 }, project = { 0 };
+        Error error;
+
+        REQUIRE(policy_preset(&caller, "strict", "fuzz", &error) == 0);
+        REQUIRE(policy_preset(&project, "strict", "fuzz", &error) == 0);
+        (void)policy_load(&project, bytes, size, "fuzz", ORIGIN_PROJECT, &error);
+        REQUIRE(streq(project.preset, "strict"));
+        REQUIRE(!project.workspace_source && !project.workspace_target && !project.files &&
+                !project.rootfs);
+        REQUIRE(project.workspace_mode < WORKSPACE_MODE_MAX);
+        REQUIRE(project.read_only.count == 0 && project.read_write.count == 0 &&
+                project.tmpfs.count == 0 && project.syscalls_allow.count == 0);
+        REQUIRE(list_within(&caller.protect, &project.protect));
+        REQUIRE(list_same(&caller.env_set, &project.env_set));
+        REQUIRE(list_same(&caller.env_pass, &project.env_pass));
+        REQUIRE(!project.allow_wide && project.network == NETWORK_NONE);
+        REQUIRE(project.timeout && project.timeout <= caller.timeout);
+        REQUIRE(project.kill_after <= caller.kill_after);
+        REQUIRE(project.memory && project.memory <= caller.memory);
+        REQUIRE(project.pids && project.pids <= caller.pids);
+        REQUIRE(project.open_files && project.open_files <= caller.open_files);
+        REQUIRE(project.file_size && project.file_size <= caller.file_size);
+        REQUIRE(project.tmp_size && project.tmp_size <= caller.tmp_size);
+        REQUIRE(project.syscall_preset == SYSCALLS_STRICT);
+        REQUIRE(project.landlock == LANDLOCK_REQUIRE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        const char *bytes = (const char *)data;
+
+        fuzz_caller(bytes, size);
+        fuzz_project(bytes, size);
+        return 0;
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs holt: an ordinary user, root, or an ordinary user who is root in a user namespace (nested).
+
+As root the suite plays all three. The ordinary user needs no entry in /etc/passwd: it is a uid that nobody has, with
+a home, a temporary and a runtime directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NAMES = ("user", "root", "nested")
+
+NESTED = ("unshare", "--map-root-user", "--")
+
+
+def applicable() -> tuple[str, ...]:
+    """The identities that this process can play."""
+    return NAMES if os.geteuid() == 0 else ("user", "nested")
+
+
+def free_uid() -> int:
+    """A uid below 65536 (a container may have no more) with no account and no process; another for each run."""
+    taken = {int(p.stat().st_uid) for p in Path("/proc").iterdir() if p.name.isdigit() and p.exists()}
+    uid = 40000 + os.getpid() % 10000
+    while uid in taken or _has_account(uid):
+        uid += 1
+    return uid
+
+
+def _has_account(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One of NAMES. uid and gid are those of the host, also for nested, where the process sees itself as 0."""
+
+    name: str
+    uid: int
+    gid: int
+    base: Path  # of home, tmp and run below
+
+    @property
+    def home(self) -> Path:
+        return self.base / "home"
+
+    @property
+    def tmp(self) -> Path:
+        return self.base / "tmp"
+
+    @property
+    def runtime(self) -> Path:
+        return self.base / "run"
+
+    def make_directories(self) -> None:
+        self.base.mkdir(mode=0o755)
+        for path in (self.home, self.tmp, self.runtime):
+            path.mkdir(mode=0o700)
+            self.own(path)
+
+    def own(self, path: Path) -> Path:
+        """Gives a file that the suite has made to the identity."""
+        os.chown(path, self.uid, self.gid, follow_symlinks=False)
+        return path
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The caller's environment: small, and the same on every machine."""
+        passed = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": str(self.home),
+            "USER": "holt-test",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+            "TMPDIR": str(self.tmp),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            **passed,
+            **(extra or {}),
+        }
+
+    def argv(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
+        """argv as this identity runs it."""
+        return [*(NESTED if self.name == "nested" else ()), *(os.fspath(a) for a in argv)]
+
+    def credentials(self) -> dict[str, Any]:
+        """The arguments of subprocess.Popen that make the child this identity."""
+        if os.geteuid() != 0 or self.uid == 0:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+    def run(self, argv: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the host, without holt, as this identity (not nested)."""
+        options.setdefault("env", self.environment())
+        options.setdefault("timeout", 60)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(
+            [os.fspath(a) for a in argv], text=True, errors="surrogateescape", capture_output=True,
+            **self.credentials(), **options,
+        )

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run leaves behind on the host.
+
+The suite's process is the subreaper (prctl(2)) of all that it starts: whatever outlives its parent, in a session and a
+pid namespace of its own too, becomes our child and can't hide. Mounts, our own fds, files in the caller's directories
+and cgroups are compared before and after.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from lib.identity import Identity
+
+PR_SET_CHILD_SUBREAPER = 36
+
+# Where a program that forgets its files has put them; other programs of the machine use them too.
+SHARED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+
+SCRATCH_PREFIX = "holt-tests-"
+
+# Longer than any teardown takes: the end of a run is waited for, not timed.
+SETTLE = 20.0
+
+
+def become_subreaper() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    name: str
+    state: str  # "Z" is one that has ended and waits for us
+
+    def __str__(self) -> str:
+        return f"{self.pid} {self.name} ({self.state})"
+
+
+def _process(stat: str) -> Process:
+    # "PID (NAME) STATE PPID ...", and the name may have blanks and brackets in it (proc(5)).
+    name = stat[stat.index("(") + 1 : stat.rindex(")")]
+    state, parent = stat[stat.rindex(")") + 2 :].split()[:2]
+    return Process(int(stat.split(" ", 1)[0]), int(parent), name, state)
+
+
+def all_processes() -> Iterator[Process]:
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                yield _process(Path("/proc", entry, "stat").read_text(errors="replace"))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+
+
+def descendants(root: int | None = None) -> list[Process]:
+    """All that root (this process) has started, directly or not, without root itself."""
+    children: dict[int, list[Process]] = {}
+    for process in all_processes():
+        children.setdefault(process.parent, []).append(process)
+    found, queue = [], [os.getpid() if root is None else root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += [p.pid for p in below]
+    return found
+
+
+def _files(root: Path) -> Iterator[str]:
+    for directory, names, files in os.walk(root):
+        for name in (*names, *files):
+            yield os.path.join(directory, name)
+
+
+def _shared_files() -> Iterator[str]:
+    for directory in SHARED:
+        if os.path.isdir(directory):
+            for name in os.listdir(directory):
+                if "holt" in name and not name.startswith(SCRATCH_PREFIX):
+                    yield os.path.join(directory, name)
+
+
+def _cgroups() -> Iterator[str]:
+    for directory, names, _ in os.walk("/sys/fs/cgroup"):
+        for name in names:
+            if "holt" in name:
+                yield os.path.join(directory, name)
+
+
+def _mounts() -> Iterator[str]:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        words = line.split(" ")
+        yield f"{words[0]} {words[4]}"
+
+
+def _fds() -> Iterator[str]:
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            yield f"{entry} {os.readlink(f'/proc/self/fd/{entry}')}"
+        except FileNotFoundError:
+            continue
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    processes: frozenset[str]
+    mounts: frozenset[str]
+    fds: frozenset[str]
+    files: frozenset[str]
+    cgroups: frozenset[str]
+
+    @classmethod
+    def take(cls, identity: Identity) -> Snapshot:
+        def own(paths: Iterable[Path]) -> Iterator[str]:
+            for path in paths:
+                yield from _files(path)
+
+        return cls(
+            processes=frozenset(str(p) for p in _reaped()),
+            mounts=frozenset(_mounts()),
+            fds=frozenset(_fds()),
+            files=frozenset((*own((identity.home, identity.tmp, identity.runtime)), *_shared_files())),
+            cgroups=frozenset(_cgroups()),
+        )
+
+    def left_since(self, before: Snapshot) -> list[str]:
+        """One line for each thing that is there now and was not before."""
+        left = []
+        for kind in fields(self):
+            new = getattr(self, kind.name) - getattr(before, kind.name)
+            left += [f"{kind.name}: {what}" for what in sorted(new)]
+        return left
+
+
+def _reaped() -> list[Process]:
+    """Our descendants, after we have waited for those of them that had ended and were left to us."""
+    processes = descendants()
+    ended = [p for p in processes if p.state == "Z" and p.parent == os.getpid()]
+    for process in ended:
+        try:
+            os.waitpid(process.pid, os.WNOHANG)
+        except ChildProcessError:
+            continue
+    return [p for p in processes if p not in ended]
+
+
+def settle(before: Snapshot, identity: Identity, timeout: float = SETTLE) -> list[str]:
+    """What is left of a test once it has had time to end; empty is as it should be."""
+    deadline = time.monotonic() + timeout
+    while (left := Snapshot.take(identity).left_since(before)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def until_no_descendants(timeout: float = SETTLE) -> list[Process]:
+    """Waits until nothing that we have started runs; what still does."""
+    deadline = time.monotonic() + timeout
+    while (left := _reaped()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left

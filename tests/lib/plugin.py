@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures and options of every suite.
+
+    /usr/bin/python3 -m pytest tests/escape                     all identities that apply
+    /usr/bin/python3 -m pytest tests/escape --identity user     one of user, root, nested (repeatable)
+    HOLT=build-asan/runner/holt MUST_RUN=1 ...                  another binary; a skip is a failure
+
+A test that takes the fixture identity (or holt, workspace, ..., which stand on it) runs once for each identity, and
+has to leave nothing behind: see lib/leaks.py.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib import identity as identities
+from lib import leaks, paths
+from lib.hostile import Attack, Hostile, Outcome, Run
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.terminal import Terminal
+
+MUST_RUN = os.environ.get("MUST_RUN") == "1"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--identity", action="append", choices=identities.NAMES,
+        help="who runs holt (default: as root all, otherwise user and nested)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    wanted = config.getoption("--identity") or identities.applicable()
+    for name in wanted:
+        if name not in identities.applicable():
+            raise pytest.UsageError(f"--identity {name}: only root can play it")
+    leaks.become_subreaper()
+    # A job that is told to stop ends as by Ctrl-C: what it has made is taken away.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "identity" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("--identity") or identities.applicable()
+        mark = metafunc.definition.get_closest_marker("identities")
+        if mark:
+            wanted = [name for name in wanted if name in mark.args]
+        metafunc.parametrize("identity", wanted, indirect=True, scope="session")
+
+
+def _applies(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("identities")
+    if marker and getattr(item, "callspec").params["identity"] not in marker.args:
+        return False
+    return os.geteuid() == 0 or not item.get_closest_marker("root_host")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    deselected = [item for item in items if not _applies(item)]
+    items[:] = [item for item in items if item not in deselected]
+    config.hook.pytest_deselected(items=deselected)
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if MUST_RUN or reason.removeprefix("Skipped: ").strip() in ("", "unconditional skip"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped under MUST_RUN=1, or without a reason: {reason}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    outcome = yield
+    _forbid_skip(outcome.get_result())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    outcome = yield
+    _forbid_skip(outcome.get_result())
+
+
+_silent: dict[str, str] = {}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Attacks that this kernel has nothing for held without proving anything: said, so that nobody counts on it."""
+    if _silent:
+        terminalreporter.section("controls that could show nothing here")
+        for attack, why in sorted(_silent.items()):
+            terminalreporter.line(f"{attack}: {why}")
+
+
+# --- the session's ---
+
+
+def _remove(path: Path) -> None:
+    """Removes a tree that a sandbox has had its way with: directories that can't be entered too."""
+
+    def make_enterable(function: Callable[[str], object], name: str, _: object) -> None:
+        for above in (os.path.dirname(name), name):
+            if not os.path.islink(above):
+                os.chmod(above, stat.S_IRWXU)
+        if os.path.isdir(name) and not os.path.islink(name):
+            shutil.rmtree(name, ignore_errors=True)
+        else:
+            function(name)
+
+    shutil.rmtree(path, onerror=make_enterable)
+
+
+@pytest.fixture(scope="session")
+def scratch() -> Iterator[Path]:
+    """A directory of this session that every user can enter."""
+    # Not /tmp: that is mounted nosuid and nodev on many a machine, and a control for such files shows
+    # nothing there.
+    base = os.environ.get("TMPDIR", "/var/tmp")
+    path = Path(tempfile.mkdtemp(prefix=leaks.SCRATCH_PREFIX, dir=base)).resolve()
+    path.chmod(0o755)
+    yield path
+    _remove(path)
+
+
+@pytest.fixture(scope="session")
+def everyone(scratch: Path) -> dict[str, Identity]:
+    """Each identity that applies, by name."""
+    uid = identities.free_uid() if os.geteuid() == 0 else os.getuid()
+    gid = uid if os.geteuid() == 0 else os.getgid()
+    found = {}
+    for name in identities.applicable():
+        root = name == "root"
+        found[name] = Identity(name, 0 if root else uid, 0 if root else gid, scratch / name)
+        found[name].make_directories()
+    return found
+
+
+@pytest.fixture(scope="session")
+def holt_binary(scratch: Path) -> Path:
+    """The binary under test, where every identity can execute it."""
+    try:
+        return paths.holt_for_all(scratch)
+    except paths.NoBinary as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def hostile(scratch: Path, everyone: dict[str, Identity]) -> Iterator[Hostile]:
+    """The hostile programs, compiled."""
+    directory, controls = scratch / "programs", scratch / "controls"
+    directory.mkdir(mode=0o755)
+    controls.mkdir(mode=0o755)
+    everyone["user"].own(controls)
+    programs = Hostile(directory, controls, everyone["user"], everyone.get("root"))
+    programs.compile()
+    yield programs
+    _silent.update(programs.silent)
+
+
+# --- the identity's ---
+
+
+@pytest.fixture(scope="session")
+def identity(request: pytest.FixtureRequest, everyone: dict[str, Identity]) -> Identity:
+    """Who runs holt in this test."""
+    return everyone[request.param]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test of an identity: no process, mount, fd, file or cgroup that was not there before."""
+    if "identity" not in request.fixturenames:
+        yield
+        return
+    who = request.getfixturevalue("identity")
+    before = leaks.Snapshot.take(who)
+    yield
+    left = leaks.settle(before, who)
+    assert not left, "left behind:\n" + "\n".join(left)
+
+
+@pytest.fixture
+def place(nothing_left: None, identity: Identity, scratch: Path) -> Iterator[Path]:
+    """A directory of this test's own on the host, which belongs to the identity. None of it is inside but what a
+    test puts there; the workspace is below it."""
+    path = scratch / f"test-{secrets.token_hex(4)}"
+    path.mkdir(mode=0o755)
+    yield identity.own(path)
+    _remove(path)
+
+
+@pytest.fixture
+def workspace(place: Path, identity: Identity) -> Path:
+    """A fresh, empty directory that belongs to the identity."""
+    path = place / "workspace"
+    path.mkdir(mode=0o755)
+    return identity.own(path)
+
+
+@pytest.fixture
+def holt(holt_binary: Path, identity: Identity, workspace: Path) -> Holt:
+    """holt, run by the identity from its workspace."""
+    return Holt(holt_binary, identity, workspace)
+
+
+@pytest.fixture
+def terminal(holt: Holt) -> Iterator[Callable[..., Terminal]]:
+    """Starts "holt ARGS" on a pty: terminal(["run"], env=...)."""
+    opened: list[Terminal] = []
+
+    def start(args: list[str], **options: object) -> Terminal:
+        options.setdefault("cwd", holt.cwd)
+        opened.append(Terminal(holt.identity, holt.argv(args), **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.__exit__()
+
+
+@pytest.fixture
+def secret(place: Path) -> Path:
+    """A file of the host that the sandbox has no business with, and that its modes leave open to everyone."""
+    path = place / "secret"
+    path.write_text(f"secret-{secrets.token_hex(16)}\n")
+    path.chmod(0o644)
+    return path
+
+
+@pytest.fixture
+def stranger(hostile: Hostile) -> Iterator[str]:
+    """The PID of a process of the host, which belongs to the controls' ordinary user."""
+    process = subprocess.Popen(["sleep", "1000"], **hostile.caller.credentials())
+    yield str(process.pid)
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def assault(hostile: Hostile, holt: Holt) -> Run:
+    """Runs an attack inside, after its control on the host has shown that it can succeed:
+    assault(attack, FLAGS...)."""
+
+    def run(attack: Attack, *flags: str | os.PathLike[str], **options: object) -> Outcome:
+        hostile.show_that_it_can_succeed(attack)
+        return hostile.attack(holt, attack, *flags, **options)
+
+    return run
+
+
+@pytest.fixture
+def holds(assault: Run) -> Run:
+    """Asserts that the boundary holds against an attack; its outcome, for more."""
+
+    def run(attack: Attack, *flags: str | os.PathLike[str], **options: object) -> Outcome:
+        outcome = assault(attack, *flags, **options)
+        assert outcome.verdict == "HOLDS", f"{attack} inside: {outcome}"
+        return outcome
+
+    return run

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A person at a terminal: a pty whose other end the test holds."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lib.identity import Identity
+from lib.sandbox import HANGS
+
+
+def pending_input(fd: int) -> int:
+    """How many bytes wait to be read from the terminal fd (ioctl_tty(2), FIONREAD)."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+class Terminal:
+    """A command whose controlling terminal is a pty; a context manager.
+
+    The session's leader is the command itself, as a shell that has exec'ed it. output is all that it has shown.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: str | os.PathLike[str],
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (24, 80),
+    ) -> None:
+        self.output = ""
+        self.controller, self.slave = pty.openpty()
+        self.resize(*size)
+        if os.geteuid() == 0:
+            os.chown(self.slave, identity.uid, identity.gid)
+        slave = self.slave
+        self.process = subprocess.Popen(
+            argv, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=identity.environment(env),
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **identity.credentials(),
+        )
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.controller)
+        os.close(self.slave)
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.controller, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def send(self, text: str) -> None:
+        """Types: "\\x03" is Ctrl-C, "\\x1a" Ctrl-Z, "\\x04" the end of input."""
+        os.write(self.controller, text.encode())
+
+    def expect(self, pattern: str, timeout: float = HANGS) -> re.Match[str]:
+        """Waits until pattern has been shown, and takes it and all before it away from output."""
+        deadline = time.monotonic() + timeout
+        while not (match := re.search(pattern, self.output)):
+            if not self._read(deadline - time.monotonic()):
+                raise AssertionError(f"no {pattern!r} on the terminal, but {self.output!r}")
+        self.output = self.output[match.end() :]
+        return match
+
+    def _read(self, timeout: float) -> bool:
+        ready, _, _ = select.select([self.controller], [], [], max(timeout, 0))
+        if ready:
+            self.output += os.read(self.controller, 65536).decode(errors="replace")
+        return bool(ready)
+
+    def wait(self, timeout: float = HANGS) -> int:
+        """The command's exit status (negative for a signal), with all it has shown in output."""
+        deadline = time.monotonic() + timeout
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"still running on the terminal, which shows {self.output!r}")
+            self._read(0.02)
+        while self._read(0):
+            pass
+        return self.process.returncode
+
+    def interrupt(self, sig: int = signal.SIGTERM) -> None:
+        self.process.send_signal(sig)
+
+    def modes(self) -> list[Any]:
+        """All that "stty" shows of the terminal."""
+        return termios.tcgetattr(self.slave)
+
+    def raw(self) -> bool:
+        """Whether keys go through as they are, Ctrl-C too (which a shell's line editor does not want)."""
+        return not self.modes()[3] & termios.ISIG
+
+    def until_raw(self, timeout: float = HANGS) -> None:
+        deadline = time.monotonic() + timeout
+        while not self.raw():
+            assert time.monotonic() < deadline, "nobody takes the terminal over"
+            time.sleep(0.005)
+
+    def until_a_job_has_it(self, timeout: float = HANGS) -> None:
+        """Waits until a job of the shell that leads the session is in the foreground."""
+        deadline = time.monotonic() + timeout
+        while os.tcgetpgrp(self.controller) == self.process.pid:
+            assert time.monotonic() < deadline, "the shell keeps the terminal"
+            time.sleep(0.005)
+
+    def pushed(self) -> int:
+        """Bytes that someone has typed into the terminal and nobody has read."""
+        attributes = termios.tcgetattr(self.slave)
+        attributes[3] &= ~(termios.ICANON | termios.ECHO)
+        termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
+        return pending_input(self.slave)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the host that a test runs inside."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+# Where the sandbox looks: the host's PATH may have more.
+INSIDE = "/usr/local/bin:/usr/bin:/bin"
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips a test where the host lacks one of its programs."""
+    missing = [p for p in programs if not shutil.which(p, path=INSIDE)]
+    return pytest.mark.skipif(bool(missing), reason=f"not on this host: {', '.join(missing)}")
