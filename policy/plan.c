@@ -227,7 +227,7 @@ static int check_target(const PlanMount *mount, Error *reterr) {
 
         if (mount->kind == PLAN_HIDE || policy_target_check(mount->target, &why) == 0)
                 return 0;
-        if (streq(mount->target, "/") && streq(mount->source, "/")) {
+        if (mount->kind == PLAN_BIND && streq(mount->target, "/") && streq(mount->source, "/")) {
                 int r = error_set(reterr, ERROR_POLICY, 0,
                                   "%s: / is too wide to hand to a command that nobody has vetted",
                                   mount->origin);

@@ -54,8 +54,8 @@ const char *error_errno_name(int errnum) {
         return other;
 }
 
-static int error_vset(Error *reterr, ErrorKind kind, int layer, int errnum, const char *fmt,
-                      va_list args) {
+static int _printf_(5, 0) error_vset(Error *reterr, ErrorKind kind, int layer, int errnum,
+                                     const char *fmt, va_list args) {
         if (reterr) {
                 reterr->errnum = errnum;
                 reterr->kind = kind;

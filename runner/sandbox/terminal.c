@@ -51,6 +51,12 @@ static int open_output(unsigned fds) {
         return fd_close(fd);
 }
 
+static void make_cooked(struct termios *mode) {
+        mode->c_iflag |= ICRNL | IXON;
+        mode->c_oflag |= OPOST | ONLCR;
+        mode->c_lflag |= ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
+}
+
 void terminal_plan(TerminalPlan *ret) {
         *ret = (TerminalPlan){ .output_fd = FD_NONE };
         for (int fd = 0; fd <= 2; fd++) {
@@ -61,12 +67,11 @@ void terminal_plan(TerminalPlan *ret) {
         }
         if (!ret->fds)
                 return;
-        /* Who reads from a terminal in its background would be stopped, too. */
+        /* Who reads from a terminal in its background would be stopped, too; and its mode is
+         * somebody else's just now, a shell's that reads a line, say. */
+        if (ret->fds & 1 && tcgetpgrp(0) != getpgrp())
+                make_cooked(&ret->mode);
         ret->background = (ret->fds & 3) == 1 || (ret->fds & 1 && tcgetpgrp(0) != getpgrp());
-        /* Without its keys the caller's terminal is not made raw, and does its output processing
-         * itself. */
-        if (!(ret->fds & 1))
-                ret->mode.c_oflag &= ~(tcflag_t)OPOST;
         ret->output_fd = open_output(ret->fds);
 }
 
@@ -161,6 +166,22 @@ static void fill(Pipe *p, int fd) {
                 p->closed = true;
 }
 
+/* Where the caller's terminal is not raw it puts a carriage return before each newline itself. */
+static void drop_returns(Pipe *p) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < p->end; i++)
+                if (p->data[i] != '\r' || i + 1 == p->end || p->data[i + 1] != '\n')
+                        p->data[kept++] = p->data[i];
+        p->end = kept;
+}
+
+static void fill_output(Terminal *t) {
+        fill(&t->out, t->master_fd);
+        if (!t->raw)
+                drop_returns(&t->out);
+}
+
 static void empty(Pipe *p, int fd, bool may_block) {
         /* After POLLOUT there is room for one byte at least. */
         ssize_t n = write(fd, p->data + p->start, may_block ? 1 : p->end - p->start);
@@ -178,7 +199,7 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
         if (fds[0].revents & POLLOUT)
                 empty(&t->in, t->master_fd, false);
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && pipe_empty(&t->out))
-                fill(&t->out, t->master_fd);
+                fill_output(t);
         if (fds[1].revents)
                 empty(&t->out, t->output_fd, t->output_blocks);
         if (fds[2].revents)
@@ -190,7 +211,7 @@ void terminal_drain(Terminal *t) {
                 struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
 
                 if (pipe_empty(&t->out)) {
-                        fill(&t->out, t->master_fd);
+                        fill_output(t);
                         if (pipe_empty(&t->out))
                                 return;
                 }
