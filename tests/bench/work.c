@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work of one kind, that says itself how long it took, so that the start of a sandbox is not in it:
- * work cpu|files|calls RUNS. Prints one line: the ns of each run. "files" works in the working directory. */
+ * work cpu|files|calls RUNS. Prints one line: the ns of each run. "files" works in the working
+ * directory. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -31,7 +31,8 @@ def pending_input(fd: int) -> int:
 class Terminal:
     """A command whose controlling terminal is a pty; a context manager.
 
-    The session's leader is the command itself, as a shell that has exec'ed it. output is all that it has shown.
+    The session's leader is the command itself, as a shell that has exec'ed it. output is all that it has shown, initial
+    the terminal's modes before it started.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Terminal:
         self.output = ""
         self.controller, self.slave = pty.openpty()
         self.resize(*size)
+        self.initial = self.modes()
         if os.geteuid() == 0:
             os.chown(self.slave, identity.uid, identity.gid)
         slave = self.slave

@@ -1,0 +1,118 @@
+# fish completion for holt
+#
+# Verbs and options are taken from "holt --help" and "holt VERB --help" when they are asked for, so that they are those
+# of the holt that is installed.
+
+# The verb that is being typed for: "run", "doctor", "policy show". Empty while there is none.
+function __holt_verb
+    set -l words (commandline -opc)
+    set -e words[1]
+    if test "$words[1]" = policy
+        string join ' ' $words[1..2]
+    else
+        echo $words[1]
+    end
+end
+
+function __holt_verbs
+    command holt --help 2>/dev/null | sed -nE '/^Verbs:/,/^$/s/^  ([a-z]+) +/\1\t/p'
+end
+
+function __holt_policy_verbs
+    command holt policy --help 2>/dev/null | sed -nE 's/^  holt policy ([a-z]+).*/\1/p'
+end
+
+# NAME, ARGUMENT and help of each option of the verb. Where a name is too long for its column the help is on the next
+# line.
+function __holt_rows
+    set -l verb (string split ' ' (__holt_verb))
+    test -n "$verb"; or return
+    command holt $verb --help 2>/dev/null | sed -E '/^  --[^ ]+( [^ ]+)?$/{N;s/\n +/  /;}' |
+        sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?  +(.*)$/\1\t\3\t\4/p'
+end
+
+function __holt_options
+    for row in (__holt_rows)
+        set -l fields (string split -- \t $row)
+        printf '%s\t%s\n' $fields[1] $fields[3]
+    end
+end
+
+# The argument that the word before the cursor takes, as the help calls it.
+function __holt_argument
+    set -l last (commandline -opc)[-1]
+    for row in (__holt_rows)
+        set -l fields (string split -- \t $row)
+        if test "$fields[1]" = "$last"
+            echo $fields[2]
+            return
+        end
+    end
+end
+
+# The values of that argument. The error for a layer that there is none of lists those that can be left out; nothing is
+# run.
+function __holt_values
+    set -l argument (__holt_argument)
+    switch "$argument"
+        case 'NAME|FILE'
+            command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
+            __fish_complete_path
+        case 'NAME|@GROUP'
+        case LAYER
+            command holt run --allow-degraded '?' -- true 2>&1 | sed -n 's/.*these can: //p' | string split ' '
+        case 'NAME*VALUE*'
+            set -nx
+        case 'DIR*'
+            __fish_complete_directories
+        case 'PATH*' FILE
+            __fish_complete_path
+        case '*|*'
+            string split '|' $argument
+    end
+end
+
+# Whether the words so far have come to the command of "holt run", and its words if so.
+function __holt_command
+    set -l words (commandline -opc)
+    test "$words[2]" = run; or return 1
+    set -l rows (__holt_rows)
+    set -l i 3
+    while test $i -le (count $words)
+        if test "$words[$i]" = --
+            set -l next (math $i + 1)
+            string join \n -- $words[$next..]
+            return 0
+        else if not string match -q -- '-*' $words[$i]
+            string join \n -- $words[$i..]
+            return 0
+        else if string match -qr -- "^$words[$i]\t.+\t" $rows
+            set i (math $i + 1)
+        end
+        set i (math $i + 1)
+    end
+    return 1
+end
+
+function __holt_complete
+    set -l words (commandline -opc)
+    set -l argument (__holt_argument)
+    if test (count $words) -eq 1
+        __holt_verbs
+    else if test (count $words) -eq 2; and test "$words[2]" = policy
+        __holt_policy_verbs
+    else if set -l command (__holt_command)
+        complete -C (string join ' ' -- (string escape -- $command) (commandline -ct))
+    else if test -n "$argument"
+        __holt_values
+    else if string match -q -- '-*' (commandline -ct)
+        __holt_options
+    else if test "$words[2]" = run
+        complete -C (commandline -ct)
+    else
+        __holt_options
+        __fish_complete_path
+    end
+end
+
+complete -c holt -f -a '(__holt_complete)'

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can not be done is said in one clear line, with 125, 126 or 127, before anything has run, and leaves nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran(holt: Holt) -> Iterator[None]:
+    """Every command line below would touch "ran"."""
+    yield
+    assert not (holt.cwd / "ran").exists()
+
+
+TOUCH = ["--", "touch", "ran"]
+
+
+@pytest.mark.parametrize("flags, words", (
+    # options
+    (["--no-such-option"], ("--no-such-option",)),
+    (["--worksapce", "."], ("--worksapce", "did you mean --workspace")),
+    (["-x"], ("-x",)),
+    (["--timeout=10m=3"], ("--timeout", "10m=3")),
+    (["--json=yes"], ("--json", "takes no value")),
+    (["--allow-degraded", "nonesuch"], ("nonesuch", "landlock")),
+    (["--allow-degraded", "user"], ("user",)),
+    (["--landlock", "maybe"], ("--landlock", "maybe", "require")),
+    (["--syscalls", "none"], ("--syscalls", "strict")),
+    # sizes, times, numbers
+    *((["--timeout", value], ("--timeout", value)) for value in
+      ("x", "-1", "10x", "1e3", "99999d", "10 m", "0x10", "1h30m", "NaN", "99999999999999999999s")),
+    *((["--memory", value], ("--memory", value)) for value in
+      ("x", "-1", "1XB", "1.5.5G", "99999999999999TiB", "1G 1")),
+    *((["--pids", value], ("--pids", value)) for value in ("x", "-1", "1.5", "99999999999999999999", "1k", "0x10")),
+    (["--tmp-size", "1"], ("--tmp-size", "64KiB")),
+    # host paths
+    (["--ro", "/no/such"], ("/no/such", "ENOENT")),
+    (["--rw", "/no/such"], ("/no/such", "ENOENT")),
+    (["--files", "/no/such"], ("/no/such", "ENOENT")),
+    (["--workspace", "/no/such"], ("/no/such", "ENOENT")),
+    (["--ro", "/etc/os-release/x"], ("/etc/os-release/x", "ENOTDIR")),
+    (["--ro", ":/x"], ("--ro", ":/x")),
+    (["--ro", "~/x"], ("~/x", "shell")),
+    (["--ro", "/" + "x" * 5000], ("--ro", "4095")),
+    (["--ro", "/" + "x" * 300], ("ENAMETOOLONG",)),
+    (["--ro", "/a\nb"], (r"/a\x0ab", "control character")),
+    # targets
+    (["--ro", "/usr:relative"], ("/usr:relative", "absolute")),
+    (["--tmpfs", "relative"], ("relative", "absolute")),
+    (["--ro", "/usr:/a/../b"], ("/usr:/a/../b", "..")),
+    (["--tmpfs", "/a/../b"], ("/a/../b", "..")),
+    (["--ro", "/usr:/"], ("/usr:/", "root")),
+    (["--tmpfs", "/"], ("root",)),
+    *((["--ro", f"/usr:{target}"], (f"/usr:{target}",)) for target in
+      ("/proc", "/proc/1", "/proc/sys", "/dev", "/dev/null", "/dev/shm", "/etc")),
+    *((["--tmpfs", target], (target,)) for target in ("/proc", "/proc/self", "/dev", "/etc")),
+    (["--hide", "../x"], ("../x", "..")),
+    (["--hide", "/"], ("whole tree",)),
+    (["--protect", "/etc"], ("/etc", "absolute")),
+    (["--protect", "a/../b"], ("a/../b", "..")),
+    # environment
+    (["--env", "=x"], ("=x",)),
+    (["--env", "1A=x"], ("1A=x",)),
+    (["--env", "A-B"], ("A-B",)),
+    # policies
+    (["--policy", "nonesuch"], ("nonesuch", "no preset")),
+    (["--policy", "/no/such.json"], ("/no/such.json", "ENOENT")),
+    (["--policy", "/"], ("directory",)),
+    (["--policy", "/etc/os-release"], ("/etc/os-release:1:1",)),
+), ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "")
+def test_an_option_that_means_nothing(flags: list[str], words: tuple[str, ...], holt: Holt) -> None:
+    result = holt(["run", *flags, *TOUCH])
+    said = result.refusal()
+
+    for word in words:
+        assert word in f"{said}\n{result.cure}"
+    assert len(said) < 600
+
+
+@pytest.mark.parametrize("option", ("--workspace", "--files", "--rootfs"))
+def test_a_file_where_a_directory_should_be(option: str, holt: Holt, put: Make) -> None:
+    put("file")
+
+    assert "Not a directory (ENOTDIR)" in holt(["run", option, "file", *TOUCH]).refusal()
+
+
+@pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
+def test_an_option_without_its_value(option: str, holt: Holt) -> None:
+    assert option in holt(["run", option], report=False).refusal()
+    assert option in holt(["run", f"{option}=", *TOUCH], report=False).refusal()
+
+
+def test_a_verb_that_is_none(holt: Holt) -> None:
+    result = holt(["rnu", "--", "true"])
+
+    assert "rnu" in result.refusal()
+    assert "holt run" in result.cure
+
+
+# --- policy files ---
+
+
+@pytest.mark.parametrize("text, where", (
+    (b'{"holt": 1}\0', ":1:12"),
+    (b'{"holt": 1, "env": {"set": {"A": "\\u0000"}}}', ":1:35"),
+    (b'{"holt": 1, "env": {"set": {"A": "x\0y"}}}', ":1:"),
+    (b'{"holt": 1} {}', ":1:"),
+    (b'{"holt": 1,}', ":1:12"),
+    (b'{"holt": 1, "limits": {"pids": 1, "pids": 2}}', "pids"),
+    (b'{"holt": 1, "Limits": {}}', "$.Limits"),
+    (b'{"holt": 1, "limits": {"pidz": 1}}', "$.limits.pidz"),
+    (b'{"holt": 1, "limits": {"pids": "many"}}', "$.limits.pids"),
+    (b'{"holt": 1, "limits": {"pids": 1.5}}', "$.limits.pids"),
+    (b'{"holt": 1, "limits": []}', "$.limits"),
+    (b'{"holt": 1, "filesystem": {"read_only": ["/x", 3]}}', "$.filesystem.read_only[1]"),
+    (b'{"holt": 1, "filesystem": {"read_only": ["/usr:/proc"]}}', "$.filesystem.read_only[0]"),
+    (b'{"holt": 1, "extends": "nonesuch"}', "$.extends"),
+    (b'{"holt": 2}', "$.holt"),
+    (b"{}", "$.holt"),
+    (b"[]", "$"),
+    (b"", ""),
+    (b"\xff\xfe", ":1:1"),
+    (b'{"holt": 1, "description": "\xc3\x28"}', ":1:"),
+    (b"[" * 100_000, ":1:"),
+    (b'{"holt": 1, "network": {"mode": "allow"}}', "$.network.mode"),
+    (b'{"holt": 1, "syscalls": {"allow": ["nonesuch"]}}', "nonesuch"),
+), ids=lambda value: value.decode(errors="replace")[:40] if isinstance(value, bytes) else "")
+def test_a_policy_file_that_is_wrong(text: bytes, where: str, holt: Holt, put: Make) -> None:
+    put("policy.json", text)
+    said = holt(["run", "--policy", "policy.json", *TOUCH]).refusal()
+
+    assert where in said
+    assert "policy.json" in said
+
+
+def test_a_policy_file_that_never_ends(holt: Holt) -> None:
+    os.mkfifo(holt.cwd / "fifo.json")
+    for path in ("./fifo.json", "/dev/zero"):
+        assert path in holt(["run", "--policy", path, *TOUCH]).refusal()
+    (holt.cwd / "fifo.json").unlink()
+
+
+def test_a_policy_file_that_is_too_long(holt: Holt, put: Make) -> None:
+    put("policy.json", '{"holt": 1, "description": "' + "x" * (2 << 20) + '"}')
+
+    assert "policy.json" in holt(["run", "--policy", "policy.json", *TOUCH]).refusal()
+
+
+# --- commands ---
+
+
+def test_an_argument_of_200_kib_is_the_kernel_s_to_refuse(holt: Holt) -> None:
+    """It never reaches holt, but through a policy's variable it does."""
+    with pytest.raises(OSError) as refused:
+        holt(["run", *TOUCH, "x" * (200 << 10)])
+    assert refused.value.errno == errno.E2BIG
+
+
+def test_a_variable_of_200_kib(holt: Holt, put: Make) -> None:
+    put("policy.json", json.dumps({"holt": 1, "env": {"set": {"LONG": "x" * (200 << 10)}}}))
+    result = holt(["run", "--policy", "policy.json", *TOUCH])
+
+    assert "204805 bytes" in result.refusal()
+    assert result.cure
+
+
+def test_the_longest_arguments_that_the_kernel_takes_go_through(holt: Holt) -> None:
+    longest = "x" * (128 * 1024 - 1)
+
+    assert holt(["run", "--", "sh", "-c", "echo ${#1} ${#2}", "sh", longest, longest]).ok().out == "131071 131071\n"
+
+
+def test_more_arguments_than_fit(holt: Holt) -> None:
+    """Two megabytes: beyond what the command could get beside its environment, or close to it."""
+    arguments = ["x" * 100_000] * 19
+    result = holt(["run", "--", "sh", "-c", "echo $#", "sh", *arguments], report=False)
+
+    assert result.out == "19\n" or "E2BIG" in result.refusal(126)
+
+
+@pytest.mark.parametrize("name", ("no-such-program", "./no-such", "/no/such", "./ran/x"))
+def test_a_program_that_is_not_there(name: str, holt: Holt) -> None:
+    assert name in holt(["run", "--", name]).refusal(127)
+
+
+def test_a_program_of_the_host_that_is_not_inside(holt: Holt, place: Path, put: Make) -> None:
+    tool = put(place / "bin" / "tool", "#!/bin/sh\ntouch ran\n", 0o755)
+    result = holt(["run", "--", tool])
+
+    assert str(tool) in result.refusal(127)
+    assert "--ro" in result.cure
+
+
+def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
+    mkdir("directory")
+
+    assert "./directory" in holt(["run", "--", "./directory"]).refusal(126)
+
+
+def test_no_program_at_all(holt: Holt) -> None:
+    assert '""' in holt(["run", "--", ""]).refusal(127)
+
+
+def test_a_script_without_its_interpreter(holt: Holt, put: Make) -> None:
+    put("script", "#!/no/such/interpreter -x\ntouch ran\n", 0o755)
+    said = holt(["run", "--", "./script"]).refusal(126)
+
+    assert "./script" in said and "interpreter" in said
+
+
+def test_a_script_that_may_not_be_executed(holt: Holt, put: Make) -> None:
+    put("script", "#!/bin/sh\ntouch ran\n", 0o644)
+
+    assert "Permission denied (EACCES)" in holt(["run", "--", "./script"]).refusal(126)
+
+
+def elf(machine: int) -> bytes:
+    """The head of a program for another machine, as long as a small one is."""
+    ident = b"\x7fELF" + bytes((2, 1, 1, 0)) + bytes(8)
+    rest = struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x400078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    return (ident + rest).ljust(400, b"\0")
+
+
+@pytest.mark.parametrize(
+    "text", (elf(0xF3), elf(0x3E)[:20], b"\0" * 100), ids=("another machine's", "a torn one", "zeros")
+)
+def test_a_program_that_the_machine_can_not_run(text: bytes, holt: Holt, put: Make) -> None:
+    put("program", text, 0o755)
+    result = holt(["run", "--", "./program"])
+
+    assert "./program" in result.refusal(126)
+    assert "ENOEXEC" in result.err
+
+
+def test_an_empty_file_is_an_empty_script(holt: Holt, put: Make) -> None:
+    """As every shell has it."""
+    put("empty", "", 0o755)
+
+    assert holt(["run", "--", "./empty"]).code == 0
+
+
+# --- where holt is started ---
+
+
+def test_a_working_directory_that_is_gone(holt: Holt) -> None:
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" "$@"'
+    result = holt(["run", *TOUCH], prefix=["bash", "-c", script])
+
+    assert "working directory" in result.refusal()
+    assert result.cure
+
+
+@pytest.fixture
+def root_directory() -> Iterator[int]:
+    fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+@pytest.mark.parametrize("stream", ("stdin", "stdout", "stderr"))
+def test_a_directory_as_a_stream(stream: str, holt: Holt, root_directory: int) -> None:
+    """Whoever has one open is out: openat(0, "..")."""
+    result = holt(["run", *TOUCH], **{stream: root_directory})
+
+    assert result.code == 125
+    assert stream == "stderr" or f"{stream} is " in result.refusal()
+
+
+@pytest.fixture
+def closed(place: Path) -> Path:
+    """A directory of root's that the caller may not enter."""
+    path = place / "closed"
+    path.mkdir()
+    (path / "policy.json").write_text('{"holt": 1}')
+    path.chmod(0o700)
+    return path
+
+
+@pytest.mark.root_host
+@pytest.mark.identities("user", "nested")
+@pytest.mark.parametrize("option", ("--workspace", "--ro", "--policy"))
+def test_what_the_caller_may_not_read(option: str, holt: Holt, closed: Path) -> None:
+    assert "Permission denied (EACCES)" in holt(["run", option, closed / "policy.json", *TOUCH]).refusal()
+
+
+def test_nobody_has_a_home(holt: Holt) -> None:
+    """HOME unset, empty or nonsense is no reason to fail."""
+    for home in ("", "relative", "/no/such", "/" * 5000):
+        assert holt(["run", "--", "true"], env={"HOME": home}).code == 0
+
+
+def test_a_full_table_of_descriptors(holt: Holt) -> None:
+    """A caller with hardly any descriptors to give."""
+    result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -n 6; exec "$0" "$@"'])
+
+    assert result.code == 0 or "EMFILE" in result.refusal()
+
+
+def test_all_descriptors_may_be_closed(holt: Holt) -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$@" <&- >&- 2>&-', "bash", *holt.argv(["run", "--", "touch", "made"])], cwd=holt.cwd,
+        env=holt.identity.environment(), **holt.identity.credentials(),
+    )
+
+    assert done.returncode == 0
+    assert (holt.cwd / "made").exists()

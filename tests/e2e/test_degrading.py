@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a host that lacks a layer nothing runs with less in silence: holt names the layer and its cure, unless the caller
+has said that it may be left out. doctor says the same."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.hostile import Hostile
+from lib.identity import Identity
+from lib.sandbox import Arg, Holt, Result
+
+# A host with a limit of 0 on one kind of namespace: that of a user namespace of the caller's own, which needs no root.
+NAMESPACES = {
+    "net": "net", "ipc": "ipc", "uts": "uts", "cgroup": "cgroup", "mount": "mnt", "pid": "pid", "user": "user",
+}
+
+DEGRADABLE = ("net", "ipc", "uts", "cgroup")
+
+
+def without(layer: str) -> list[Arg]:
+    limit = f"/proc/sys/user/max_{NAMESPACES[layer]}_namespaces"
+    return ["unshare", "--map-root-user", "sh", "-c", f'echo 0 > {limit} && exec "$0" "$@"']
+
+
+# A container's: parts of its /proc are covered.
+COVERED_PROC: list[Arg] = [
+    "unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/version && exec "$0" "$@"',
+]
+
+
+def refused(result: Result, layer: str) -> str:
+    """The cure, after asserting that the run was refused for the layer, which the message and the report name."""
+    assert f"[layer {layer}]" in result.refusal()
+    assert result.report
+    assert result.report["error"]["kind"] == "layer"
+    assert result.report["error"]["layer"] == layer
+    assert result.cure
+    return result.cure
+
+
+def went_on_without(result: Result, *layers: str) -> None:
+    assert result.ok().out == "ran\n"
+    for name, state in result.layers.items():
+        if name in layers:
+            assert state.startswith("off: ") and "--allow-degraded" in state, (name, state)
+        elif name != "idmap":
+            assert state.startswith("on"), (name, state)
+
+
+ECHO = ["--", "echo", "ran"]
+
+
+def doctor(holt: Holt, prefix: list[Arg]) -> dict[str, Any]:
+    """What doctor finds, after asserting that it says the same to people."""
+    result = holt(["doctor", "--json"], prefix=prefix)
+    found = json.loads(result.out)
+    text = holt(["doctor"], prefix=prefix)
+
+    assert result.err == text.err == ""
+    assert result.code == text.code == (0 if found["works"] else 125)
+    for name, finding in found["layers"].items():
+        line = next(line for line in text.out.splitlines() if line.startswith(f"{name} "))
+        word = "ok" if finding["works"] else "FAILS" if finding["needed"] else "not here"
+        assert word in line
+        assert finding["works"] or finding["message"] in text.out
+        assert finding["works"] or finding["cure"].splitlines()[0] in text.out
+    return found
+
+
+def doctor_finds(holt: Holt, prefix: list[Arg], layer: str) -> None:
+    found = doctor(holt, prefix)
+
+    assert not found["works"]
+    assert not found["layers"][layer]["works"]
+    assert found["layers"][layer]["cure"]
+    assert not found["layers"]["sandbox"]["works"]
+
+
+# --- a host that has all ---
+
+
+def test_here_everything_works(holt: Holt) -> None:
+    """Or the other tests of this suite show little."""
+    found = doctor(holt, [])
+
+    assert found["works"]
+    assert [name for name, finding in found["layers"].items() if finding["needed"] and not finding["works"]] == []
+    assert found["uid"] == (0 if holt.identity.name != "user" else holt.identity.uid)
+
+
+@pytest.mark.parametrize("layer", (*DEGRADABLE, "proc", "landlock", "seccomp", "notify", "limits"))
+def test_what_may_be_left_out_is_not_where_it_is_there(layer: str, holt: Holt) -> None:
+    went_on_without(holt(["run", "--allow-degraded", layer, *ECHO]))
+
+
+@pytest.mark.parametrize("layer", ("user", "mount", "pid", "dev", "capabilities", "nonesuch"))
+def test_some_can_not_be_left_out(layer: str, holt: Holt) -> None:
+    assert layer in holt(["run", "--allow-degraded", layer, *ECHO]).refusal()
+
+
+# --- namespaces ---
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("layer", NAMESPACES)
+def test_no_namespaces_of_a_kind(layer: str, holt: Holt) -> None:
+    cure = refused(holt(["run", *ECHO], prefix=without(layer)), layer)
+
+    assert "user.max_" in cure or "sysctl" in cure
+    doctor_finds(holt, without(layer), layer)
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("layer", DEGRADABLE)
+def test_going_on_without_a_namespace(layer: str, holt: Holt) -> None:
+    went_on_without(holt(["run", "--allow-degraded", layer, *ECHO], prefix=without(layer)), layer)
+
+
+@pytest.mark.identities("user")
+def test_one_word_is_for_one_layer(holt: Holt) -> None:
+    refused(holt(["run", "--allow-degraded", "ipc", *ECHO], prefix=without("net")), "net")
+
+
+# --- system calls ---
+
+
+def test_without_clone3_there_is_clone(holt: Holt, hostile: Hostile) -> None:
+    """Docker's profile says ENOSYS to clone3 so that programs fall back; holt does, and nothing is less for it."""
+    prefix = hostile.refusing("clone3")
+
+    went_on_without(holt(["run", *ECHO], prefix=prefix))
+    assert doctor(holt, prefix)["works"]
+
+
+@pytest.mark.identities("user", "nested")
+@pytest.mark.parametrize("clone3", (errno.EPERM, errno.ENOSYS), ids=("EPERM", "ENOSYS"))
+def test_a_container_that_forbids_namespaces(clone3: int, holt: Holt, hostile: Hostile) -> None:
+    prefix = [*hostile.refusing("clone", error=errno.EPERM), *hostile.refusing("clone3", error=clone3)]
+
+    assert "seccomp" in refused(holt(["run", *ECHO], prefix=prefix), "user")
+
+
+@pytest.mark.parametrize("call", ("open_tree", "move_mount", "mount_setattr", "fsopen", "fsconfig", "fsmount"))
+@pytest.mark.parametrize("error", (errno.EPERM, errno.ENOSYS), ids=("EPERM", "ENOSYS"))
+def test_an_old_kernel_s_mounts(call: str, error: int, holt: Holt, hostile: Hostile) -> None:
+    prefix = hostile.refusing(call, error=error)
+    result = holt(["run", *ECHO], prefix=prefix)
+    # What refuses first depends on who asks first: root's id-mapped workspace comes before the sandbox's own mounts.
+    layer = "idmap" if "[layer idmap]" in result.err and holt.identity.name == "root" else "mount"
+
+    refused(result, layer)
+    doctor_finds(holt, prefix, "mount")
+
+
+@pytest.mark.parametrize("call", ("pivot_root", "openat2", "memfd_create", "close_range", "capset"))
+def test_a_host_that_refuses_what_has_no_substitute(call: str, holt: Holt, hostile: Hostile) -> None:
+    result = holt(["run", *ECHO], prefix=hostile.refusing(call))
+
+    assert "ENOSYS" in result.refusal()
+
+
+@pytest.mark.parametrize("error", (errno.EPERM, errno.ENOSYS), ids=("EPERM", "ENOSYS"))
+def test_no_seccomp(error: int, holt: Holt, hostile: Hostile) -> None:
+    prefix = hostile.refusing("seccomp", error=error)
+
+    refused(holt(["run", *ECHO], prefix=prefix), "seccomp")
+    went_on_without(holt(["run", "--allow-degraded", "seccomp", *ECHO], prefix=prefix), "seccomp", "notify")
+    doctor_finds(holt, prefix, "seccomp")
+
+
+LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+
+
+def test_no_landlock_is_said_and_no_error_where_the_policy_takes_what_there_is(holt: Holt, hostile: Hostile) -> None:
+    prefix = hostile.refusing(*LANDLOCK)
+    result = holt(["run", *ECHO], prefix=prefix).ok()
+
+    assert result.layers["landlock"].startswith("off: ")
+    assert not doctor(holt, prefix)["layers"]["landlock"]["works"]
+    assert doctor(holt, prefix)["works"]
+
+
+@pytest.mark.parametrize("flags", (("--landlock", "require"), ("--policy", "strict")), ids=" ".join)
+def test_no_landlock_is_an_error_where_the_policy_requires_it(
+    flags: tuple[str, ...], holt: Holt, hostile: Hostile
+) -> None:
+    prefix = hostile.refusing(*LANDLOCK)
+
+    assert "lsm=landlock" in refused(holt(["run", *flags, *ECHO], prefix=prefix), "landlock")
+    went_on_without(holt(["run", *flags, "--allow-degraded", "landlock", *ECHO], prefix=prefix), "landlock")
+
+
+@pytest.mark.parametrize("call", LANDLOCK[1:])
+def test_half_of_landlock_is_an_error(call: str, holt: Holt, hostile: Hostile) -> None:
+    refused(holt(["run", *ECHO], prefix=hostile.refusing(call, error=errno.EPERM)), "landlock")
+
+
+# --- reports of denied calls ---
+
+
+@pytest.fixture(scope="session")
+def listen(scratch: Path) -> Path:
+    program = scratch / "listen"
+    source = Path(__file__).with_name("listen.c")
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, "-std=gnu17", "-O1", "-Wall", "-Wextra", "-static", source, "-o", program], check=True)
+    program.chmod(0o755)
+    return program
+
+
+def test_another_listener(holt: Holt, listen: Path) -> None:
+    """Nested in a sandbox that listens itself. What is denied stays so without reports."""
+    refused(holt(["run", *ECHO], prefix=[listen]), "notify")
+    went_on_without(holt(["run", "--allow-degraded", "notify", *ECHO], prefix=[listen]), "notify")
+    doctor_finds(holt, [listen], "notify")
+
+    script = "import ctypes; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0))"
+    result = holt(["run", "--allow-degraded", "notify", "--", "python3", "-c", script], prefix=[listen]).ok()
+    assert result.out == "-1\n"
+    assert result.denials == {}
+
+
+# --- /proc ---
+
+
+@pytest.mark.identities("user", "nested")
+def test_a_proc_that_is_covered(holt: Holt) -> None:
+    cure = refused(holt(["run", *ECHO], prefix=COVERED_PROC), "proc")
+
+    assert "systempaths=unconfined" in cure
+    doctor_finds(holt, COVERED_PROC, "proc")
+
+
+@pytest.mark.identities("user", "nested")
+def test_going_on_without_proc(holt: Holt) -> None:
+    went_on_without(holt(["run", "--allow-degraded", "proc", *ECHO], prefix=COVERED_PROC), "proc")
+    assert holt(["run", "--allow-degraded", "proc", "--", "ls", "/proc"], prefix=COVERED_PROC).ok().out == ""
+
+
+# --- id maps ---
+
+
+@pytest.mark.identities("root")
+def test_a_directory_that_takes_no_id_map(holt: Holt) -> None:
+    """devtmpfs is one."""
+    cure = refused(holt(["run", "--allow-wide", "--rw", "/dev:/x", *ECHO]), "idmap")
+
+    assert "ordinary user" in cure
+
+
+@pytest.mark.identities("root")
+def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> None:
+    """The command then has the uid of the workspace's owner: there are no other files it could write."""
+    owner = everyone["user"]
+    owner.own(holt.cwd)
+    flags = ["--allow-degraded", "idmap", "--allow-wide", "--rw", "/dev:/x"]
+    result = holt(["run", *flags, "--", "sh", "-c", "echo ran; touch made"])
+
+    assert result.ok().out == "ran\n"
+    assert result.layers["idmap"].startswith("off: ")
+    assert (holt.cwd / "made").stat().st_uid == owner.uid

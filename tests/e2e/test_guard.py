@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host's git would run or believe can not be changed from inside, and git works nevertheless."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.tools import needs
+
+pytestmark = needs("git")
+
+Make = Callable[..., Path]
+
+AUTHOR = (
+    "--env", "GIT_AUTHOR_NAME=A", "--env", "GIT_AUTHOR_EMAIL=a@example.org",
+    "--env", "GIT_COMMITTER_NAME=A", "--env", "GIT_COMMITTER_EMAIL=a@example.org",
+)
+
+
+def git(identity: Identity, directory: Path, *args: str) -> str:
+    """Git on the host, as the caller."""
+    names = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = identity.run(["git", "-C", directory, *args], env=identity.environment(names))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def files(directory: Path) -> set[str]:
+    return {str(p.relative_to(directory)) for p in directory.rglob("*")}
+
+
+@pytest.fixture
+def repository(workspace: Path, identity: Identity) -> Path:
+    """The workspace, as a repository of the caller's with one commit."""
+    git(identity, workspace, "init", "-q", "-b", "main")
+    (workspace / "file").write_text("one\n")
+    identity.own(workspace / "file")
+    git(identity, workspace, "add", "file")
+    git(identity, workspace, "commit", "-qm", "the first")
+    return workspace
+
+
+def test_git_commits_branches_and_merges(holt: Holt, identity: Identity, repository: Path) -> None:
+    result = holt.sh(
+        """
+        set -e
+        git checkout -qb work
+        echo two >> file; git commit -qam 'the second'
+        git checkout -q main; git merge -q work
+        git stash list; git tag v1; git gc -q; git worktree list | wc -l
+        git log --format=%s
+        """,
+        *AUTHOR,
+    ).ok()
+
+    assert result.out == "1\nthe second\nthe first\n"
+    assert result.set_aside == []
+    assert git(identity, repository, "status", "--porcelain") == ""
+    assert git(identity, repository, "log", "--format=%s") == "the second\nthe first\n"
+
+
+@pytest.mark.parametrize("attack", (
+    "echo x >> .git/config",
+    "git config core.fsmonitor ./evil",
+    "git config core.hooksPath .",
+    "echo x > .git/hooks/pre-commit",
+    "rm -rf .git/hooks",
+    "mv .git/hooks .git/h",
+    "mv .git/config .git/c",
+    "mv .git .g",
+    "rm -rf .git",
+    "ln -sf /tmp/x .git/config",
+    "cp /dev/null .git/config",
+    "truncate -s 0 .git/config",
+    "chmod 777 .git/config",
+    "sed -i s/bare/evil/ .git/config",
+))
+def test_what_is_there_can_not_be_changed(attack: str, holt: Holt, identity: Identity, repository: Path) -> None:
+    git_directory = repository / ".git"
+    config, hooks = (git_directory / "config").read_text(), files(git_directory / "hooks")
+
+    result = holt.sh(f"{attack} && echo changed; ls -d .git .git/hooks .git/config")
+
+    assert "changed" not in result.out
+    assert result.out.split() == [".git", ".git/config", ".git/hooks"]
+    assert (git_directory / "config").read_text() == config
+    assert (git_directory / "config").stat().st_mode & 0o022 == 0
+    assert files(git_directory / "hooks") == hooks
+
+
+@pytest.mark.parametrize("name, making", (
+    (".git/hooks", "mkdir .git/hooks; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"),
+    (".git/hooks", "ln -s /tmp .git/hooks"),
+    (".git/config.worktree", "echo evil > .git/config.worktree"),
+    (".git/commondir", "echo /tmp > .git/commondir"),
+    (".git/modules", "mkdir -p .git/modules/x; echo evil > .git/modules/x/config"),
+    (".holt.json", "echo '{}' > .holt.json"),
+), ids=("hooks", "a link as hooks", "config.worktree", "commondir", "modules", ".holt.json"))
+def test_what_was_not_there_is_set_aside(name: str, making: str, holt: Holt, repository: Path) -> None:
+    if name == ".git/hooks":
+        subprocess.run(["rm", "-r", repository / ".git" / "hooks"], check=True)
+
+    result = holt.sh(making).ok()
+
+    aside = f"{name}.holt-untrusted"
+    assert not (repository / name).exists() and not (repository / name).is_symlink()
+    assert (repository / aside).exists() or (repository / aside).is_symlink()
+    assert result.set_aside == [aside]
+    assert result.err.count("holt: ") == 1
+    assert aside in result.err
+
+
+def test_a_second_one_gets_another_name(holt: Holt, repository: Path) -> None:
+    for _ in range(3):
+        holt.sh("echo evil > .git/commondir").ok()
+
+    assert {p.name for p in (repository / ".git").glob("commondir*")} == {
+        "commondir.holt-untrusted", "commondir.holt-untrusted.2", "commondir.holt-untrusted.3",
+    }
+
+
+@pytest.mark.parametrize("end", ("exit 3", "kill -KILL $$", "sleep 1000"))
+def test_it_is_set_aside_however_the_run_ends(end: str, holt: Holt, repository: Path) -> None:
+    holt.sh(f"echo evil > .git/commondir; {end}", "--timeout", "500ms", "--kill-after", "0")
+
+    assert not (repository / ".git" / "commondir").exists()
+
+
+def test_a_new_repository_in_the_workspace_needs_a_look(holt: Holt, workspace: Path) -> None:
+    """At the top, the host's git would believe what the sandbox has written; below, nobody stands."""
+    result = holt.sh("git init -q . && git init -q below && git -C below config user.name x").ok()
+
+    assert set(result.set_aside) == {".git/config.holt-untrusted", ".git/hooks.holt-untrusted"}
+    assert (workspace / "below" / ".git" / "config").exists()
+
+
+def test_nothing_is_left_of_the_guard_on_the_host(holt: Holt, workspace: Path, mkdir: Make) -> None:
+    """No stub files: without a repository, and with one that lacks what is guarded."""
+    holt(["run", "--", "true"]).ok()
+    assert files(workspace) == set()
+    mkdir(".git")
+    holt(["run", "--", "true"]).ok()
+    assert files(workspace) == {".git"}
+
+
+def test_a_git_file_is_left_alone(holt: Holt, identity: Identity, repository: Path, place: Path) -> None:
+    """A worktree's .git names its repository, which is not inside: git says so, and the file stays."""
+    tree = place / "tree"
+    git(identity, repository, "worktree", "add", "-q", str(tree))
+    text = (tree / ".git").read_text()
+
+    result = holt.sh("cat .git; git status", cwd=tree)
+
+    assert result.code == 128
+    assert (tree / ".git").read_text() == text
+
+
+def test_a_git_file_can_not_be_made_to_name_another_repository(
+    holt: Holt, identity: Identity, repository: Path, place: Path
+) -> None:
+    """The host's git would take its config, and run what it says."""
+    tree = place / "tree"
+    git(identity, repository, "worktree", "add", "-q", str(tree))
+    holt.sh("mkdir evil; git init -q --bare evil; rm -f .git; echo 'gitdir: evil' > .git", cwd=tree)
+    text = (tree / ".git").read_text() if (tree / ".git").exists() else ""
+
+    assert "evil" not in text
+
+
+@pytest.mark.parametrize("guarded", (".git", ".git/hooks", ".git/config"))
+def test_a_link_is_an_error_with_a_cure(guarded: str, holt: Holt, repository: Path, place: Path) -> None:
+    target = place / "elsewhere"
+    (repository / guarded).rename(target)
+    (repository / guarded).symlink_to(target)
+
+    result = holt(["run", "--", "true"])
+
+    assert guarded in result.refusal()
+    assert "--protect none" in result.cure
+    holt(["run", "--protect", "none", "--", "true"]).ok()
+
+
+def test_protect_none_gives_it_up(holt: Holt, repository: Path) -> None:
+    holt.sh("git config a.b c && echo x > .git/hooks/x && echo x > .git/commondir", "--protect", "none").ok()
+
+    assert (repository / ".git" / "hooks" / "x").exists()
+    assert (repository / ".git" / "commondir").exists()
+
+
+def test_strict_guards_what_editors_and_agents_act_on(holt: Holt, workspace: Path, put: Make) -> None:
+    put(".envrc", "old\n")
+    result = holt.sh("echo x > .envrc; mkdir .vscode; echo x > .mcp.json", "--policy", "strict")
+
+    assert (workspace / ".envrc").read_text() == "old\n"
+    assert set(result.set_aside) == {".vscode.holt-untrusted", ".mcp.json.holt-untrusted"}
+
+
+def test_another_workspace_is_guarded_too(holt: Holt, repository: Path, place: Path) -> None:
+    script = "echo x >> .git/config; echo x > .git/commondir"
+    result = holt.sh(script, "--workspace", f"{repository}:/work", cwd=place)
+
+    assert "Read-only file system" in result.err
+    assert result.set_aside == [".git/commondir.holt-untrusted"]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holt is a job of the caller's shell like any other: it stops, goes on, and waits in the background."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from lib import leaks
+from lib.sandbox import Holt
+from lib.terminal import Terminal
+
+Put = Callable[..., Path]
+
+PROMPT = "outer> "
+
+CTRL_C, CTRL_D, CTRL_Z = "\x03", "\x04", "\x1a"
+
+
+def settings(shell: Terminal) -> str:
+    """What the caller's terminal is set to when a command of the shell runs."""
+    shell.send("stty -g\n")
+    shown = shell.expect(r"\n([0-9a-f:]{20,})\r\n").group(1)
+    shell.expect(PROMPT)
+    return shown
+
+
+def stopped(shell: Terminal) -> None:
+    shell.expect(r"\[1\]\+\s+Stopped")
+    shell.expect(PROMPT)
+
+
+def test_ctrl_z_stops_holt_and_fg_goes_on(shell: Terminal) -> None:
+    before = settings(shell)
+    shell.send("$HOLT run -- sh -c 'echo run''ning; exec cat'\n")
+    shell.expect("running")
+    shell.send("one\n")
+    shell.expect("one\r\none\r\n")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    assert settings(shell) == before
+    shell.send("jobs\n")
+    shell.expect(r"\[1\]\+\s+Stopped.*cat")
+    shell.expect(PROMPT)
+    shell.send("fg\n")
+    shell.until_raw()
+    shell.send("two\n")
+    shell.expect("two\r\ntwo\r\n")
+    shell.send(CTRL_D)
+    shell.expect(PROMPT)
+
+    assert settings(shell) == before
+
+
+def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
+    """Ctrl-C goes inside: the terminal is raw once more."""
+    shell.send("$HOLT run -- bash -c 'trap \"echo caught\" INT; echo run''ning; while :; do read; done'\n")
+    shell.expect("running")
+    for _ in range(2):
+        shell.send(CTRL_Z)
+        stopped(shell)
+        shell.send("fg\n")
+        shell.until_raw()
+        shell.send(CTRL_C)
+        shell.expect("caught")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    shell.send("kill %1; fg\n")
+    shell.expect(PROMPT)
+
+
+def test_what_holt_runs_is_stopped_with_it(shell: Terminal) -> None:
+    shell.send("$HOLT run -- python3 -c 'import time; print(\"run\" \"ning\", flush=True); time.sleep(1000)'\n")
+    shell.expect("running")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    states = {p.name: p.state for p in leaks.descendants(shell.process.pid)}
+    assert states["python3"] == "T"
+    shell.send("bg\n")
+    shell.expect(PROMPT)
+    shell.send("jobs\n")
+    shell.expect(r"Running.*python3")
+    shell.expect(PROMPT)
+    shell.send("kill %1; wait %1; echo ended $?\n")
+    shell.expect(r"\nended 143\r\n")
+
+
+def test_a_resize_while_stopped_is_seen_after_fg(shell: Terminal) -> None:
+    shell.send("$HOLT run -- bash -c 'echo run''ning; while read; do stty size; done'\n")
+    shell.expect("running")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    shell.resize(42, 142)
+    shell.send("fg\n")
+    shell.expect("done'\r\n")
+    shell.send("\n")
+    shell.expect("42 142")
+    shell.send(CTRL_D)
+    shell.expect(PROMPT)
+
+
+def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
+    """Until then the keys are the shell's. Whether the shell calls it running or stopped is left open here."""
+    before = settings(shell)
+    shell.send("$HOLT run -- sh -c 'echo run''ning; exec cat' &\n")
+    shell.expect("running")
+    shell.send("echo the ''shell\n")
+    shell.expect("the shell\r\n")
+    shell.expect(PROMPT)
+    assert settings(shell) == before
+    shell.send("fg\n")
+    shell.expect(r"cat'\r\n")
+    shell.send("typed\n")
+    shell.expect("typed\r\ntyped\r\n")
+    shell.send(CTRL_D)
+    shell.expect(PROMPT)
+
+    assert settings(shell) == before
+
+
+def test_a_writer_in_the_background_writes_and_ends(shell: Terminal) -> None:
+    before = settings(shell)
+    shell.send("$HOLT run -- sh -c 'echo from behind; exit 3' & wait $!; echo en''ded $?\n")
+    shell.expect("from behind\r\n")
+    shell.expect("ended 3\r\n")
+    shell.expect(PROMPT)
+
+    assert settings(shell) == before
+
+
+def test_two_in_the_background_at_once(shell: Terminal) -> None:
+    shell.send("for i in 1 2; do $HOLT run -- sh -c \"sleep 0.2; exit $i\" & done; wait -n; wait -n; echo en''ded\n")
+    shell.expect("ended")
+    shell.expect(PROMPT)
+
+
+def test_typing_ahead_is_the_shell_s(shell: Terminal) -> None:
+    """Where the command has no terminal, holt takes no keys."""
+    shell.send("$HOLT run -- sleep 0.2 < /dev/null > /dev/null 2>&1\necho typed ''ahead\n")
+    shell.expect("typed ahead")
+
+
+def test_holt_in_a_pipeline_is_one_job(shell: Terminal) -> None:
+    shell.send("$HOLT run -- sh -c 'echo run''ning; exec sleep 1000' | cat\n")
+    shell.expect("running")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    shell.send("fg\n")
+    shell.until_a_job_has_it()
+    shell.send(CTRL_C)
+    shell.expect(PROMPT)
+    shell.send("echo ${PIPESTATUS[0]}\n")
+    shell.expect(r"\n130\r\n")
+
+
+EDITOR = """
+import os, signal, termios, tty
+saved = termios.tcgetattr(0)
+tty.setraw(0)
+os.write(1, b'editing')
+while (key := os.read(0, 1)) != b'q':
+    if key == b'\\x1a':
+        os.kill(0, signal.SIGTSTP)
+    os.write(1, b'[%d]' % key[0])
+termios.tcsetattr(0, termios.TCSADRAIN, saved)
+"""
+
+
+def test_an_editor_stops_itself_with_its_terminal_raw(shell: Terminal, put: Put) -> None:
+    """The caller's own terminal is sane meanwhile, and the editor's is as it left it afterwards."""
+    put("editor.py", EDITOR)
+    before = settings(shell)
+    shell.send("$HOLT run -- python3 editor.py\n")
+    shell.expect("editing")
+    shell.send("a")
+    shell.expect(r"\[97\]")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    assert settings(shell) == before
+    shell.send("fg\n")
+    shell.expect(r"\[26\]")
+    shell.send("b")
+    shell.expect(r"\[98\]")
+    shell.send("q")
+    shell.expect(PROMPT)
+
+    assert settings(shell) == before
+
+
+def test_a_stopped_holt_can_be_ended(shell: Terminal) -> None:
+    shell.send("$HOLT run -- sh -c 'echo run''ning; exec sleep 1000'\n")
+    shell.expect("running")
+    shell.send(CTRL_Z)
+    stopped(shell)
+    shell.send("kill %1; fg; echo en''ded $?\n")
+    shell.expect(r"ended 143")
+    shell.expect(PROMPT)
+
+
+def test_stop_and_go_by_hand(holt: Holt) -> None:
+    """Without a terminal too, a stop is no end."""
+    with holt.start(["run", "--", "sh", "-c", "echo ready; read line; echo $line"], stdin=subprocess.PIPE) as running:
+        assert running.readline() == "ready"
+        running.kill(signal.SIGSTOP)
+        running.kill(signal.SIGCONT)
+        running.send("through\n")
+
+        assert running.readline() == "through"
+        running.wait(b"").ok()

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy comes from a preset, files and flags, in this order; the project's own file may narrow it and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.tools import needs
+
+Make = Callable[..., Path]
+
+PRESETS = ("strict", "standard", "permissive", "ci")
+
+
+def shown(holt: Holt, *args: str | Path) -> dict[str, Any]:
+    """What "holt policy show" resolves the arguments to."""
+    return json.loads(holt(["policy", "show", "--json", *args]).ok().out)
+
+
+@pytest.fixture
+def policy(put: Make, place: Path) -> Callable[..., Path]:
+    """Writes a policy file beside the workspace: policy(limits={...}, NAME=...)."""
+
+    def write(name: str = "policy.json", **fields: Any) -> Path:
+        return put(place / name, json.dumps({"holt": 1, **fields}))
+
+    return write
+
+
+# --- presets ---
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_runs_commands(name: str, holt: Holt) -> None:
+    holt.sh("echo x > made && cat made", "--policy", name).ok()
+
+
+def test_ci_sets_ci(holt: Holt) -> None:
+    assert holt.sh("echo $CI", "--policy", "ci").ok().out == "true\n"
+
+
+def test_strict_has_limits_and_needs_landlock(holt: Holt) -> None:
+    result = holt(["run", "--policy", "strict", "--", "sh", "-c", "ulimit -n"]).ok()
+
+    assert result.out == "1024\n"
+    assert result.report and result.report["limits"]["timeout_us"] == 600_000_000
+    assert result.layers["landlock"].startswith("on")
+
+
+def test_list_names_the_presets(holt: Holt) -> None:
+    assert {p["name"] for p in json.loads(holt(["policy", "list", "--json"]).ok().out)} == set(PRESETS)
+
+
+# --- files ---
+
+
+def test_a_file_stands_on_the_preset_that_it_extends(holt: Holt, policy: Make) -> None:
+    path = policy(extends="ci", limits={"pids": 77})
+    document = shown(holt, "--policy", path)
+
+    assert document["extends"] == "ci"
+    assert document["limits"]["pids"] == 77
+    assert document["limits"]["timeout"] == "1h"
+    assert document["env"]["set"]["CI"] == "true"
+
+
+def test_every_field_of_a_file_takes_effect(holt: Holt, policy: Make, place: Path, put: Make) -> None:
+    put(place / "ro" / "file", "read\n")
+    put(place / "rw" / "file", "")
+    put("hidden", "SECRET\n")
+    put("kept", "kept\n")
+    path = policy(
+        filesystem={
+            "workspace": {"source": str(holt.cwd), "target": "/work", "mode": "rw"},
+            "files": {"source": str(place / "rw")},
+            "read_only": [f"{place}/ro:/ro"], "read_write": [f"{place}/rw:/rw"], "tmpfs": ["/data"], "hide": ["hidden"],
+            "protect": ["kept"], "tmp_size": "2MiB",
+        },
+        env={"set": {"SET": "set"}, "pass": ["PASSED"]},
+        limits={"timeout": "50s", "pids": 50, "open_files": 99, "memory": "1GiB", "file_size": "1MiB"},
+    )
+    script = (
+        "pwd; cat /ro/file hidden kept; echo x > /rw/new; echo x > /data/new; echo x > kept; ls /mnt/files;"
+        'echo "$SET $PASSED"; ulimit -n; df --output=size -k /tmp | tail -n 1'
+    )
+    result = holt(["run", "--policy", path, "--", "bash", "-c", script], env={"PASSED": "passed"}, cwd=place)
+
+    assert result.out.split() == ["/work", "read", "kept", "file", "new", "set", "passed", "99", "2048"]
+    assert result.report and result.report["limits"]["pids"] == 50
+
+
+def test_later_files_and_flags_come_on_top(holt: Holt, policy: Make) -> None:
+    first = policy("a.json", extends="strict", limits={"timeout": "1m", "pids": 10}, env={"set": {"A": "1", "B": "1"}})
+    second = policy("b.json", limits={"pids": 20}, env={"set": {"B": "2", "C": "2"}})
+    document = shown(holt, "--policy", first, "--policy", second, "--env", "C=3", "--timeout", "2m")
+
+    assert document["extends"] == "strict"
+    assert (document["limits"]["timeout"], document["limits"]["pids"]) == ("2m", 20)
+    assert document["env"]["set"] == {"A": "1", "B": "2", "C": "3"}
+
+
+def test_flags_count_wherever_they_stand(holt: Holt, policy: Make) -> None:
+    path = policy(limits={"pids": 10})
+
+    assert shown(holt, "--pids", "20", "--policy", path)["limits"]["pids"] == 20
+
+
+def test_a_preset_and_a_file(holt: Holt, policy: Make) -> None:
+    document = shown(holt, "--policy", "permissive", "--policy", policy(limits={"pids": 10}))
+
+    assert (document["extends"], document["limits"]["pids"]) == ("permissive", 10)
+
+
+def test_two_presets_are_one_too_many(holt: Holt, policy: Make) -> None:
+    for second in ("ci", policy(extends="ci")):
+        assert "preset" in holt(["run", "--policy", "strict", "--policy", second, "--", "true"]).refusal()
+
+
+def test_a_policy_may_come_from_stdin(holt: Holt) -> None:
+    result = holt(["run", "--policy", "-", "--", "cat"], stdin='{"holt": 1, "limits": {"pids": 12}}').ok()
+
+    assert result.report and result.report["limits"]["pids"] == 12
+    assert result.out == ""
+
+
+# --- show, check, schema ---
+
+FLAGS: list[list[str]] = [
+    [], ["--policy", "strict"], ["--policy", "ci", "--timeout", "none"], ["--protect", "none"], ["--workspace", "none"],
+    ["--ro", "/etc/hosts:/x", "--rw", "/dev/shm:/y", "--tmpfs", "/z", "--hide", "a b", "--env", "A=b=c\n\"d\"",
+     "--env", "P"],
+    ["--memory", "1537KiB", "--timeout", "1.5", "--kill-after", "0", "--pids", "none", "--tmp-size", "64KiB"],
+    ["--syscalls", "strict", "--allow-syscall", "@ptrace", "--deny-syscall", "uname", "--landlock", "off"],
+]
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=lambda flags: " ".join(flags[:2]) or "none")
+def test_what_show_prints_is_a_policy_that_means_the_same(flags: list[str], holt: Holt, place: Path, put: Make) -> None:
+    document = shown(holt, *flags)
+    path = put(place / "shown.json", json.dumps(document))
+
+    assert shown(holt, "--policy", path) == document
+    holt(["policy", "check", path]).ok()
+
+
+def test_show_for_people_has_every_field(holt: Holt) -> None:
+    lines = [line.split()[0] for line in holt(["policy", "show"]).ok().out.splitlines() if not line.startswith(" ")]
+
+    assert {"extends", "filesystem.protect", "limits.pids", "syscalls.preset", "layers.landlock"} <= set(lines)
+
+
+def test_check_says_for_each_file_what_is_wrong(holt: Holt, policy: Make) -> None:
+    good, bad = policy("good.json"), policy("bad.json", limits={"pidz": 3})
+    result = holt(["policy", "check", "--json", good, bad])
+    first, second = json.loads(result.out)
+
+    assert result.code == 125
+    assert (first["ok"], second["ok"]) == (True, False)
+    assert "$.limits.pidz" in second["error"]["message"]
+    assert "pids" in second["error"]["message"] + second["error"]["cure"]
+    assert "$.limits.pidz" in holt(["policy", "check", good, bad]).err + holt(["policy", "check", good, bad]).out
+
+
+def test_the_schema_is_json_and_knows_the_fields(holt: Holt) -> None:
+    schema = json.loads(holt(["policy", "schema"]).ok().out)
+
+    assert set(schema["properties"]) >= {
+        "holt", "extends", "filesystem", "network", "env", "limits", "syscalls", "layers",
+    }
+    assert schema["additionalProperties"] is False
+
+
+# --- the project's own file ---
+
+
+def project(put: Make, **fields: Any) -> Path:
+    return put(".holt.json", json.dumps({"holt": 1, **fields}))
+
+
+def test_the_project_narrows(holt: Holt, put: Make) -> None:
+    put("secret", "SECRET\n")
+    project(put, filesystem={"hide": ["secret"]}, limits={"pids": 50, "timeout": "50s"})
+    result = holt.sh("cat secret")
+
+    assert "SECRET" not in result.out
+    assert result.report and result.report["limits"]["pids"] == 50
+    assert result.report["limits"]["timeout_us"] == 50_000_000
+
+
+def test_of_two_limits_the_lower_holds(holt: Holt, put: Make) -> None:
+    project(put, limits={"pids": 50, "kill_after": "1h", "timeout": "none"}, filesystem={"tmp_size": "100GiB"})
+    result = holt(["run", "--pids", "20", "--timeout", "1m", "--", "true"]).ok()
+
+    assert result.report
+    limits = result.report["limits"]
+    assert (limits["pids"], limits["timeout_us"], limits["tmp_size_bytes"]) == (20, 60_000_000, 1 << 30)
+
+
+@pytest.mark.parametrize("fields", (
+    {"filesystem": {"read_only": ["/usr/share:/x"]}},
+    {"filesystem": {"read_write": ["/usr/share:/x"]}},
+    {"filesystem": {"workspace": {"source": "/etc"}}},
+    {"filesystem": {"allow_wide": True}},
+    {"filesystem": {"protect": ["none"]}},
+    {"filesystem": {"rootfs": "/x"}},
+    {"env": {"pass": ["SECRET"]}},
+    {"env": {"set": {"PATH": "/tmp"}}},
+    {"syscalls": {"allow": ["ptrace"]}},
+    {"layers": {"landlock": "off"}},
+    {"extends": "permissive"},
+), ids=lambda fields: json.dumps(fields))
+def test_the_project_can_not_widen(fields: dict[str, Any], holt: Holt, put: Make) -> None:
+    project(put, **fields)
+    result = holt(["run", "--", "true"])
+
+    assert ".holt.json" in result.refusal()
+    assert result.cure
+
+
+def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:
+    """The file of a workspace that is none."""
+    project(put, limits={"pids": "none"})
+
+    holt(["run", "--workspace", "none", "--", "true"]).ok()
+
+
+def test_the_project_s_file_is_no_link(holt: Holt, place: Path, put: Make) -> None:
+    (holt.cwd / ".holt.json").symlink_to(put(place / "elsewhere.json", '{"holt": 1}'))
+
+    assert ".holt.json" in holt(["run", "--", "true"]).refusal()
+
+
+# --- system calls ---
+
+UNAME = "import os; os.uname()"
+PTRACE = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.ptrace(0, 0, 0, 0), ctypes.get_errno())"
+
+
+@needs("python3")
+def test_a_denied_call_is_reported_with_its_grant(holt: Holt) -> None:
+    result = holt(["run", "--", "python3", "-c", PTRACE]).ok()
+
+    assert result.out == "-1 1\n"
+    denial = result.denials["ptrace"]
+    assert (denial["layer"], denial["count"], denial["answer"]) == ("seccomp", 1, "EPERM")
+    assert holt(["run", *denial["grant"].split(), "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
+
+
+@needs("python3")
+def test_a_group_can_be_allowed(holt: Holt) -> None:
+    assert holt(["run", "--allow-syscall", "@ptrace", "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
+
+
+@needs("python3")
+def test_a_call_can_be_denied(holt: Holt) -> None:
+    result = holt(["run", "--deny-syscall", "uname", "--", "python3", "-c", UNAME])
+
+    assert result.code == 1
+    assert result.denials["uname"]["count"] == 1
+
+
+def test_what_holt_itself_needs_can_not_be_denied(holt: Holt) -> None:
+    for name in ("execve", "close_range", "@basic"):
+        assert name in holt(["run", "--deny-syscall", name, "--", "true"]).refusal()
+
+
+@pytest.mark.parametrize("name", (
+    "umask", "chdir", "@file", "@memory", "@process", "@time", "@io", "@signal", "@sched",
+))
+def test_a_program_that_lacks_what_it_needs_fails_and_ends(name: str, holt: Holt) -> None:
+    """Whatever is denied, holt starts, hears of the end, and says it."""
+    result = holt(["run", "--deny-syscall", name, "--", "true"], timeout=20)
+
+    assert result.report and result.report["exit_code"] == result.code
+
+
+@needs("python3")
+def test_denying_beats_allowing(holt: Holt) -> None:
+    flags = ["--allow-syscall", "@ptrace", "--deny-syscall", "ptrace"]
+
+    assert holt(["run", *flags, "--", "python3", "-c", PTRACE]).ok().out == "-1 1\n"
+
+
+@needs("python3")
+def test_the_strict_set_refuses_what_the_default_allows(holt: Holt) -> None:
+    script = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.shmget(0, 4096, 0o1600) >= 0)"
+
+    assert holt(["run", "--", "python3", "-c", script]).ok().out == "True\n"
+    assert holt(["run", "--syscalls", "strict", "--", "python3", "-c", script]).ok().out == "False\n"
+
+
+def test_a_call_that_is_no_call_is_an_error(holt: Holt) -> None:
+    for option in ("--allow-syscall", "--deny-syscall"):
+        assert "ptracee" in holt(["run", option, "ptracee", "--", "true"]).refusal()
+        assert "@nonesuch" in holt(["run", option, "@nonesuch", "--", "true"]).refusal()

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How holt ends says how the command ended; the report says why, and what it took."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt, Result
+
+Put = Callable[..., Path]
+
+
+def ending(result: Result) -> tuple[int, str, Any]:
+    assert result.report, result
+    assert result.report["exit_code"] == result.code
+    return result.code, result.cause, result.report["signal"]
+
+
+@pytest.mark.parametrize("code", (0, 1, 3, 124, 125, 126, 127, 128, 137, 255))
+def test_the_command_s_own_code_is_holt_s(code: int, holt: Holt) -> None:
+    """Those that holt uses itself too: the report tells them apart."""
+    result = holt.sh(f"exit {code}")
+
+    assert ending(result) == (code, "exited", None)
+    assert result.report and result.report["error"] is None
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("name", (
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
+    "XCPU", "SYS",
+))
+def test_a_signal_that_ends_the_command_is_128_and_its_number(name: str, holt: Holt) -> None:
+    number = signal.Signals[f"SIG{name}"]
+
+    result = holt(["run", "--", "sh", "-c", f"ulimit -c 0; kill -{name} $$"])
+
+    assert ending(result) == (128 + number, "signaled", f"SIG{name}")
+
+
+def test_a_real_time_signal_too(holt: Holt) -> None:
+    code, cause, name = ending(holt.sh("kill -40 $$"))
+
+    assert (code, cause) == (168, "signaled")
+    assert "40" in name or "RT" in name
+
+
+@pytest.mark.parametrize("trap", (
+    "", "trap 'exit 0' TERM; ", "trap '' TERM; ", "trap 'echo caught' TERM; ",
+), ids=("none", "exits", "ignores", "goes on"))
+def test_a_timeout_is_124_whatever_the_command_makes_of_term(trap: str, holt: Holt) -> None:
+    script = f"{trap}while :; do sleep 0.05; done"
+    result = holt.sh(script, "--timeout", "300ms", "--kill-after", "200ms")
+
+    assert ending(result)[:2] == (124, "timeout")
+    assert result.report and result.report["usage"]["wall_us"] >= 300_000
+    assert "--timeout" in result.err
+
+
+def test_a_command_has_the_time_of_kill_after_to_end_well(holt: Holt) -> None:
+    """It is told by TERM, and what it then writes is there."""
+    script = "trap 'echo bye > said; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
+    result = holt.sh(script, "--timeout", "500ms", "--kill-after", "60s")
+
+    assert ending(result)[:2] == (124, "timeout")
+    assert (holt.cwd / "said").read_text() == "bye\n"
+
+
+def test_without_kill_after_the_end_of_the_time_is_the_end(holt: Holt) -> None:
+    result = holt.sh("trap '' TERM; while :; do sleep 0.05; done", "--timeout", "300ms", "--kill-after", "0")
+
+    assert ending(result) == (124, "timeout", "SIGKILL")
+
+
+def test_a_command_that_ends_in_time_has_not_timed_out(holt: Holt) -> None:
+    assert ending(holt.sh("exit 5", "--timeout", "60s")) == (5, "exited", None)
+
+
+def test_a_stopped_command_times_out_too(holt: Holt) -> None:
+    assert ending(holt.sh("kill -STOP $$", "--timeout", "300ms", "--kill-after", "100ms"))[:2] == (124, "timeout")
+
+
+@pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), ids=str)
+def test_a_signal_to_holt_reaches_the_command(sig: signal.Signals, holt: Holt) -> None:
+    name = sig.name.removeprefix("SIG")
+    script = f"trap 'exit 9' {name}; echo ready; while :; do sleep 0.02; done"
+    with holt.start(["run", "--", "bash", "-c", script]) as running:
+        assert running.readline() == "ready"
+        running.kill(sig)
+
+        assert ending(running.wait())[0] == 9
+
+
+@pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), ids=str)
+def test_a_command_that_holt_was_told_to_end_was_killed(sig: signal.Signals, holt: Holt) -> None:
+    with holt.start(["run", "--", "sh", "-c", "ulimit -c 0; echo ready; exec sleep 1000"]) as running:
+        assert running.readline() == "ready"
+        running.kill(sig)
+
+        assert ending(running.wait()) == (128 + sig, "killed", sig.name)
+
+
+# --- usage ---
+
+
+def usage(result: Result) -> dict[str, int]:
+    assert result.report, result
+    return dict(result.report["usage"])
+
+
+def test_the_time_of_the_processor_is_counted(holt: Holt) -> None:
+    script = "import time\nwhile time.process_time() < 0.6: pass"
+    used = usage(holt(["run", "--", "python3", "-c", script]).ok())
+
+    assert 500_000 < used["user_us"] + used["system_us"] < 2_000_000
+    assert used["wall_us"] >= 500_000
+
+
+def test_the_time_of_children_is_counted(holt: Holt) -> None:
+    script = "python3 -c 'import time\nwhile time.process_time() < 0.4: pass'; true"
+    used = usage(holt.sh(script).ok())
+
+    assert used["user_us"] + used["system_us"] > 350_000
+
+
+def test_sleeping_takes_wall_time_alone(holt: Holt) -> None:
+    used = usage(holt(["run", "--", "sleep", "0.4"]).ok())
+
+    assert used["wall_us"] >= 400_000
+    assert used["user_us"] + used["system_us"] < 300_000
+
+
+def test_the_largest_process_is_measured(holt: Holt) -> None:
+    used = usage(holt(["run", "--", "python3", "-c", "b = bytearray(b'x') * 200_000_000"]).ok())
+
+    assert 200_000_000 <= used["max_rss_bytes"] < 300_000_000
+    assert usage(holt(["run", "--", "true"]).ok())["max_rss_bytes"] < 50_000_000
+
+
+# --- limits ---
+
+
+@pytest.mark.parametrize("flags, script, complaint", (
+    (("--memory", "200MiB"), "b = bytearray(400_000_000)", "MemoryError"),
+    (("--open-files", "50"), "f = [open('/dev/null') for _ in range(100)]", "Too many open files"),
+    (("--file-size", "1MiB"), "import signal as s; s.signal(s.SIGXFSZ, s.SIG_IGN); open('f', 'wb').write(b'x' * 2**21)",
+     "File too large"),
+    (("--pids", "20"), "import threading as t; e = t.Event(); [t.Thread(target=e.wait, daemon=True).start() "
+     "for _ in range(50)]", "can't start new thread"),
+    (("--tmp-size", "1MiB"), "open('/tmp/f', 'wb').write(b'x' * 2**21)", "No space left on device"),
+), ids=("memory", "open files", "file size", "pids", "tmp size"))
+def test_a_limit_holds(flags: tuple[str, ...], script: str, complaint: str, holt: Holt) -> None:
+    assert holt(["run", "--", "python3", "-c", script]).code == 0
+    result = holt(["run", *flags, "--", "python3", "-c", script])
+
+    assert result.code == 1
+    assert complaint in result.err
+
+
+def test_the_report_has_the_limits(holt: Holt) -> None:
+    flags = ("--timeout", "60s", "--memory", "1GiB", "--pids", "100", "--open-files", "64", "--file-size", "1MiB",
+             "--tmp-size", "2MiB")
+    result = holt(["run", *flags, "--", "true"]).ok()
+
+    assert result.report and result.report["limits"] == {
+        "timeout_us": 60_000_000, "memory_per_process_bytes": 1 << 30, "pids": 100, "open_files": 64,
+        "file_size_bytes": 1 << 20, "tmp_size_bytes": 2 << 20,
+    }
+
+
+# --- where the report goes ---
+
+
+def test_the_report_says_all(holt: Holt) -> None:
+    result = holt(["run", "--", "sh", "-c", "exit 3", "an argument"])
+
+    assert result.report
+    assert result.report["holt"] == 1
+    assert result.report["command"] == ["sh", "-c", "exit 3", "an argument"]
+    assert set(result.report) == {
+        "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "denials", "set_aside",
+    }
+    on = {name for name, state in result.layers.items() if state.startswith("on")}
+    assert {"user", "mount", "pid", "net", "ipc", "uts", "cgroup", "proc", "dev", "capabilities", "seccomp", "notify",
+            "limits"} <= on
+    assert ("idmap" in on) == (holt.identity.name == "root")
+
+
+def test_the_report_names_the_cause_of_a_failure(holt: Holt) -> None:
+    result = holt(["run", "--ro", "/no/such", "--", "true"])
+
+    assert ending(result)[:2] == (125, "error")
+    assert result.report
+    assert result.report["error"]["kind"] == "policy"
+    assert "/no/such" in result.report["error"]["message"]
+    assert result.report["error"]["errno"] == "ENOENT"
+    assert result.report["error"]["cure"]
+
+
+def test_json_goes_to_stderr_in_one_line(holt: Holt) -> None:
+    result = holt(["run", "--json", "--", "sh", "-c", "echo out; exit 3"], report=False)
+
+    assert (result.code, result.out) == (3, "out\n")
+    assert result.err.count("\n") == 1
+    assert json.loads(result.err)["exit_code"] == 3
+
+
+@pytest.mark.parametrize("argv, code", (
+    (["--", "true", "x"], 0), (["--", "nonesuch"], 127), (["--ro", "/no", "true"], 125), (["--no-such-option"], 125),
+    (["--timeout", "x", "true"], 125),
+), ids=("exited", "not found", "no path", "no option", "no time"))
+def test_json_is_all_that_holt_says_on_stderr(argv: list[str], code: int, holt: Holt) -> None:
+    """Errors of its own, too: a program that reads it need not look for two forms."""
+    result = holt(["run", "--json", *argv], report=False)
+
+    assert result.code == code
+    assert json.loads(result.err)["exit_code"] == code
+
+
+def test_the_report_replaces_what_was_in_the_file(holt: Holt, identity: Identity, nothing_left: None) -> None:
+    path = identity.tmp / "report"
+    path.write_text("x" * 100_000)
+    identity.own(path)
+    try:
+        holt(["run", "--report", path, "--", "true"]).ok()
+
+        assert json.loads(path.read_text())["cause"] == "exited"
+    finally:
+        path.unlink()
+
+
+def test_the_report_goes_to_a_descriptor(holt: Holt) -> None:
+    script = '("$0" "$@" 3>&1 >/dev/null) | cat'
+    result = holt(["run", "--report", "/dev/fd/3", "--", "echo", "out"], prefix=["bash", "-c", script]).ok()
+
+    assert json.loads(result.out)["command"] == ["echo", "out"]
+
+
+def test_the_report_is_hidden_in_the_workspace(holt: Holt) -> None:
+    """The command can neither read the last one nor forge this one."""
+    report = holt.cwd / "out.json"
+    script = "cat out.json; echo forged > out.json; rm -f out.json; mv out.json x; mv forged out.json; ls"
+    for _ in range(2):
+        result = holt.sh(f"echo forged > forged; {script}", "--report", "out.json")
+
+        assert "cause" not in result.out
+        assert json.loads(report.read_text())["exit_code"] == result.code
+    assert not (holt.cwd / "x").exists()
+
+
+@pytest.mark.parametrize("path", ("/proc/report", "no/such/directory/report", "."))
+def test_a_report_that_can_not_be_written_is_an_error_before_the_run(path: str, holt: Holt) -> None:
+    assert "--report" in holt(["run", "--report", path, "--", "touch", "ran"]).refusal()
+    assert not (holt.cwd / "ran").exists()
+
+
+@pytest.mark.root_host
+@pytest.mark.identities("user", "nested")
+def test_a_report_in_an_unwritable_directory_is_an_error_before_the_run(holt: Holt, place: Path) -> None:
+    directory = place / "closed"
+    directory.mkdir()
+
+    assert "Permission denied (EACCES)" in holt(["run", "--report", directory / "r", "--", "touch", "ran"]).refusal()
+    assert not (holt.cwd / "ran").exists()
+
+
+def test_the_report_follows_no_link_of_the_workspace(holt: Holt, place: Path) -> None:
+    """A command may have left one there, to a file that the caller can write."""
+    (holt.cwd / "report").symlink_to(place / "victim")
+
+    holt(["run", "--report", "report", "--", "true"]).refusal()
+    assert not (place / "victim").exists()
+
+
+# --- 126 and 127 ---
+
+
+def test_what_is_not_there_is_127(holt: Holt) -> None:
+    for name in ("no-such-program", "./no-such-program", "/no/such/program"):
+        assert name in holt(["run", "--", name]).refusal(127)
+
+
+def test_what_is_not_executable_is_126(holt: Holt, put: Put) -> None:
+    put("plain", "echo no\n", 0o644)
+
+    assert "Permission denied (EACCES)" in holt(["run", "--", "./plain"]).refusal(126)
+    assert "/" in holt(["run", "--", "/usr"]).refusal(126)
+
+
+def test_the_cause_is_an_error_where_the_command_never_ran(holt: Holt) -> None:
+    result = holt(["run", "--", "no-such-program"])
+
+    assert ending(result) == (127, "error", None)
+    assert result.report and result.report["error"]["kind"] == "not-found"
+
+
+def test_text_for_people_is_short(holt: Holt) -> None:
+    """Nothing where all went well, or where the command has said itself what was wrong."""
+    assert holt(["run", "--", "true"]).err == ""
+    assert holt(["run", "--", "false"]).err == ""
+
+
+def test_help_and_version(holt: Holt) -> None:
+    for args in (["--help"], ["run", "--help"], ["doctor", "--help"], ["policy", "--help"], ["--version"]):
+        assert "holt" in holt(args, report=False).ok().out
+    assert holt([], report=False).code == 125
+
+
+def test_a_full_disk_where_the_help_goes_is_no_success(holt: Holt) -> None:
+    with open("/dev/full", "wb") as full:
+        assert subprocess.run(holt.argv(["policy", "schema"]), stdout=full, stderr=subprocess.DEVNULL).returncode == 125

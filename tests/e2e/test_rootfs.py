@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another system tree than the host's: here busybox alone, with /bin, /sbin and /usr apart, as before the merge."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.tools import needs
+
+pytestmark = needs("busybox")
+
+Make = Callable[..., Path]
+
+APPLETS = ("sh", "ls", "cat", "echo", "touch", "id", "env", "readlink")
+
+
+def is_static(program: str) -> bool:
+    """Whether the program names no dynamic loader."""
+    return b"/ld-" not in Path(program).read_bytes()[:4096]
+
+
+@pytest.fixture
+def rootfs(place: Path, identity: Identity) -> Path:
+    busybox = shutil.which("busybox", path="/usr/bin:/bin")
+    if not busybox or not is_static(busybox):
+        pytest.skip("busybox is not static on this host (busybox-static)")
+    root = place / "rootfs"
+    for directory in ("bin", "sbin", "usr/bin", "etc", "lib/only-here"):
+        (root / directory).mkdir(parents=True)
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for applet in APPLETS:
+        (root / "bin" / applet).symlink_to("busybox")
+    (root / "usr" / "bin" / "cut").symlink_to("../../bin/busybox")
+    (root / "etc" / "os-release").write_text("NAME=Tiny\n")
+    (root / "etc" / "shadow").write_text("secret\n")
+    (root / "private").write_text("secret\n")
+    subprocess.run(["chown", "-Rh", f"{identity.uid}:{identity.gid}", root], check=True)
+    return root
+
+
+def test_the_programs_are_the_tree_s(holt: Holt, rootfs: Path) -> None:
+    script = "readlink /proc/$$/exe; ls /bin /lib; echo a:b | cut -d: -f2; ls /usr/bin; echo made > made"
+    result = holt(["run", "--rootfs", rootfs, "--", "sh", "-c", script]).ok()
+
+    assert result.out.split() == [
+        "/bin/busybox", "/bin:", *sorted((*APPLETS, "busybox")), "/lib:", "only-here", "b", "cut",
+    ]
+    assert (holt.cwd / "made").read_text() == "made\n"
+
+
+def test_etc_is_curated_from_the_tree(holt: Holt, rootfs: Path) -> None:
+    script = "cat /etc/os-release; id -un; cat /etc/shadow /private"
+    result = holt(["run", "--rootfs", rootfs, "--", "sh", "-c", script])
+
+    assert result.out == "NAME=Tiny\nagent\n"
+
+
+@pytest.mark.parametrize("directory", ("/", "/bin", "/usr/bin", "/sbin", "/lib/only-here"))
+def test_the_tree_is_read_only(directory: str, holt: Holt, rootfs: Path) -> None:
+    """Also where the caller could write it."""
+    result = holt(["run", "--rootfs", rootfs, "--", "sh", "-c", f"touch {directory}/new"])
+
+    assert result.code == 1
+    assert "Read-only file system" in result.err
+    assert not list(rootfs.rglob("new"))
+
+
+def test_nothing_is_made_in_the_tree(holt: Holt, rootfs: Path, place: Path, put: Make) -> None:
+    before = sorted(rootfs.rglob("*"))
+    put(place / "other" / "file", "found\n")
+
+    flags = ["--rootfs", rootfs, "--ro", f"{place}/other:/srv/x", "--tmpfs", "/data"]
+    result = holt(["run", *flags, "--", "cat", "/srv/x/file"])
+
+    assert result.ok().out == "found\n"
+    assert sorted(rootfs.rglob("*")) == before
+
+
+def test_a_program_of_the_host_is_not_there(holt: Holt, rootfs: Path) -> None:
+    holt(["run", "--rootfs", rootfs, "--", "bash"]).refusal(127)
+    assert "interpreter" in holt(["run", "--rootfs", rootfs, "--ro", "/usr/bin/env:/x", "--", "/x"]).refusal(126)
+
+
+def test_a_relative_path_is_the_caller_s(holt: Holt, rootfs: Path) -> None:
+    holt(["run", "--rootfs", "../rootfs", "--", "sh", "-c", "test -d /lib/only-here"]).ok()
+
+
+def test_the_host_itself_may_be_named(holt: Holt) -> None:
+    assert holt(["run", "--rootfs", "/", "--", "bash", "-c", "echo $BASH"]).ok().out == "/usr/bin/bash\n"
+
+
+@pytest.mark.parametrize("path", ("/no/such", "EMPTY", "/etc/os-release"))
+def test_what_is_no_system_tree_is_an_error(path: str, holt: Holt, mkdir: Make) -> None:
+    value = str(mkdir("empty")) if path == "EMPTY" else path
+
+    assert value in holt(["run", "--rootfs", value, "--", "true"]).refusal()

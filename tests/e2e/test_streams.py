@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stdin, stdout and stderr go through holt as they would go to the command itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt, Result
+
+MEGABYTE = 1 << 20
+
+ALL_BYTES = bytes(range(256))
+
+
+def through_shell(holt: Holt, script: str, *args: str) -> Result:
+    """Runs holt ARGS by a shell of the caller's: script has it as "$0" "$@"."""
+    return holt(args, prefix=["bash", "-c", script], report=False)
+
+
+@pytest.fixture
+def large(place: Path, identity: Identity) -> Path:
+    """A file of 100 MB that no compression and no mistake in order survives."""
+    path = place / "large"
+    with path.open("wb") as file:
+        for i in range(100):
+            file.write(hashlib.shake_128(b"%d" % i).digest(MEGABYTE))
+    return identity.own(path)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@pytest.mark.identities("user", "root")
+def test_100_megabytes_go_through_pipes_unchanged(holt: Holt, large: Path) -> None:
+    result = through_shell(holt, f'cat {large} | "$0" "$@" | sha256sum', "run", "--", "cat").ok()
+
+    assert result.out.split()[0] == sha256(large)
+
+
+@pytest.mark.identities("user")
+def test_100_megabytes_go_through_files_unchanged(holt: Holt, large: Path, place: Path) -> None:
+    copy = place / "copy"
+    with large.open("rb") as source, copy.open("wb") as target:
+        holt(["run", "--", "cat"], stdin=source, stdout=target).ok()
+
+    assert sha256(copy) == sha256(large)
+
+
+def test_every_byte_goes_through(holt: Holt) -> None:
+    assert holt(["run", "--", "cat"], stdin=ALL_BYTES).ok().out_bytes == ALL_BYTES
+
+
+def test_every_byte_of_an_argument_and_a_variable_goes_through(holt: Holt) -> None:
+    everything = ALL_BYTES[1:].decode(errors="surrogateescape")
+    result = holt(["run", "--env", f"V={everything}", "--", "printf", "%s", everything, "", "  "]).ok()
+
+    assert result.out_bytes == ALL_BYTES[1:] + b"  "
+    assert holt.sh('printf %s "$V"', "--env", f"V={everything}").ok().out_bytes == ALL_BYTES[1:]
+
+
+def test_stdout_and_stderr_stay_apart(holt: Holt) -> None:
+    result = holt.sh("echo out; echo err >&2").ok()
+
+    assert (result.out, result.err) == ("out\n", "err\n")
+
+
+def test_output_comes_as_it_is_written(holt: Holt) -> None:
+    with holt.start(["run", "--", "cat"], stdin=subprocess.PIPE) as running:
+        running.send("first\n")
+        assert running.readline() == "first"
+        running.send("second\n")
+        assert running.readline() == "second"
+        running.wait(b"").ok()
+
+
+def test_stdin_ends_where_it_ends(holt: Holt) -> None:
+    assert holt.sh("wc -c", stdin=b"x" * 70000).ok().out == "70000\n"
+    assert holt.sh("wc -c", stdin=b"").ok().out == "0\n"
+
+
+def test_what_the_command_does_not_read_is_left_to_the_next(holt: Holt) -> None:
+    result = through_shell(holt, 'seq 3 | ("$0" "$@"; cat)', "run", "--", "sh", "-c", "read line; echo got $line").ok()
+
+    assert result.out == "got 1\n2\n3\n"
+
+
+def test_a_file_as_stdin_can_be_sought_in(holt: Holt, large_enough: Path) -> None:
+    script = "import sys; f = sys.stdin.buffer; f.seek(-3, 2); print(f.read())"
+    with large_enough.open("rb") as source:
+        assert holt(["run", "--", "python3", "-c", script], stdin=source).ok().out == "b'end'\n"
+
+
+@pytest.fixture
+def large_enough(place: Path, identity: Identity) -> Path:
+    path = place / "input"
+    path.write_text("x" * 1000 + "end")
+    return identity.own(path)
+
+
+@pytest.mark.parametrize("redirection", ("<&-", "</dev/null"))
+def test_stdin_may_be_closed_or_empty(redirection: str, holt: Holt) -> None:
+    script = 'wc -c; exec 9< /etc/hosts; echo "<$(readlink /proc/self/fd/0)>"'
+
+    result = through_shell(holt, f'"$0" "$@" {redirection}', "run", "--", "bash", "-c", script).ok()
+
+    assert result.out == "0\n</dev/null>\n"
+
+
+def test_stdout_and_stderr_may_be_closed(holt: Holt) -> None:
+    """A file that the command opens must not become what its closed stdout was."""
+    script = "echo lost; echo lost >&2; exec 9> file; echo lost; echo kept >&9"
+
+    result = through_shell(holt, '"$0" "$@" >&- 2>&-', "run", "--", "bash", "-c", script).ok()
+
+    assert (result.out, result.err) == ("", "")
+    assert (holt.cwd / "file").read_text() == "kept\n"
+
+
+def test_a_reader_that_leaves_ends_the_command(holt: Holt) -> None:
+    """"holt run -- yes | head -n 1" ends, with SIGPIPE's code, and holt says nothing."""
+    result = through_shell(holt, '"$0" "$@" | head -n 1; echo ${PIPESTATUS[0]}', "run", "--", "yes").ok()
+
+    assert (result.out, result.err) == ("y\n141\n", "")
+
+
+def test_a_reader_that_leaves_does_not_hide_the_end_of_a_command_that_goes_on(holt: Holt) -> None:
+    script = "trap '' PIPE; while echo x; do :; done 2>/dev/null; exit 9"
+
+    result = through_shell(holt, '"$0" "$@" | :; echo ${PIPESTATUS[0]}', "run", "--", "bash", "-c", script).ok()
+
+    assert result.out == "9\n"
+
+
+@pytest.mark.parametrize("holder", ("sleep 1000 &", "setsid sleep 1000 &", "nohup sleep 1000 &", "(sleep 1000 &);"))
+def test_a_grandchild_that_holds_stdout_does_not_outlive_the_run(holder: str, holt: Holt) -> None:
+    """The reader sees the end of the output as soon as the command has ended. The fixture nothing_left looks for
+    the grandchild."""
+    assert holt.sh(f"{holder} echo done").ok().out == "done\n"
+
+
+def test_a_slow_reader_gets_all(holt: Holt) -> None:
+    with holt.start(["run", "--", "head", "-c", "1000000", "/dev/zero"]) as running:
+        assert running.process.stdout
+        pieces = []
+        while piece := os.read(running.process.stdout.fileno(), 1000):
+            pieces.append(len(piece))
+        running.wait().ok()
+
+    assert sum(pieces) == 1000000
+
+
+def test_no_descriptor_of_the_caller_comes_along(holt: Holt) -> None:
+    script = "ls /proc/self/fd | wc -l"
+
+    result = through_shell(holt, 'exec 5< /etc/passwd 9>&1; "$0" "$@"', "run", "--", "sh", "-c", script).ok()
+
+    assert result.out == "4\n"  # 0, 1, 2, and the one that ls has open

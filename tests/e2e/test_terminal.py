@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""At a terminal, holt is a terminal: the command has one of its own, and to the person there is no difference."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.terminal import Terminal
+
+Put = Callable[..., Path]
+Start = Callable[..., Terminal]
+
+CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
+
+PROMPT = r"holt:[^\n]*\$ "
+
+
+def python(script: str) -> list[str]:
+    return ["run", "--", "python3", "-u", "-c", script]
+
+
+# --- a terminal of its own ---
+
+
+def test_the_command_has_a_terminal(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty && echo here > /dev/tty"])
+
+    assert caller.wait() == 0
+    assert caller.output.split() == ["/dev/pts/0", "here"]
+
+
+def test_it_is_not_the_caller_s(terminal: Start) -> None:
+    caller = terminal(["run", "--", "stat", "-L", "-c", "%d:%r", "/dev/fd/0"])
+    assert caller.wait() == 0
+    theirs = os.fstat(caller.slave)
+
+    assert caller.output.strip() != f"{theirs.st_dev}:{theirs.st_rdev}"
+    assert re.fullmatch(r"\d+:\d+", caller.output.strip())
+
+
+def test_it_has_the_caller_s_size(terminal: Start) -> None:
+    caller = terminal(["run", "--", "stty", "size"], size=(33, 123))
+
+    assert caller.wait() == 0
+    assert caller.output.split() == ["33", "123"]
+
+
+def test_it_follows_the_caller_s_size(terminal: Start) -> None:
+    script = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGWINCH, lambda *_: print('now', *os.get_terminal_size()))\n"
+        "print('ready')\n"
+        "while True: signal.pause()"
+    )
+    caller = terminal(python(script))
+    caller.expect("ready")
+    for rows, columns in ((50, 200), (10, 40)):
+        caller.resize(rows, columns)
+        caller.expect(f"now {columns} {rows}")
+
+
+def test_it_has_the_caller_s_modes(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "stty -a; stty -echo; stty -a"])
+    assert caller.wait() == 0
+    first, second = re.findall(r"(-?)echo\b", caller.output)
+
+    assert (first, second) == ("", "-")
+    assert caller.modes()[3] & termios.ECHO
+
+
+def test_typing_is_read_and_echoed_once(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "echo ready; read line; echo got $line"])
+    caller.expect("ready")
+    caller.send("hello\r")
+
+    assert caller.wait() == 0
+    assert caller.output.replace("\r\n", "\n") == "\nhello\ngot hello\n"
+
+
+def test_keys_reach_a_program_as_they_are_typed(terminal: Start) -> None:
+    """An editor's: no line, no echo, nothing translated."""
+    script = (
+        "import os, tty\n"
+        "tty.setraw(0); print('ready', end='')\n"
+        "got = b''\n"
+        "while len(got) < 6: got += os.read(0, 6)\n"
+        "print(got)"
+    )
+    caller = terminal(python(script))
+    caller.expect("ready")
+    caller.send("\x1b[A\x03\x1a\r")
+
+    assert caller.wait() == 0
+    assert caller.output.strip() == r"b'\x1b[A\x03\x1a\r'"
+
+
+def test_a_megabyte_of_output_arrives(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the end"])
+
+    assert caller.wait() == 0
+    assert caller.output == "x" * 1000000 + "\r\nthe end\r\n"
+
+
+def test_a_megabyte_of_typing_arrives(terminal: Start) -> None:
+    script = (
+        "import os, tty\n"
+        "tty.setraw(0); print('ready')\n"
+        "left = 1000000\n"
+        "while left > 0: left -= len(os.read(0, 65536))\n"
+        "print('all')"
+    )
+    caller = terminal(python(script))
+    caller.expect("ready")
+    for _ in range(1000):
+        caller.send("x" * 1000)
+    caller.expect("all")
+
+    assert caller.wait() == 0
+
+
+# --- keys that are signals ---
+
+
+@pytest.mark.parametrize("key, code", ((CTRL_C, 130), (CTRL_BACKSLASH, 131)), ids=("Ctrl-C", "Ctrl-backslash"))
+def test_a_key_ends_the_command(key: str, code: int, terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "ulimit -c 0; echo ready; exec sleep 1000"])
+    caller.expect("ready")
+    caller.send(key)
+
+    assert caller.wait() == code
+
+
+def test_ctrl_c_ends_the_whole_job_inside(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "(echo ready; sleep 1000) | cat"])
+    caller.expect("ready")
+    caller.send(CTRL_C)
+
+    assert caller.wait() == 130
+
+
+def test_a_command_may_go_on_after_ctrl_c(terminal: Start) -> None:
+    caller = terminal(["run", "--", "bash", "-c", "trap 'echo caught; exit 9' INT; echo ready; while :; do read; done"])
+    caller.expect("ready")
+    caller.send(CTRL_C)
+    caller.expect("caught")
+
+    assert caller.wait() == 9
+
+
+def test_ctrl_d_ends_the_input(terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "echo ready; exec cat"])
+    caller.expect("ready")
+    caller.send("line\r")
+    caller.expect("line\r\nline\r\n")
+    caller.send(CTRL_D)
+
+    assert caller.wait() == 0
+
+
+def test_the_report_has_ctrl_c_as_the_command_s_end(holt: Holt, terminal: Start) -> None:
+    caller = terminal(["run", "--json", "--", "sh", "-c", "echo ready; exec sleep 1000"])
+    caller.expect("ready")
+    caller.send(CTRL_C)
+    caller.wait()
+
+    assert '"cause":"signaled","exit_code":130,"signal":"SIGINT"' in caller.output
+
+
+# --- the caller's terminal afterwards ---
+
+
+@pytest.mark.parametrize("command, code", (
+    ("true", 0), ("exit 3", 3), ("stty raw -echo", 0), ("kill -KILL $$", 137), ("no-such-program", 127),
+))
+def test_the_terminal_is_as_it_was(command: str, code: int, terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "echo ready; read line; " + command])
+    caller.expect("ready")
+    assert caller.raw()
+    caller.send("\r")
+
+    assert caller.wait() == code
+    assert caller.modes() == caller.initial
+
+
+@pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGHUP, signal.SIGINT), ids=str)
+def test_the_terminal_is_as_it_was_after_a_signal(sig: signal.Signals, terminal: Start) -> None:
+    caller = terminal(["run", "--", "sh", "-c", "echo ready; exec sleep 1000"])
+    caller.expect("ready")
+    caller.interrupt(sig)
+
+    assert caller.wait() == 128 + sig
+    assert caller.modes() == caller.initial
+
+
+def test_the_terminal_is_as_it_was_after_a_timeout(terminal: Start) -> None:
+    caller = terminal(["run", "--timeout", "300ms", "--", "sleep", "1000"])
+
+    assert caller.wait() == 124
+    assert caller.modes() == caller.initial
+
+
+def test_a_terminal_that_goes_away_ends_the_command(holt: Holt) -> None:
+    """The window is closed. The fixture nothing_left looks for what is left."""
+    caller = Terminal(holt.identity, holt.argv(["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]), cwd=holt.cwd)
+    caller.expect("ready")
+    os.close(caller.slave)
+    os.close(caller.controller)
+
+    assert caller.process.wait(60) in (128 + signal.SIGHUP, -signal.SIGHUP)
+
+
+# --- half a terminal ---
+
+
+def by_shell(holt: Holt, script: str, *args: str) -> Terminal:
+    """Runs holt ARGS at a terminal by a shell of the caller's: script has it as "$0" "$@"."""
+    return Terminal(holt.identity, ["bash", "-c", script, *holt.argv(args)], cwd=holt.cwd)
+
+
+TELL = "for fd in 0 1 2; do test -t $fd && echo $fd is a tty; done; echo the end"
+
+
+def test_a_pipe_behind_holt_stays_a_pipe(holt: Holt) -> None:
+    """"holt run -- ls | cat": ls must write names one a line."""
+    with by_shell(holt, '"$0" "$@" | cat', "run", "--", "sh", "-c", TELL) as caller:
+        assert caller.wait() == 0
+        assert caller.output.split("\r\n")[:-1] == ["0 is a tty", "2 is a tty", "the end"]
+
+
+def test_a_pipe_before_holt_stays_a_pipe(holt: Holt) -> None:
+    with by_shell(holt, 'seq 3 | "$0" "$@"', "run", "--", "sh", "-c", f"cat; {TELL}") as caller:
+        assert caller.wait() == 0
+        assert caller.output.split("\r\n")[:-1] == ["1", "2", "3", "1 is a tty", "2 is a tty", "the end"]
+
+
+def test_a_file_behind_holt_gets_no_carriage_returns(holt: Holt) -> None:
+    with by_shell(holt, '"$0" "$@" > out 2>&1 < /dev/null', "run", "--", "sh", "-c", TELL) as caller:
+        assert caller.wait() == 0
+
+    assert (holt.cwd / "out").read_bytes() == b"the end\n"
+
+
+def test_output_to_a_pipe_is_unchanged_while_stdin_is_the_terminal(holt: Holt) -> None:
+    with by_shell(holt, '"$0" "$@" | sha256sum', "run", "--", "seq", "200000") as caller:
+        assert caller.wait() == 0
+        got = caller.output.split()[0]
+    with by_shell(holt, "seq 200000 | sha256sum") as host:
+        assert host.wait() == 0
+        assert host.output.split()[0] == got
+
+
+def test_what_another_program_prints_meanwhile_is_not_torn(holt: Holt) -> None:
+    """"holt run ... | less": less writes to the terminal that holt reads from."""
+    script = '"$0" "$@" | while read line; do echo "other $line"; done'
+    with by_shell(holt, script, "run", "--", "sh", "-c", "echo ready; read line; echo $line") as caller:
+        caller.expect("other ready\r\n")
+        caller.send("typed\r")
+        caller.expect("other typed\r\n")
+
+        assert caller.wait() == 0
+
+
+def test_without_a_terminal_there_is_none_inside(holt: Holt) -> None:
+    result = holt.sh("tty; exec < /dev/tty")
+
+    assert result.out == "not a tty\n"
+    assert "/dev/tty" in result.err
+
+
+def test_the_type_of_the_terminal_is_the_caller_s(terminal: Start) -> None:
+    argv = ["run", "--", "sh", "-c", "echo $TERM; tput cols"]
+    caller = terminal(argv, env={"TERM": "screen-256color"}, size=(24, 97))
+
+    assert caller.wait() == 0
+    assert caller.output.split() == ["screen-256color", "97"]
+
+
+# --- holt run: a prompt ---
+
+
+@pytest.fixture
+def prompt(terminal: Start) -> Terminal:
+    """ "holt run" with no command, once it has asked for one."""
+    caller = terminal(["run"], env={"TERM": "dumb"})
+    caller.expect(PROMPT)
+    return caller
+
+
+def test_holt_run_is_a_prompt(prompt: Terminal, holt: Holt) -> None:
+    prompt.send("echo $((6 * 7)); pwd; id -un\r")
+    prompt.expect(rf"\n42\r\n{holt.cwd}\r\nagent\r\n")
+    prompt.expect(PROMPT)
+    prompt.send("exit 3\r")
+
+    assert prompt.wait() == 3
+
+
+def test_ctrl_d_leaves_the_prompt(prompt: Terminal) -> None:
+    prompt.send("true\r")
+    prompt.expect(PROMPT)
+    prompt.send(CTRL_D)
+
+    assert prompt.wait() == 0
+
+
+def test_the_prompt_has_job_control(prompt: Terminal) -> None:
+    prompt.send("cat\r")
+    prompt.expect("cat\r\n")
+    prompt.send("one\r")
+    prompt.expect("one\r\none\r\n")
+    prompt.send(CTRL_Z)
+    prompt.expect(r"Stopped\s+cat")
+    prompt.expect(PROMPT)
+    prompt.send("jobs\r")
+    prompt.expect(r"\[1\]\+\s+Stopped\s+cat")
+    prompt.expect(PROMPT)
+    prompt.send("fg\r")
+    prompt.expect("cat\r\n")
+    prompt.send("two\r")
+    prompt.expect("two\r\ntwo\r\n")
+    prompt.send(CTRL_D)
+    prompt.expect(PROMPT)
+    prompt.send("exit\r")
+
+    assert prompt.wait() == 0
+
+
+def test_a_job_goes_to_the_background_and_comes_back(prompt: Terminal) -> None:
+    prompt.send("sh -c 'echo run''ning; exec sleep 1000'\r")
+    prompt.expect("running")
+    prompt.send(CTRL_Z)
+    prompt.expect(r"Stopped\s+sh")
+    prompt.expect(PROMPT)
+    prompt.send("bg\r")
+    prompt.expect(r"\[1\]\+ sh .* &")
+    prompt.expect(PROMPT)
+    prompt.send("jobs\r")
+    prompt.expect(r"Running\s+sh .* &")
+    prompt.expect(PROMPT)
+    prompt.send("fg\r")
+    prompt.expect("sh .*\r\n")
+    prompt.send(CTRL_C)
+    prompt.expect(PROMPT)
+    prompt.send("exit 4\r")
+
+    assert prompt.wait() == 4
+
+
+def test_ctrl_c_ends_the_job_and_not_the_prompt(prompt: Terminal) -> None:
+    prompt.send("(echo run''ning; sleep 1000) | cat\r")
+    prompt.expect("running")
+    prompt.send(CTRL_C)
+    prompt.expect(PROMPT)
+    prompt.send("echo $?\r")
+    prompt.expect("\n130\r\n")
+    prompt.expect(PROMPT)
+    prompt.send("exit 0\r")
+
+    assert prompt.wait() == 0
+
+
+def test_no_warning_comes_before_the_prompt(terminal: Start) -> None:
+    """bash says "no job control in this shell" where its terminal is not right."""
+    caller = terminal(["run"])
+    shown = caller.expect(rf"(?s)^.*?{PROMPT}").group()
+    caller.send("exit\r")
+    caller.wait()
+
+    assert "bash:" not in shown

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory that holds more than one project is not handed over by mistake."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+
+WIDE = (
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
+    "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin", "/var",
+)
+
+
+@pytest.mark.parametrize("option", ("--workspace", "--rw", "--files"))
+@pytest.mark.parametrize("path", [p for p in WIDE if Path(p).is_dir()])
+def test_a_wide_root_is_refused(option: str, path: str, holt: Holt) -> None:
+    result = holt(["run", option, f"{path}:/x" if option != "--files" else path, "--", "true"])
+
+    assert "too wide" in result.refusal()
+    assert "--allow-wide" in result.cure
+
+
+@pytest.mark.parametrize("spelling", ("/usr/", "/usr/.", "//usr", "/etc/../usr", "/usr/bin/.."))
+def test_however_it_is_spelt(spelling: str, holt: Holt) -> None:
+    assert "too wide" in holt(["run", "--workspace", f"{spelling}:/x", "--", "true"]).refusal()
+
+
+@pytest.mark.parametrize("path", ("/", "/usr", "/home", "HOME"))
+def test_a_link_is_as_wide_as_what_it_leads_to(path: str, holt: Holt, identity: Identity, place: Path) -> None:
+    link = place / "link"
+    link.symlink_to(identity.home if path == "HOME" else path)
+
+    holt(["run", "--rw", link, "--", "true"]).refusal()
+    assert "too wide" in holt(["run", "--workspace", link, "--", "true"]).refusal()
+
+
+def test_standing_in_a_wide_root_is_refused(holt: Holt, identity: Identity) -> None:
+    for directory in (Path("/usr"), identity.home):
+        result = holt(["run", "--", "true"], cwd=directory)
+
+        assert "too wide" in result.refusal()
+        assert "--workspace" in result.cure
+    holt(["run", "--", "true"], cwd=Path("/")).refusal()
+    holt(["run", "--allow-wide", "--", "true"], cwd=Path("/")).refusal()
+
+
+def test_the_home_directory_is_wide_and_so_is_what_is_above_it(holt: Holt, identity: Identity) -> None:
+    for path in (identity.home, identity.home.parent):
+        assert "too wide" in holt(["run", "--workspace", path, "--", "true"]).refusal()
+
+
+def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity, nothing_left: None) -> None:
+    project = identity.home / "project"
+    project.mkdir()
+    identity.own(project)
+    try:
+        assert holt.sh("pwd; ls -A ..", cwd=project).ok().out == f"{project}\nproject\n"
+    finally:
+        project.rmdir()
+
+
+def test_allow_wide_is_the_caller_s_own_word(holt: Holt, identity: Identity, nothing_left: None) -> None:
+    """With a home directory the command may write there; what the system keeps from the caller stays kept."""
+    try:
+        holt.sh("echo x > new", "--allow-wide", cwd=identity.home).ok()
+
+        assert (identity.home / "new").read_text() == "x\n"
+    finally:
+        (identity.home / "new").unlink(missing_ok=True)
+
+
+@pytest.mark.identities("user", "nested")
+def test_the_whole_host_with_allow_wide(holt: Holt) -> None:
+    """Root can not: parts of the host take no id map."""
+    script = f"cat /host/etc/os-release > /dev/null && touch /host{holt.cwd}/made && pwd"
+    result = holt.sh(script, "--allow-wide", "--workspace", "/:/host").ok()
+
+    assert result.out == f"/host{holt.cwd}\n"
+    assert (holt.cwd / "made").exists()
+
+
+@pytest.mark.identities("user", "nested")
+def test_the_whole_host_read_only(holt: Holt) -> None:
+    result = holt.sh(f"ls -A /host; touch /host{holt.cwd}/made", "--ro", "/:/host")
+
+    assert set(result.out.split()) == set(os.listdir("/"))
+    assert "Read-only file system" in result.err
+
+
+def test_a_policy_file_may_say_it(holt: Holt, place: Path) -> None:
+    policy = place / "policy.json"
+    policy.write_text('{"holt": 1, "filesystem": {"allow_wide": true, "read_write": ["/usr/local:/x"]}}')
+
+    holt(["run", "--policy", policy, "--", "true"]).ok()
+
+
+def test_reading_may_be_wide(holt: Holt) -> None:
+    """--ro of /usr, say for another place."""
+    assert "bin" in holt.sh("ls /other", "--ro", "/usr:/other").ok().out.split()
+
+
+def test_a_bare_name_is_no_wide_root(holt: Holt) -> None:
+    os.mkdir(holt.cwd / "usr")
+    holt.identity.own(holt.cwd / "usr")
+
+    assert holt.sh("pwd", "--workspace", "usr").ok().out == f"{holt.cwd}/usr\n"

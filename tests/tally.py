@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tally.py FILE: "PASSED FAILED SKIPPED" of what a test run has written, for ./check.
+
+FILE is Meson's testlog.json, whose programs are cmocka's, or pytest's JUnit XML.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+Tally = tuple[int, int, int]
+
+MUST_RUN = os.environ.get("MUST_RUN") == "1"
+
+
+def of_program(record: dict) -> Tally:
+    """The cmocka tests of one program. One that ends badly has failed at least once: a crash, say, or a leak."""
+    text = f"{record.get('stdout', '')}\n{record.get('stderr', '')}"
+    started = len(re.findall(r"^\[ RUN +\]", text, re.M))
+    passed = len(re.findall(r"^\[ +OK \]", text, re.M))
+    skipped = len(set(re.findall(r"^\[ +SKIPPED \] (\w+)$", text, re.M)))
+    failed = started - passed - skipped
+    if MUST_RUN:
+        failed, skipped = failed + skipped, 0
+    if record["returncode"] != 0 or started == 0:
+        failed = max(failed, 1)
+    return passed, failed, skipped
+
+
+def of_meson(path: Path) -> Tally:
+    tallies = [of_program(json.loads(line)) for line in path.read_text().splitlines()]
+    passed, failed, skipped = (sum(column) for column in zip((0, 0, 0), *tallies))
+    return (passed, failed, skipped) if tallies else (0, 1, 0)
+
+
+def of_pytest(path: Path) -> Tally:
+    suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
+    tests, failures, errors, skipped = (
+        sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
+    )
+    if tests == 0:
+        return 0, 1, 0
+    return max(tests - failures - errors - skipped, 0), failures + errors, skipped
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    print(*(of_pytest(path) if path.suffix == ".xml" else of_meson(path)))
+
+
+if __name__ == "__main__":
+    main()
