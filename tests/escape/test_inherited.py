@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller hands over by descriptor, disposition or mount is worth inside what the policy says, and no more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+
+OTHER_USE = "import socket; s = socket.socket(fileno=0); s.connect(('127.0.0.1', {port})); print('reached')"
+
+
+@pytest.mark.parametrize("kind", (socket.SOCK_STREAM, socket.SOCK_DGRAM))
+def test_an_internet_socket_is_no_stdin(kind: socket.SocketKind, holt: Holt) -> None:
+    """It belongs to the host's network, and can be connected anew there."""
+    with socket.socket(socket.AF_INET, kind) as handed, socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        control = subprocess.run(["python3", "-c", OTHER_USE.format(port=port)], stdin=handed, capture_output=True)
+        assert b"reached" in control.stdout
+
+    with socket.socket(socket.AF_INET, kind) as handed:
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+
+
+def test_a_local_datagram_socket_is_no_stdin(holt: Holt) -> None:
+    """It can send to any socket of the host, the abstract ones too."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as handed:
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+
+
+def test_a_pidfd_is_no_stdin(holt: Holt) -> None:
+    handed = os.pidfd_open(os.getpid())
+    try:
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+    finally:
+        os.close(handed)
+
+
+def test_a_connected_local_socket_is_a_stdin(holt: Holt) -> None:
+    """As node and others hand to their children."""
+    ours, handed = socket.socketpair()
+    with ours, handed:
+        ours.sendall(b"hello\n")
+        ours.shutdown(socket.SHUT_WR)
+        assert holt(["run", "--", "cat"], stdin=handed).ok().out == "hello\n"
+
+
+@pytest.mark.parametrize("change", ("os.chmod(path, 0o600)", "os.utime(path)", "os.chown(path, 1000, 1000)"))
+@pytest.mark.parametrize("device", ("null", "zero", "tty", "urandom"))
+def test_the_host_s_device_nodes_do_not_change(change: str, device: str, holt: Holt) -> None:
+    before = os.stat(f"/dev/{device}")
+    result = holt(["run", "--", "python3", "-c", f"import os; path = '/dev/{device}'; {change}"])
+    after = os.stat(f"/dev/{device}")
+
+    assert result.code == 1
+    assert (before.st_mode, before.st_uid, before.st_mtime_ns) == (after.st_mode, after.st_uid, after.st_mtime_ns)
+
+
+CORE = """
+import ctypes, mmap, resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+libc = ctypes.CDLL(None, use_errno=True)
+# A pointer whose low half is 0: seccomp sees 64 bits, a filter that looks at 32 sees none.
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+where = libc.mmap(0x100000000, 4096, 3, 0x32, -1, 0)
+assert where == 0x100000000
+libc.syscall(302 if ctypes.sizeof(ctypes.c_void_p) == 8 else 340, 0, 4, ctypes.c_void_p(where), None)
+print(resource.getrlimit(resource.RLIMIT_CORE))
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of prlimit64 is x86_64's")
+def test_a_crash_starts_no_core_handler_of_the_host(holt: Holt) -> None:
+    """A piped core_pattern runs as root on the host, unless the core limit is exactly 1 (core(5))."""
+    control = subprocess.run(["python3", "-c", CORE], capture_output=True, text=True)
+    assert control.stdout == "(0, 0)\n"
+
+    assert holt(["run", "--", "python3", "-c", CORE]).ok().out == "(1, 1)\n"
+
+
+@pytest.mark.identities("root")
+def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
+    """--ro shows a directory with the rights of a stranger."""
+    shown = place / "shown"
+    shown.mkdir(0o755)
+    (shown / "open").write_text("open\n")
+    (shown / "secret").write_text("secret\n")
+    (shown / "secret").chmod(stat.S_IRUSR)
+    result = holt.sh("cat /shown/open; cat /shown/secret", "--ro", f"{shown}:/shown")
+
+    assert result.out == "open\n"
+
+
+def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt, identity: Identity) -> None:
+    """Ignored signals are inherited, and with this one a parent has no children to wait for."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        result = holt.sh("true | true; exit 3", prefix=["env", "--ignore-signal=CHLD"], timeout=20)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert result.code == 3
