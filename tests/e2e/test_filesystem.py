@@ -145,6 +145,16 @@ def test_a_directory_may_be_elsewhere_inside(option: str, target: str, holt: Hol
     assert result.out == "old\ndirectory\n"
 
 
+@pytest.mark.parametrize("directory", ("/tmp", "/var/tmp", "/var/run", "/run", "/dev/shm", "/bin", "/lib"))
+def test_a_target_is_made_inside_alone(directory: str, holt: Holt, other: Path, place: Path) -> None:
+    """Some of these are links in the sandbox's tree, and the host has directories of their names."""
+    target = f"{directory}/{place.name}-target"
+
+    assert holt(["run", "--ro", f"{other}:{target}/a", "--", "true"]).code in (0, 125)
+    for parent in ("/tmp", "/var/tmp", "/run", "/dev/shm", "/bin", "/lib"):
+        assert not Path(parent, Path(target).name).exists()
+
+
 @pytest.mark.parametrize("option", ("--ro", "--rw"))
 @pytest.mark.parametrize("target", ("", ":/data/file", ":/etc/extra.conf", ":/home/agent/.config/x", ":/tmp/f"))
 def test_a_single_file_may_be_mounted(option: str, target: str, holt: Holt, other: Path) -> None:
