@@ -129,11 +129,12 @@ static const Reason reasons[] = {
 };
 
 int diagnose_layer(Error *error) {
-        int errnum = error->errnum;
+        /* Not every refusal has an errno, and none of them is a success. */
+        const int errnum = error->errnum, ret = errnum > 0 ? -errnum : -EINVAL;
         size_t used = strlen(error->text);
 
         if (error->cure[0])
-                return -errnum;
+                return ret;
         for (size_t i = 0; i < ELEMENTSOF(reasons); i++) {
                 const Reason *reason = &reasons[i];
 
@@ -142,10 +143,10 @@ int diagnose_layer(Error *error) {
                         continue;
                 (void)snprintf(error->text + used, sizeof(error->text) - used, " [layer %s]",
                                layer_table[error->layer].name);
-                return error_cure(error, -errnum, "It was refused since %s.\n%s", reason->why,
+                return error_cure(error, ret, "It was refused since %s.\n%s", reason->why,
                                   reason->cure);
         }
-        return error_cure(error, -errnum, "holt doctor tries every layer and says more");
+        return error_cure(error, ret, "holt doctor tries every layer and says more");
 }
 
 int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr) {

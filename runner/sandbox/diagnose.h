@@ -7,7 +7,7 @@
 #include "policy/layers.h"
 
 /* Completes an ERROR_LAYER of which layer and errnum are known: appends the reason to its text and
- * sets the cure. Returns -errnum. */
+ * sets the cure, unless it has one already. Returns -errnum, or -EINVAL where there is none. */
 int diagnose_layer(Error *error);
 
 /* clone3(2) with all namespaces has failed with errnum: finds the layer that is refused. Returns

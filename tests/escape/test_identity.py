@@ -169,3 +169,32 @@ def test_what_root_alone_may_read_is_not_given_by_mounting_it(holt: Holt, place:
     (given / "key").chmod(0o600)
 
     assert "private" not in holt.sh(f"cat {given}/key", "--ro", given).out
+
+
+OVERLAY = """
+mount -t tmpfs none {top} && cd {top} && mkdir lower upper work merged
+mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none merged && cd merged && chown {owner} . && exec "$0" "$@"
+"""
+
+
+@pytest.mark.identities("root")
+@pytest.mark.parametrize("flags", ((), ("--allow-degraded", "idmap")))
+def test_root_s_directory_without_an_id_map_is_refused(flags: tuple[str, ...], holt: Holt, place: Path) -> None:
+    """As in a container: overlayfs has none. Root's uid is not the command's, whatever the caller lets go."""
+    top = place / "overlay"
+    top.mkdir()
+    prefix = ["unshare", "--mount", "sh", "-c", OVERLAY.format(top=top, owner="0:0")]
+    result = holt(["run", *flags, "--", "cat", "/proc/self/uid_map"], prefix=prefix)
+
+    assert "idmap" in result.refusal() + result.cure or "root" in result.refusal()
+    assert result.cure != ""
+
+
+@pytest.mark.identities("root")
+def test_without_an_id_map_the_command_is_the_owner_of_the_workspace(holt: Holt, place: Path) -> None:
+    top = place / "overlay"
+    top.mkdir()
+    prefix = ["unshare", "--mount", "sh", "-c", OVERLAY.format(top=top, owner="61999:61999")]
+    result = holt(["run", "--allow-degraded", "idmap", "--", "cat", "/proc/self/uid_map"], prefix=prefix).ok()
+
+    assert result.out.split() == ["1000", "61999", "1"]
