@@ -48,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
     leaks.become_subreaper()
     # A job that is told to stop ends as by Ctrl-C: what it has made is taken away.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A background job of a script starts with these ignored, and would hand that on to what is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
