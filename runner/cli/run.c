@@ -249,20 +249,45 @@ static int tell(Run *run) {
         return run->result.outcome.exit_code;
 }
 
-/* --json holds for errors of the command line, too, wherever on it they are. */
-static bool wants_json(int argc, char *const *argv) {
+/* --json and --report hold for errors of the command line, too, wherever on it they are. Returns
+ * what stands behind the option's name ("" or "=VALUE"), and the argument after it. */
+static const char *find_option(int argc, char *const *argv, const char *name,
+                               const char **ret_next) {
         for (int i = 1; i < argc && !streq(argv[i], "--"); i++)
-                if (streq(argv[i], "--json"))
-                        return true;
-        return false;
+                if (str_starts(argv[i], name) && strchr("=", argv[i][strlen(name)])) {
+                        *ret_next = i + 1 < argc ? argv[i + 1] : "";
+                        return argv[i] + strlen(name);
+                }
+        return NULL;
+}
+
+/* Nobody knows yet what a sandbox might have written, so no link is followed at all. Where the file
+ * can't be opened the error itself is what is told. */
+static void open_report_anyway(Run *run, int argc, char *const *argv) {
+        _cleanup_(strlist_clear) StrList everything = { 0 };
+        const char *next, *value = find_option(argc, argv, "--report", &next);
+        Error ignored;
+
+        if (!value || run->report_fd >= 0)
+                return;
+        value = value[0] == '=' ? value + 1 : next;
+        if (value[0] == '\0' || find_cwd(run, &ignored) < 0 || strlist_add(&everything, "/") < 0)
+                return;
+        free(run->report_path);
+        run->report_path = plan_path(run->cwd, value);
+        if (run->report_path)
+                (void)report_open(run->report_path, &everything, &run->report_fd, &ignored);
 }
 
 /* Nothing was started. */
-static int fail(Run *run, const Error *error, bool json) {
+static int fail(Run *run, int argc, char *const *argv, const Error *error) {
+        const char *next, *json = find_option(argc, argv, "--json", &next);
+
         run->result.error = error;
         run->result.outcome.cause = CAUSE_ERROR;
         run->result.outcome.exit_code = error_exit_code(error);
-        run->options.json |= json;
+        run->options.json |= json && json[0] == '\0';
+        open_report_anyway(run, argc, argv);
         return tell(run);
 }
 
@@ -294,7 +319,7 @@ int cmd_run(int argc, char **argv) {
         if (r == 0)
                 r = open_report(&run, &error);
         if (r < 0)
-                return fail(&run, &error, wants_json(argc, argv));
+                return fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);
         return tell(&run);
 }

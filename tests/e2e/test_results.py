@@ -317,3 +317,21 @@ def test_help_and_version(holt: Holt) -> None:
 def test_a_full_disk_where_the_help_goes_is_no_success(holt: Holt) -> None:
     with open("/dev/full", "wb") as full:
         assert subprocess.run(holt.argv(["policy", "schema"]), stdout=full, stderr=subprocess.DEVNULL).returncode == 125
+
+
+@pytest.mark.parametrize("mistake", ("--timout=5", "--timeout=5x", "--policy=nofile.json", "--policy=nopreset"))
+def test_an_early_error_leaves_no_older_report(mistake: str, holt: Holt, workspace: Path) -> None:
+    """Whoever reads the file alone must not take the run before for this one."""
+    report = workspace / "out.json"
+    holt(["run", "--report", report, "--", "true"]).ok()
+    result = holt(["run", mistake, "--report", report, "--", "true"])
+
+    assert result.code == 125
+    assert json.loads(report.read_text())["cause"] == "error"
+
+
+def test_an_early_error_follows_no_link_to_its_report(holt: Holt, workspace: Path, identity: Identity) -> None:
+    identity.run(["sh", "-c", "echo kept >target; ln -s target out.json"], cwd=workspace).check_returncode()
+    holt(["run", "--timout=5", "--report", workspace / "out.json", "--", "true"])
+
+    assert (workspace / "target").read_text() == "kept\n"
