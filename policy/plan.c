@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "policy/syscalls.h"
 
 /* The kernel takes no argument or variable longer than 32 pages (MAX_ARG_STRLEN, execve(2)). */
@@ -32,66 +33,6 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->argv);
         strlist_clear(&plan->env);
         *plan = (LaunchPlan){ 0 };
-}
-
-/* --- paths --- */
-
-/* Appends the parts of path to out (normal form, "" for the root). out has room for both and a
- * slash. */
-static void path_append(char *out, const char *path) {
-        while (*path) {
-                size_t length = strcspn(path, "/");
-
-                if (length == 2 && memcmp(path, "..", 2) == 0) {
-                        char *slash = strrchr(out, '/');
-
-                        if (slash)
-                                *slash = '\0';
-                } else if (length > 0 && !(length == 1 && *path == '.')) {
-                        size_t end = strlen(out);
-
-                        out[end] = '/';
-                        memcpy(out + end + 1, path, length);
-                        out[end + 1 + length] = '\0';
-                }
-                path += length;
-                path += *path == '/';
-        }
-}
-
-char *plan_path(const char *base, const char *path) {
-        char *out = calloc(1, strlen(base) + strlen(path) + 4);
-
-        if (!out)
-                return NULL;
-        if (path[0] != '/')
-                path_append(out, base);
-        path_append(out, path);
-        if (!out[0])
-                (void)strcpy(out, "/");
-        return out;
-}
-
-bool plan_path_below(const char *path, const char *prefix) {
-        size_t length = strlen(prefix);
-
-        if (streq(prefix, "/"))
-                return true;
-        return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
-
-const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
-        const PlanMount *best = NULL;
-
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-
-                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
-                    plan_path_below(path, mount->target) &&
-                    (!best || strlen(mount->target) > strlen(best->target)))
-                        best = mount;
-        }
-        return best;
 }
 
 /* --- mounts --- */
@@ -130,8 +71,8 @@ static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags
 
         if (!path)
                 return error_oom(reterr);
-        source = plan_path(context->cwd, path);
-        target = plan_path("/", inside ? inside : source ? source : "");
+        source = path_join(context->cwd, path);
+        target = path_join("/", inside ? inside : source ? source : "");
         return add_mount(plan, PLAN_BIND, flags, source, target, option, text, reterr);
 }
 
@@ -157,8 +98,8 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
                 return 0;
         if (policy->workspace_mode == WORKSPACE_READ_ONLY)
                 flags |= PLAN_READ_ONLY;
-        path = plan_path(context->cwd, source);
-        target = plan_path("/", policy->workspace_target ? policy->workspace_target
+        path = path_join(context->cwd, source);
+        target = path_join("/", policy->workspace_target ? policy->workspace_target
                                 : path                   ? path
                                                          : "");
         r = add_mount(plan, PLAN_BIND, flags, path, target, "--workspace", source, reterr);
@@ -172,14 +113,14 @@ static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *
                      Error *reterr) {
         if (!policy->files)
                 return 0;
-        return add_mount(plan, PLAN_BIND, PLAN_WIDE_CHECK, plan_path(context->cwd, policy->files),
+        return add_mount(plan, PLAN_BIND, PLAN_WIDE_CHECK, path_join(context->cwd, policy->files),
                          strdup("/mnt/files"), "--files", policy->files, reterr);
 }
 
 static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->tmpfs.count; i++) {
                 const char *target = policy->tmpfs.items[i];
-                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, plan_path("/", target), "--tmpfs",
+                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target), "--tmpfs",
                                   target, reterr);
 
                 if (r < 0)
@@ -191,8 +132,8 @@ static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
 static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
-                int r = add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL,
-                                  plan_path(plan->workspace ? plan->workspace : "/", path),
+                int r = add_mount(plan, PLAN_HIDE, 0, NULL,
+                                  path_join(plan->workspace ? plan->workspace : "/", path),
                                   "--hide", path, reterr);
 
                 if (r < 0)
@@ -207,8 +148,17 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
         if (!mounts)
                 return error_oom(reterr);
         plan->mounts = mounts;
-        return add_mount(plan, PLAN_HIDE, PLAN_OPTIONAL, NULL, str_format("%s%s", target, rest),
+        return add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest),
                          "hidden:", rest, reterr);
+}
+
+int plan_writable(const LaunchPlan *plan, StrList *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                        r = strlist_add(ret, plan->mounts[i].source);
+        return r;
 }
 
 static int compare_targets(const void *a, const void *b) {
@@ -255,7 +205,7 @@ static bool below_system(const char *path) {
 
 static bool below_private(const char *path) {
         for (size_t i = 0; i < tree_private_count; i++)
-                if (plan_path_below(path, tree_private[i].target))
+                if (path_below(path, tree_private[i].target))
                         return true;
         return false;
 }
@@ -277,7 +227,7 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
                                          "%s and %s both have the target %s; keep one",
                                          mount[-1].origin, mount->origin, mount->target);
                 for (size_t j = 0; j < i; j++)
-                        if (plan_path_below(mount->target, plan->mounts[j].target))
+                        if (path_below(mount->target, plan->mounts[j].target))
                                 above = &plan->mounts[j];
                 if (above ? above->kind == PLAN_PRIVATE : below_private(mount->target))
                         mount->flags |= PLAN_MAKE_TARGET;
@@ -294,7 +244,7 @@ static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         if (!plan->guards)
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->protect.count; i++) {
-                _cleanup_free_ char *path = plan_path("/", policy->protect.items[i]);
+                _cleanup_free_ char *path = path_join("/", policy->protect.items[i]);
 
                 if (!path)
                         return error_oom(reterr);
@@ -313,7 +263,7 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
 
         plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
                               sizeof(*plan->mounts));
-        plan->rootfs = policy->rootfs ? plan_path(context->cwd, policy->rootfs) : strdup("");
+        plan->rootfs = policy->rootfs ? path_join(context->cwd, policy->rootfs) : strdup("");
         if (!plan->mounts || !plan->rootfs)
                 return error_oom(reterr);
         if (streq(plan->rootfs, "/"))
@@ -447,11 +397,11 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
                     streq(plan->mounts[i].target, plan->workspace))
                         workspace = &plan->mounts[i];
         if (context->inside_cwd)
-                plan->cwd = plan_path(plan->workspace ? plan->workspace : "/home/agent",
+                plan->cwd = path_join(plan->workspace ? plan->workspace : "/home/agent",
                                       context->inside_cwd);
         else if (!workspace)
                 plan->cwd = strdup("/home/agent");
-        else if (plan_path_below(context->cwd, workspace->source))
+        else if (path_below(context->cwd, workspace->source))
                 plan->cwd = str_format("%s%s", workspace->target,
                                        context->cwd + (streq(workspace->source, "/")
                                                                ? 0

@@ -82,8 +82,7 @@ enum {
         PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: made with its parents */
         PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
         PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
-        PLAN_SHOWN = 1 << 5,      /* only to be looked at, with the rights of a stranger */
-        PLAN_OPTIONAL = 1 << 4,   /* a missing source is left out */
+        PLAN_SHOWN = 1 << 4,      /* only to be looked at, with the rights of a stranger */
 };
 
 typedef struct PlanMount {
@@ -98,7 +97,6 @@ typedef struct PlanMount {
         bool tree;      /* fd is a mount to be moved as it is */
         bool directory; /* of the source */
         char *real;     /* the kernel's own path of the source; owned */
-        bool absent;    /* PLAN_OPTIONAL and not there */
         dev_t device;   /* of the source, compared by the child when it opens it again */
         ino_t inode;
 } PlanMount;
@@ -165,13 +163,5 @@ int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret,
  * 0, -EINVAL (too many mounts) or -ENOMEM. */
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
 
-/* The innermost mount of the plan (requested mounts only) whose target is path or above it, or
- * NULL. */
-const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);
-
-/* Joins and normalises without looking at the file system: "." and "//" go, ".." takes a part away.
- * base is absolute. Owned by the caller, NULL when memory is out. */
-char *plan_path(const char *base, const char *path);
-
-/* Whether path is prefix or lies below it; both in normal form. */
-bool plan_path_below(const char *path, const char *prefix);
+/* Adds the host paths of all that the sandbox will be able to write. 0 or -ENOMEM. */
+int plan_writable(const LaunchPlan *plan, StrList *ret);

@@ -2,40 +2,20 @@
 #include "base/beneath.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "base/sys.h"
 
 /* Opens the directory that path leads to through whatever links, and asks the kernel for its own
  * path. */
 static int open_real(const char *path, char real[PATH_MAX], int *ret_fd) {
-        char link[32];
-        ssize_t n;
-        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : path_of_fd(fd, real);
 
-        if (fd < 0)
-                return -errno;
-        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        n = readlink(link, real, PATH_MAX - 1);
-        if (n < 0) {
-                int r = -errno;
-
-                fd_close(fd);
-                return r;
-        }
-        real[n] = '\0';
-        *ret_fd = fd;
-        return 0;
-}
-
-static bool is_below(const char *path, const char *prefix) {
-        size_t length = strlen(prefix);
-
-        return streq(prefix, "/") || (strncmp(path, prefix, length) == 0 &&
-                                      (path[length] == '/' || path[length] == '\0'));
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
 }
 
 static bool is_untrusted(const char *real, const StrList *untrusted) {
@@ -46,7 +26,7 @@ static bool is_untrusted(const char *real, const StrList *untrusted) {
                 if (open_real(untrusted->items[i], other, &fd) < 0)
                         continue;
                 fd_close(fd);
-                if (is_below(real, other))
+                if (path_below(real, other))
                         return true;
         }
         return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "cli/full.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -138,38 +139,6 @@ static bool names_policy_file(const Run *run) {
 
 /* --- one run --- */
 
-/* All that the sandbox will be able to write on the host, as absolute paths. */
-static int list_writable(const Run *run, StrList *ret) {
-        const Policy *policy = &run->policy;
-        const char *workspace = policy->workspace_source ? policy->workspace_source : ".";
-        int r = 0;
-
-        if (policy->workspace_mode == WORKSPACE_READ_WRITE)
-                r = strlist_take(ret, plan_path(run->cwd, workspace));
-        if (r == 0 && policy->files)
-                r = strlist_take(ret, plan_path(run->cwd, policy->files));
-        for (size_t i = 0; r == 0 && i < policy->read_write.count; i++) {
-                size_t length;
-                _cleanup_free_ char *path = NULL;
-
-                (void)policy_bind_split(policy->read_write.items[i], &length);
-                path = strndup(policy->read_write.items[i], length);
-                r = path ? strlist_take(ret, plan_path(run->cwd, path)) : -ENOMEM;
-        }
-        return r;
-}
-
-static int open_report(Run *run, Error *reterr) {
-        _cleanup_(strlist_clear) StrList writable = { 0 };
-
-        if (!run->options.report)
-                return 0;
-        run->report_path = plan_path(run->cwd, run->options.report);
-        if (!run->report_path || list_writable(run, &writable) < 0)
-                return error_oom(reterr);
-        return report_open(run->report_path, &writable, &run->report_fd, reterr);
-}
-
 static int make_plan(Run *run, Error *reterr) {
         PlanContext context = {
                 .cwd = run->cwd,
@@ -183,10 +152,23 @@ static int make_plan(Run *run, Error *reterr) {
                 r = plan_make(&run->policy, &context, &run->plan, reterr);
         if (r < 0)
                 return r;
-        run->plan.report_fd = run->report_fd;
         run->result.plan = &run->plan;
         run->result.command = (const char *const *)run->plan.argv.items;
         return 0;
+}
+
+static int open_report(Run *run, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        int r;
+
+        if (!run->options.report)
+                return 0;
+        run->report_path = path_join(run->cwd, run->options.report);
+        if (!run->report_path || plan_writable(&run->plan, &writable) < 0)
+                return error_oom(reterr);
+        r = report_open(run->report_path, &writable, &run->report_fd, reterr);
+        run->plan.report_fd = run->report_fd;
+        return r;
 }
 
 static int start(Run *run, Error *reterr) {
@@ -219,10 +201,8 @@ static int run_command(Run *run, Error *reterr) {
 }
 
 static int run_once(Run *run, Error *reterr) {
-        int r = make_plan(run, reterr);
+        int r = start(run, reterr);
 
-        if (r == 0)
-                r = start(run, reterr);
         if (r == 0)
                 return run_command(run, reterr);
         run->result.error = reterr;
@@ -274,7 +254,7 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
         if (value[0] == '\0' || find_cwd(run, &ignored) < 0 || strlist_add(&everything, "/") < 0)
                 return;
         free(run->report_path);
-        run->report_path = plan_path(run->cwd, value);
+        run->report_path = path_join(run->cwd, value);
         if (run->report_path)
                 (void)report_open(run->report_path, &everything, &run->report_fd, &ignored);
 }
@@ -316,6 +296,8 @@ int cmd_run(int argc, char **argv) {
                 return full_execute(argv - 1);
         if (r == 0)
                 r = find_cwd(&run, &error);
+        if (r == 0)
+                r = make_plan(&run, &error);
         if (r == 0)
                 r = open_report(&run, &error);
         if (r < 0)

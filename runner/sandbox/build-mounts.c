@@ -114,7 +114,7 @@ static const PlanMount *writable_above(const LaunchPlan *plan, const char *path)
                 const PlanMount *mount = &plan->mounts[i];
                 size_t length = strlen(mount->target);
 
-                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) && !mount->absent &&
+                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
                     strncmp(path, mount->target, length) == 0 && path[length] == '/' &&
                     (!best || length > strlen(best->target)))
                         best = mount;
@@ -201,7 +201,7 @@ int build_sources(Launch *launch, Error *error) {
                 int r = 0;
 
                 child_state.sources[i] = mount->fd;
-                if (mount->kind == PLAN_BIND && !mount->tree && !mount->absent)
+                if (mount->kind == PLAN_BIND && !mount->tree)
                         r = clone_source(mount, &child_state.sources[i], error);
                 if (r < 0)
                         return r;
@@ -280,8 +280,6 @@ int build_mounts(Launch *launch, Error *error) {
                 const PlanMount *mount = &launch->plan->mounts[i];
                 int r = 0;
 
-                if (mount->absent)
-                        continue;
                 if (mount->kind == PLAN_BIND)
                         r = build_bind(launch->plan, mount, child_state.sources[i], error);
                 else if (mount->kind == PLAN_PRIVATE)

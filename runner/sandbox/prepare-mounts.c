@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/identity.h"
 #include "sandbox/prepare.h"
@@ -45,7 +46,7 @@ static bool is_wide(const char *path) {
         for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
                 if (streq(path, wide_paths[i].path))
                         return true;
-                if (wide_paths[i].below && plan_path_below(path, wide_paths[i].path) &&
+                if (wide_paths[i].below && path_below(path, wide_paths[i].path) &&
                     !(wide_paths[i].except && str_starts(path, wide_paths[i].except)))
                         return true;
         }
@@ -78,20 +79,9 @@ static bool is_home(const PlanMount *mount, const char *path) {
                 home = of_passwd;
         if (!home || home[0] != '/')
                 return false;
-        if (plan_path_below(home, path))
+        if (path_below(home, path))
                 return true;
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
-}
-
-/* The kernel's own path of an open fd. */
-static int real_path(int fd, char path[PATH_MAX]) {
-        char link[32];
-        ssize_t n;
-
-        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        n = readlink(link, path, PATH_MAX - 1);
-        path[n < 0 ? 0 : n] = '\0';
-        return n < 0 ? -errno : 0;
 }
 
 /* By the kernel's path, so that a link to / is as wide as / itself. */
@@ -135,7 +125,7 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->fd = fd;
         if (fstat(fd, &st) < 0)
                 return source_error(mount, errno, reterr);
-        if (real_path(fd, real) < 0)
+        if (path_of_fd(fd, real) < 0)
                 return source_error(mount, errno, reterr);
         free(mount->real);
         mount->real = strdup(real);
@@ -158,20 +148,6 @@ static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error
         return 0;
 }
 
-/* Directories on the host that the sandbox will be able to write. With one mount there is nothing
- * that could lead through another. */
-static int list_writable(const LaunchPlan *plan, StrList *ret) {
-        size_t binds = 0;
-        int r = 0;
-
-        for (size_t i = 0; i < plan->mounts_count; i++)
-                binds += plan->mounts[i].kind == PLAN_BIND;
-        for (size_t i = 0; binds > 1 && r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
-                        r = strlist_add(ret, plan->mounts[i].source);
-        return r;
-}
-
 static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *writable,
                          Error *reterr) {
         int r = open_source(launch->plan, mount, writable, reterr);
@@ -186,7 +162,14 @@ static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *
 static int open_mounts(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         _cleanup_(strlist_clear) StrList writable = { 0 };
-        int r = list_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+        size_t binds = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                binds += plan->mounts[i].kind == PLAN_BIND;
+        /* With one mount there is nothing that could lead through another. */
+        if (binds > 1 && plan_writable(plan, &writable) < 0)
+                return error_oom(reterr);
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND)
@@ -249,12 +232,12 @@ int prepare_report(Launch *launch, Error *reterr) {
         char report[PATH_MAX];
         const size_t count = plan->mounts_count;
 
-        if (plan->report_fd < 0 || real_path(plan->report_fd, report) < 0)
+        if (plan->report_fd < 0 || path_of_fd(plan->report_fd, report) < 0)
                 return 0;
         for (size_t i = 0; i < count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
                 int r;
-                if (mount->kind != PLAN_BIND || !plan_path_below(report, mount->real))
+                if (mount->kind != PLAN_BIND || !path_below(report, mount->real))
                         continue;
                 r = plan_hide(plan, mount->target,
                               report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), reterr);
@@ -298,7 +281,7 @@ static int check_git_file(const PlanMount *workspace, const char *path, Error *r
         _cleanup_close_ int fd = sys_openat2(
                 workspace->fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0,
                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-        _cleanup_free_ char *file = plan_path(workspace->source, path), *leads = NULL;
+        _cleanup_free_ char *file = path_join(workspace->source, path), *leads = NULL;
         char text[PATH_MAX] = "";
         ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
         int r;
@@ -307,10 +290,10 @@ static int check_git_file(const PlanMount *workspace, const char *path, Error *r
                 return 0;
         text[strcspn(text, "\r\n")] = '\0';
         *strrchr(file, '/') = '\0';
-        leads = plan_path(file, text + strlen("gitdir: "));
+        leads = path_join(file, text + strlen("gitdir: "));
         if (!leads)
                 return error_oom(reterr);
-        if (!plan_path_below(leads, workspace->source))
+        if (!path_below(leads, workspace->source))
                 return 0;
         r = error_set(
                 reterr, ERROR_POLICY, 0,

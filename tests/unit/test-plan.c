@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/paths.h"
 #include "policy/plan.h"
 
 static const char *const command[] = { "true", NULL };
@@ -57,14 +58,14 @@ static void test_paths_are_made_normal(void **state) {
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                char *path = plan_path(cases[i].base, cases[i].path);
+                char *path = path_join(cases[i].base, cases[i].path);
 
                 assert_string_equal(path, cases[i].result);
                 free(path);
         }
-        assert_true(plan_path_below("/a/b", "/a"));
-        assert_true(plan_path_below("/a", "/"));
-        assert_false(plan_path_below("/ab", "/a"));
+        assert_true(path_below("/a/b", "/a"));
+        assert_true(path_below("/a", "/"));
+        assert_false(path_below("/ab", "/a"));
 }
 
 static void test_the_working_directory_is_the_workspace(void **state) {

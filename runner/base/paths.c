@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/strings.h"
+
+/* Appends the parts of path to out (normal form, "" for the root). out has room for both and a
+ * slash. */
+static void append(char *out, const char *path) {
+        while (*path) {
+                size_t length = strcspn(path, "/");
+
+                if (length == 2 && memcmp(path, "..", 2) == 0) {
+                        char *slash = strrchr(out, '/');
+
+                        if (slash)
+                                *slash = '\0';
+                } else if (length > 0 && !(length == 1 && *path == '.')) {
+                        size_t end = strlen(out);
+
+                        out[end] = '/';
+                        memcpy(out + end + 1, path, length);
+                        out[end + 1 + length] = '\0';
+                }
+                path += length;
+                path += *path == '/';
+        }
+}
+
+char *path_join(const char *base, const char *path) {
+        char *out = calloc(1, strlen(base) + strlen(path) + 4);
+
+        if (!out)
+                return NULL;
+        if (path[0] != '/')
+                append(out, base);
+        append(out, path);
+        if (!out[0])
+                (void)strcpy(out, "/");
+        return out;
+}
+
+bool path_below(const char *path, const char *prefix) {
+        size_t length = strlen(prefix);
+
+        if (streq(prefix, "/"))
+                return true;
+        return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+int path_of_fd(int fd, char ret[PATH_MAX]) {
+        char link[32];
+        ssize_t n;
+
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, ret, PATH_MAX - 1);
+        ret[n < 0 ? 0 : n] = '\0';
+        return n < 0 ? -errno : 0;
+}
