@@ -255,6 +255,13 @@ static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return 0;
 }
 
+bool plan_protects_git(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (path_below(plan->guards[i].path, ".git"))
+                        return true;
+        return false;
+}
+
 static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                      Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +

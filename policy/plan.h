@@ -106,8 +106,8 @@ typedef struct PlanGuard {
         char *path;
 
         /* prepared */
-        bool pinned; /* it exists, and is mounted read-only over itself */
-        bool twice;  /* ... by an earlier guard */
+        bool pinned;    /* it exists, and is mounted read-only over itself */
+        bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 
 typedef struct LaunchPlan {
@@ -165,3 +165,7 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
 
 /* Adds the host paths of all that the sandbox will be able to write. 0 or -ENOMEM. */
 int plan_writable(const LaunchPlan *plan, StrList *ret);
+
+/* Whether anything in .git is protected, and so the submodules. A policy that protects nothing of
+ * git's, as after --protect none, protects no submodule. */
+bool plan_protects_git(const LaunchPlan *plan);

@@ -298,7 +298,7 @@ int build_guards(Launch *launch, Error *error) {
                 size_t base = strlen(plan->workspace), length = strlen(plan->guards[i].path);
                 int r;
 
-                if (!plan->guards[i].pinned || plan->guards[i].twice)
+                if (!plan->guards[i].pinned)
                         continue;
                 if (base + length + 2 > sizeof(full))
                         return step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot protect",

@@ -85,8 +85,10 @@ static bool is_there(int dir_fd, const char *name) {
 }
 
 /* Follows path part by part. What goes aside is the last part, or the first that is a link, a file
- * or a directory that can't be looked into. */
-static int sweep_one(int workspace_fd, const char *path, StrList *moved, Error *reterr) {
+ * or a directory that can't be looked into; of a submodule only the last, since git does not follow
+ * another way to it. */
+static int sweep_one(int workspace_fd, const char *path, bool submodule, StrList *moved,
+                     Error *reterr) {
         _cleanup_close_ int dir_fd = openat(workspace_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *rest = strdup(path), *dir = NULL;
         char *part = rest;
@@ -101,7 +103,7 @@ static int sweep_one(int workspace_fd, const char *path, StrList *moved, Error *
                 part[length] = '\0';
                 if (!last) {
                         r = descend(dir_fd, part, &fd);
-                        if (r == 0)
+                        if (r == 0 || (r == -ENOTDIR && submodule))
                                 return 0;
                 } else if (!is_there(dir_fd, part)) {
                         return 0;
@@ -116,16 +118,66 @@ static int sweep_one(int workspace_fd, const char *path, StrList *moved, Error *
         return dir ? set_aside(dir_fd, dir, part, moved, reterr) : error_oom(reterr);
 }
 
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+/* --- submodules --- */
+
+static bool is_pinned(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && streq(plan->guards[i].path, path))
+                        return true;
+        return false;
+}
+
+static int sweep_links(const LaunchPlan *plan, int workspace_fd, const StrList *links,
+                       StrList *moved, Error *reterr) {
+        int result = 0;
+
+        for (size_t i = 0; i < links->count; i++) {
+                _cleanup_free_ char *path = str_format("%s/.git", links->items[i]);
+                int r = path ? 0 : error_oom(result ? NULL : reterr);
+
+                if (path && !is_pinned(plan, path))
+                        r = sweep_one(workspace_fd, path, true, moved, result ? NULL : reterr);
+                if (r < 0 && result == 0)
+                        result = r;
+        }
+        return result;
+}
+
+/* The command may have put a repository of its own into the index. */
+static int sweep_index(const LaunchPlan *plan, int workspace_fd, const IndexState *before,
+                       StrList *moved, Error *reterr) {
+        _cleanup_close_ int git_fd = openat(workspace_fd, ".git",
+                                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(strlist_clear) StrList links = { 0 };
+        IndexState now;
+        int r;
+
+        if (git_fd < 0 || !is_there(git_fd, "index") || repository_unchanged(git_fd, before))
+                return 0;
+        r = repository_links(git_fd, &links, &now);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r < 0 ? set_aside(git_fd, ".git/", "index", moved, reterr)
+                     : sweep_links(plan, workspace_fd, &links, moved, reterr);
+}
+
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, const IndexState *before, StrList *moved,
+                Error *reterr) {
         int result = 0;
 
         for (size_t i = 0; i < plan->guards_count; i++) {
-                int r = plan->guards[i].pinned ? 0
-                                               : sweep_one(workspace_fd, plan->guards[i].path,
-                                                           moved, result ? NULL : reterr);
+                const PlanGuard *guard = &plan->guards[i];
+                int r = guard->pinned ? 0
+                                      : sweep_one(workspace_fd, guard->path, guard->submodule,
+                                                  moved, result ? NULL : reterr);
 
                 if (r < 0 && result == 0)
                         result = r;
+        }
+        if (plan_protects_git(plan)) {
+                int r = sweep_index(plan, workspace_fd, before, moved, result ? NULL : reterr);
+
+                result = result < 0 ? result : r;
         }
         return result;
 }

@@ -8,10 +8,14 @@
 #pragma once
 
 #include "policy/plan.h"
+#include "sandbox/repository.h"
 
 /* Renames aside what came to be at the plan's unpinned guards below workspace_fd, where the sandbox
- * could write: no link is followed. Names of what is aside now are added to moved.
+ * could write: no link is followed. Then, if the workspace's own index is not what it was (before,
+ * as the launch has it), the .git of each submodule that is new there; and the index itself where
+ * nobody can say what git would read in it. Names of what is aside now are added to moved.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr);
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, const IndexState *before, StrList *moved,
+                Error *reterr);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "policy/plan.h"
+#include "sandbox/repository.h"
 #include "sandbox/terminal.h"
 
 /* One entry of the system tree as the host has it. */
@@ -48,6 +49,7 @@ typedef struct Launch {
         TerminalPlan terminal;
         int init_fd;      /* sealed memory file */
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
+        IndexState index; /* of the workspace's own repository, if it is one */
         int control_fd;   /* the child's end of the socket pair */
         LayerState layers;
         Error error; /* written by the child; error.text is "" when all went well */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller asked for: opens the sources of all mounts, refuses the too-wide ones, maps their
- * owners where holt is run by root, and finds out what of the protected files is there. */
+ * owners where holt is run by root */
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -16,7 +16,7 @@
 
 /* --- sources --- */
 
-static const PlanMount *find_workspace(const LaunchPlan *plan) {
+const PlanMount *prepare_workspace(const LaunchPlan *plan) {
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND &&
                     streq(plan->mounts[i].target, plan->workspace))
@@ -187,7 +187,7 @@ static void close_mounts(Launch *launch) {
 /* The caller lets the id map go, and this host has none: the command gets the uid of the
  * workspace's owner, so that it can work there. That may be anybody but root. */
 static int prepare_unmapped(Launch *launch, Error *reterr) {
-        const PlanMount *workspace = find_workspace(launch->plan);
+        const PlanMount *workspace = prepare_workspace(launch->plan);
         struct stat st;
         int r;
 
@@ -243,117 +243,6 @@ int prepare_report(Launch *launch, Error *reterr) {
                               report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), reterr);
                 if (r < 0)
                         return r;
-        }
-        return 0;
-}
-
-/* --- guards --- */
-
-static int open_guarded(int workspace_fd, const char *path) {
-        return sys_openat2(workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-}
-
-/* The .git of a worktree or a submodule is a file that names another directory: where a part of the
- * path is a file, that file is what has to stay. */
-static int guard_file(int workspace_fd, char *path) {
-        for (size_t i = 1; path[i]; i++) {
-                _cleanup_close_ int fd = FD_NONE;
-                struct stat st;
-
-                if (path[i] != '/')
-                        continue;
-                path[i] = '\0';
-                fd = open_guarded(workspace_fd, path);
-                if (fd < 0)
-                        return -errno;
-                if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
-                        return 0;
-                path[i] = '/';
-        }
-        return -ENOTDIR;
-}
-
-/* Where the directory that a .git file names lies in the workspace itself, the command could write
- * there what the host's git runs. It is looked for as git does: relative to the file, or absolute.
- */
-static int check_git_file(const PlanMount *workspace, const char *path, Error *reterr) {
-        _cleanup_close_ int fd = sys_openat2(
-                workspace->fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0,
-                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-        _cleanup_free_ char *file = path_join(workspace->source, path), *leads = NULL;
-        char text[PATH_MAX] = "";
-        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-        int r;
-
-        if (n <= 0 || !file || !str_starts(text, "gitdir: "))
-                return 0;
-        text[strcspn(text, "\r\n")] = '\0';
-        *strrchr(file, '/') = '\0';
-        leads = path_join(file, text + strlen("gitdir: "));
-        if (!leads)
-                return error_oom(reterr);
-        if (!path_below(leads, workspace->source))
-                return 0;
-        r = error_set(
-                reterr, ERROR_POLICY, 0,
-                "cannot protect the repository of %s: its .git is a file that leads to %s, in "
-                "the workspace",
-                workspace->source, leads);
-        return error_cure(reterr, r,
-                          "Keep the repository outside of the workspace or in .git itself, or give "
-                          "protection up for this run: --protect none");
-}
-
-static bool is_guarded(const LaunchPlan *plan, size_t index) {
-        for (size_t i = 0; i < index; i++)
-                if (plan->guards[i].pinned && streq(plan->guards[i].path, plan->guards[index].path))
-                        return true;
-        return false;
-}
-
-/* A link can't be mounted over, and what it leads to could be exchanged behind the guard. */
-static int prepare_guard(PlanGuard *guard, const PlanMount *workspace, Error *reterr) {
-        _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
-        struct stat st;
-        int r = fd < 0 ? -errno : 0;
-
-        if (r == 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
-                r = -ELOOP;
-        if (r == -ENOTDIR) {
-                r = guard_file(workspace->fd, guard->path);
-                if (r == 0 && check_git_file(workspace, guard->path, reterr) < 0)
-                        return -EINVAL;
-        }
-        if (r == -ELOOP) {
-                r = error_set(reterr, ERROR_POLICY, ELOOP,
-                              "cannot protect %s in %s: it is a link, or below one", guard->path,
-                              workspace->source);
-                return error_cure(reterr, r,
-                                  "Put the real thing there, or give protection up for this run: "
-                                  "--protect none");
-        }
-        if (r < 0 && r != -ENOENT)
-                return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
-                                 workspace->source);
-        guard->pinned = r == 0;
-        return 0;
-}
-
-int prepare_guards(Launch *launch, Error *reterr) {
-        LaunchPlan *plan = launch->plan;
-        const PlanMount *workspace = find_workspace(plan);
-
-        if (!workspace)
-                return 0;
-        launch->workspace_fd = workspace->fd;
-        for (size_t i = 0; i < plan->guards_count; i++) {
-                PlanGuard *guard = &plan->guards[i];
-                int r = prepare_guard(guard, workspace, reterr);
-
-                if (r < 0)
-                        return r;
-                guard->twice = guard->pinned && is_guarded(plan, i);
         }
         return 0;
 }

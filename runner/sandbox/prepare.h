@@ -11,7 +11,10 @@ int prepare_stdio(Error *reterr);
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
 
-/* In this order, of prepare_all() (prepare-mounts.c). */
+/* In this order, of prepare_all() (prepare-mounts.c, prepare-guards.c). */
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
+
+/* The workspace among the plan's mounts, or NULL. */
+const PlanMount *prepare_workspace(const LaunchPlan *plan);

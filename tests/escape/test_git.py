@@ -13,41 +13,8 @@ import pytest
 
 from lib.hostile import Attack, Run
 from lib.identity import Identity
+from lib.repository import Repository, config, hook
 from lib.sandbox import Holt, Result
-
-
-class Repository:
-    """A workspace that is a git repository of the identity's, and whether a payload ran in it."""
-
-    def __init__(self, path: Path, identity: Identity) -> None:
-        self.path, self.identity = path, identity
-        self.marker = path.parent / "pwned"
-
-    def git(self, *args: str, cwd: Path | None = None) -> str:
-        done = self.identity.run(
-            ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *args], cwd=cwd or self.path
-        )
-        return done.stdout + done.stderr
-
-    def init(self) -> Repository:
-        self.git("-c", "init.defaultBranch=main", "init", "-q")
-        (self.path / "file").write_text("text\n")
-        self.identity.own(self.path / "file")
-        self.git("add", "file")
-        self.git("commit", "-q", "-m", "first")
-        assert (self.path / ".git" / "config").exists()
-        return self
-
-    @property
-    def payload(self) -> str:
-        """A shell command that shows that it ran; it must be one word without quotes for git's sake."""
-        return f"touch {self.marker}"
-
-    def use(self, cwd: Path | None = None) -> bool:
-        """What a person does next on the host; whether that ran the payload."""
-        for command in (["status"], ["diff"], ["commit", "--allow-empty", "-q", "-m", "next"], ["checkout", "-q", "."]):
-            self.git(*command, cwd=cwd)
-        return self.marker.exists()
 
 
 @pytest.fixture
@@ -58,19 +25,6 @@ def repository(workspace: Path, identity: Identity) -> Repository:
 @pytest.fixture
 def empty(workspace: Path, identity: Identity) -> Repository:
     return Repository(workspace, identity)
-
-
-HOOK = "printf '#!/bin/sh\\n{payload}\\n' >{path} && chmod +x {path}"
-FSMONITOR = "[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {payload}; false\\n"
-
-
-def hook(repository: Repository, path: str = ".git/hooks/pre-commit") -> str:
-    return HOOK.format(payload=repository.payload, path=path)
-
-
-def config(repository: Repository, path: str, more: str = "") -> str:
-    text = FSMONITOR.format(payload=repository.payload) + more
-    return f"printf '{text}' >{path}"
 
 
 Plant = Callable[[Repository], str]
@@ -275,7 +229,7 @@ def test_it_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: R
     assert not empty.use()
 
 
-@pytest.mark.parametrize("existing", ("link in the workspace", "link out", "file"))
+@pytest.mark.parametrize("existing", ("link in the workspace", "link out", "file", "file by a link"))
 def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
     existing: str, holt: Holt, place: Path, repository: Repository
 ) -> None:
@@ -284,8 +238,12 @@ def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
     if existing == "link out":
         elsewhere = place / "real.git"
     git.rename(elsewhere)
-    if existing == "file":
-        git.write_text(f"gitdir: {elsewhere}\n")
+    if existing.startswith("file"):
+        way = elsewhere
+        if existing == "file by a link":
+            (place / "way").symlink_to(repository.path)
+            way = place / "way" / elsewhere.name
+        git.write_text(f"gitdir: {way}\n")
         repository.identity.own(git)
     else:
         git.symlink_to(elsewhere)
@@ -323,38 +281,3 @@ def test_a_repository_is_left_as_it_was(holt: Holt, repository: Repository) -> N
     before = state()
     holt(["run", "--", "true"]).ok()
     assert state() == before
-
-
-# --- what the guard does not see: a repository that is not at the workspace's top ---
-
-DEEPER: dict[str, Plant] = {
-    # git falls back to the directory itself as a bare repository when .git is none.
-    "bare": lambda r: (
-        "git init -q --bare tmp.git; mv tmp.git/HEAD tmp.git/objects tmp.git/refs .; rm -f .git/HEAD;"
-        + config(r, 'config', '\\tbare = false\\n\\tworktree = .\\n')
-    ),
-    # git status asks each submodule for its own, by running git there.
-    "submodule": lambda r: (
-        "git init -q sub; cd sub; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; cd ..;"
-        f"git add sub; {config(r, 'sub/.git/config')}"
-    ),
-}
-
-
-@pytest.mark.parametrize("plant", [
-    DEEPER["bare"],
-    pytest.param(DEEPER["submodule"], marks=pytest.mark.xfail(
-        strict=True, reason='a limit that SECURITY.md names ("What you run later"): repositories below are not guarded',
-    )),
-], ids=DEEPER.keys())
-def test_a_repository_below_is_not_run_by_the_one_above(
-    plant: Plant, holt: Holt, repository: Repository
-) -> None:
-    check(holt, repository, plant(repository))
-
-
-@pytest.mark.parametrize("plant", DEEPER.values(), ids=DEEPER.keys())
-def test_each_way_below_works_without_holt(plant: Plant, repository: Repository) -> None:
-    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
-
-    assert repository.use()

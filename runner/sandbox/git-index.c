@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation. An index is a header, count entries, extensions (four letters, a length,
+ * data) and a hash. How long a hash is stands nowhere in it: both lengths are tried, and exactly
+ * one has to fit to the last byte. git may also start to read in the middle, by two extensions for
+ * threads: EOIE says where the entries end, IEOT where blocks of them begin; both have to say what
+ * reading from the start finds. */
+#include "sandbox/git-index.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+        HEADER_SIZE = 12,   /* "DIRC", version, count */
+        MODE_AT = 24,       /* of an entry */
+        STAT_SIZE = 40,     /* times, device, inode, mode, owner, size */
+        FLAG_MORE = 0x4000, /* two more bytes of flags */
+        NAME_LENGTH = 0xfff,
+        MODE_GITLINK = 0160000,
+        EXTENSION_HEADER = 8,
+        SHA1_SIZE = 20,
+        SHA256_SIZE = 32,
+};
+
+typedef struct Reader {
+        const uint8_t *bytes;
+        size_t hash_size;
+        size_t end; /* where the closing hash begins */
+        uint32_t version, count;
+
+        /* the entry last read, and where the next one begins */
+        size_t at;
+        uint32_t mode;
+        char name[PATH_MAX];
+        size_t length;
+        size_t kept; /* how much of its name is the one's before (version 4) */
+
+        bool nameless; /* an entry has none, which only those of a split index may lack */
+} Reader;
+
+static uint32_t number(const uint8_t *at) {
+        return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static int reader_open(Reader *reader, const uint8_t *bytes, size_t size, size_t hash_size) {
+        if (size < HEADER_SIZE + hash_size || size > GIT_INDEX_SIZE_MAX ||
+            memcmp(bytes, "DIRC", 4) != 0)
+                return -EBADMSG;
+        reader->bytes = bytes;
+        reader->hash_size = hash_size;
+        reader->end = size - hash_size;
+        reader->version = number(bytes + 4);
+        reader->count = number(bytes + 8);
+        reader->at = HEADER_SIZE;
+        reader->length = reader->kept = 0;
+        reader->nameless = false;
+        return reader->version >= 2 && reader->version <= 4 ? 0 : -EBADMSG;
+}
+
+/* --- entries --- */
+
+/* Versions 2 and 3: the name, and one to eight zeros up to a multiple of eight bytes. */
+static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
+        if (length == NAME_LENGTH)
+                length = strnlen((const char *)reader->bytes + at, reader->end - at);
+        if (length >= sizeof(reader->name) || at + length >= reader->end)
+                return -EBADMSG;
+        memcpy(reader->name, reader->bytes + at, length);
+        reader->length = length;
+        reader->at = entry + ((at - entry + length + 8) & ~(size_t)7);
+        return reader->at <= reader->end ? 0 : -EBADMSG;
+}
+
+/* git's own variable length: seven bits a byte, most significant first, one added at each step. */
+static int read_varint(const Reader *reader, size_t *at, size_t *ret) {
+        size_t value = 0;
+
+        for (int i = 0; i < 4 && *at < reader->end; i++) {
+                uint8_t byte = reader->bytes[(*at)++];
+
+                value = (value << 7) + (byte & 0x7f);
+                if (!(byte & 0x80)) {
+                        *ret = value;
+                        return 0;
+                }
+                value++;
+        }
+        return -EBADMSG;
+}
+
+/* Version 4: how much of the name before to cut off its end, and what to put there. */
+static int read_compressed_name(Reader *reader, size_t at, size_t length) {
+        size_t cut, rest;
+        int r = read_varint(reader, &at, &cut);
+
+        if (r < 0 || cut > reader->length)
+                return -EBADMSG;
+        reader->kept = reader->length - cut;
+        rest = strnlen((const char *)reader->bytes + at, reader->end - at);
+        if (at + rest >= reader->end || reader->kept + rest >= sizeof(reader->name))
+                return -EBADMSG;
+        if (length != (reader->kept + rest < NAME_LENGTH ? reader->kept + rest : NAME_LENGTH))
+                return -EBADMSG;
+        memcpy(reader->name + reader->kept, reader->bytes + at, rest);
+        reader->length = reader->kept + rest;
+        reader->at = at + rest + 1;
+        return 0;
+}
+
+static int read_entry(Reader *reader) {
+        const size_t entry = reader->at;
+        size_t name = entry + STAT_SIZE + reader->hash_size + 2;
+        unsigned flags;
+        int r;
+
+        if (name + 2 > reader->end)
+                return -EBADMSG;
+        reader->mode = number(reader->bytes + entry + MODE_AT);
+        flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
+        name += flags & FLAG_MORE ? 2 : 0;
+        r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
+                                 : read_name(reader, entry, name, flags & NAME_LENGTH);
+        reader->name[reader->length] = '\0';
+        return r;
+}
+
+static bool is_mode(uint32_t mode) {
+        /* A sparse index has directories, too, in which there is no gitlink. */
+        return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
+}
+
+static int take_entry(Reader *reader, bool every, GitIndex *ret) {
+        const bool link = reader->mode == MODE_GITLINK;
+
+        if (!is_mode(reader->mode))
+                return -EBADMSG;
+        if (reader->length == 0) {
+                reader->nameless = true;
+                ret->nameless |= link;
+                return 0;
+        }
+        if (!link && !every)
+                return 0;
+        if (strlen(reader->name) != reader->length)
+                return -EBADMSG;
+        if (ret->links.count == GIT_INDEX_LINKS_MAX)
+                return -E2BIG;
+        return strlist_add(&ret->links, reader->name);
+}
+
+static int read_entries(Reader *reader, bool every, GitIndex *ret) {
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < reader->count; i++) {
+                r = read_entry(reader);
+                if (r == 0)
+                        r = take_entry(reader, every, ret);
+        }
+        return r;
+}
+
+/* --- extensions --- */
+
+/* A block is where it begins and how many entries it has; names in it need none before it. */
+static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
+        Reader reader = *whole;
+        uint64_t total = 0;
+
+        if (size < 4 || (size - 4) % 8 != 0)
+                return -EBADMSG;
+        reader.at = HEADER_SIZE;
+        reader.length = 0;
+        for (size_t block = 4; block < size; block += 8) {
+                const uint32_t count = number(data + block + 4);
+
+                total += count;
+                if (number(data + block) != reader.at || total > whole->count)
+                        return -EBADMSG;
+                for (uint32_t i = 0; i < count; i++)
+                        if (read_entry(&reader) < 0 || (i == 0 && reader.kept > 0))
+                                return -EBADMSG;
+        }
+        return total == whole->count ? 0 : -EBADMSG;
+}
+
+static int take_shared(const Reader *reader, const uint8_t *data, size_t size, GitIndex *ret) {
+        bool zero = true;
+
+        if (size < reader->hash_size)
+                return -EBADMSG;
+        for (size_t i = 0; i < reader->hash_size; i++) {
+                zero &= data[i] == 0;
+                (void)snprintf(ret->shared + 2 * i, 3, "%02x", data[i]);
+        }
+        if (zero)
+                ret->shared[0] = '\0';
+        return 0;
+}
+
+/* From where the entries end to the closing hash. */
+static int read_extensions(const Reader *reader, GitIndex *ret) {
+        /* git looks for EOIE here, whatever comes before. */
+        const size_t eoie_size = 4 + reader->hash_size;
+        size_t at = reader->at, last = 0;
+        int r = 0;
+
+        while (r == 0 && at < reader->end) {
+                const uint8_t *extension = reader->bytes + at;
+                size_t size;
+
+                if (reader->end - at < EXTENSION_HEADER)
+                        return -EBADMSG;
+                size = number(extension + 4);
+                if (size > reader->end - at - EXTENSION_HEADER)
+                        return -EBADMSG;
+                if (memcmp(extension, "link", 4) == 0)
+                        r = take_shared(reader, extension + EXTENSION_HEADER, size, ret);
+                else if (memcmp(extension, "IEOT", 4) == 0)
+                        r = check_blocks(reader, extension + EXTENSION_HEADER, size);
+                last = at;
+                at += EXTENSION_HEADER + size;
+        }
+        if (r == 0 && reader->nameless && !ret->shared[0])
+                return -EBADMSG;
+        if (r == 0 && reader->end >= EXTENSION_HEADER + eoie_size &&
+            memcmp(reader->bytes + reader->end - eoie_size - EXTENSION_HEADER, "EOIE", 4) == 0 &&
+            (last != reader->end - eoie_size - EXTENSION_HEADER ||
+             number(reader->bytes + last + EXTENSION_HEADER) != reader->at))
+                return -EBADMSG;
+        return r;
+}
+
+static int read_as(const uint8_t *bytes, size_t size, size_t hash_size, bool every, GitIndex *ret) {
+        Reader reader;
+        int r = reader_open(&reader, bytes, size, hash_size);
+
+        if (r == 0)
+                r = read_entries(&reader, every, ret);
+        return r < 0 ? r : read_extensions(&reader, ret);
+}
+
+int git_index_read(const void *bytes, size_t size, bool every, GitIndex *ret) {
+        GitIndex sha1 = { 0 }, sha256 = { 0 };
+        const int as_sha1 = read_as(bytes, size, SHA1_SIZE, every, &sha1);
+        const int as_sha256 = read_as(bytes, size, SHA256_SIZE, every, &sha256);
+        const bool is_sha1 = as_sha256 == -EBADMSG;
+        const int r = is_sha1 ? as_sha1 : as_sha1 == -EBADMSG ? as_sha256 : -EBADMSG;
+
+        git_index_clear(is_sha1 && r == 0 ? &sha256 : &sha1);
+        if (r == 0)
+                *ret = is_sha1 ? sha1 : sha256;
+        else
+                git_index_clear(&sha256);
+        return r;
+}
+
+void git_index_clear(GitIndex *index) {
+        strlist_clear(&index->links);
+        *index = (GitIndex){ 0 };
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which repositories below a work tree its git enters by itself: the gitlinks of its index
+ * (gitformat-index(5), versions 2 to 4, SHA-1 and SHA-256, split indexes too).
+ *
+ * The bytes may be an attacker's. What git could read in two ways is refused, so that nobody can
+ * show us one list of entries and git another. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strings.h"
+
+enum {
+        GIT_INDEX_SIZE_MAX = 1 << 29, /* bytes */
+        GIT_INDEX_LINKS_MAX = 10000,
+};
+
+typedef struct GitIndex {
+        StrList links; /* paths of the gitlinks, relative to the work tree, as the index has them */
+        char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
+        bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
+} GitIndex;
+
+/* What bytes say. every: all entries and not only gitlinks, for the shared part where
+ * nameless is true.
+ *
+ * 0, and the caller ends with git_index_clear(); -EBADMSG for what is no index, or not one way
+ * only; -E2BIG past GIT_INDEX_LINKS_MAX; -ENOMEM. */
+int git_index_read(const void *bytes, size_t size, bool every, GitIndex *ret);
+
+void git_index_clear(GitIndex *index);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/repository.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+
+enum { NO_LINKS = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+
+/* --- .git --- */
+
+/* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
+char *repository_leads(int tree_fd, const char *tree, const char *path) {
+        static const char prefix[] = "gitdir: ";
+        _cleanup_close_ int fd = sys_openat2(
+                tree_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, NO_LINKS);
+        _cleanup_free_ char *file = path_join(tree, path), *directory = NULL;
+        char text[PATH_MAX + sizeof(prefix)] = "";
+
+        if (fd < 0 || !file || read(fd, text, sizeof(text) - 1) <= 0 || !str_starts(text, prefix))
+                return NULL;
+        text[strcspn(text, "\r\n")] = '\0';
+        directory = path_join(file, "..");
+        return directory ? path_join(directory, text + strlen(prefix)) : NULL;
+}
+
+int repository_open(int tree_fd, const char *tree, const char *path) {
+        _cleanup_close_ int fd = sys_openat2(tree_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+                                             NO_LINKS);
+        _cleanup_free_ char *leads = NULL;
+        struct stat st;
+        int other;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return TAKE_FD(fd);
+        leads = repository_leads(tree_fd, tree, path);
+        if (!leads)
+                return -ENOENT;
+        other = open(leads, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return other < 0 ? -errno : other;
+}
+
+int repository_open_above(const char *directory, size_t *ret_length) {
+        char tree[PATH_MAX];
+        size_t length = strlen(directory);
+
+        if (length >= sizeof(tree))
+                return -ENAMETOOLONG;
+        memcpy(tree, directory, length + 1);
+        for (char *slash = strrchr(tree, '/'); slash; slash = strrchr(tree, '/')) {
+                _cleanup_close_ int tree_fd = FD_NONE;
+                int fd;
+
+                *slash = '\0';
+                tree_fd = open(tree[0] ? tree : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+                fd = tree_fd < 0 ? -errno : repository_open(tree_fd, tree[0] ? tree : "/", ".git");
+                if (fd >= 0) {
+                        *ret_length = strlen(tree);
+                        return fd;
+                }
+        }
+        return -ENOENT;
+}
+
+/* --- its index --- */
+
+bool repository_unchanged(int git_fd, const IndexState *state) {
+        struct stat st;
+
+        return fstatat(git_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0 && !state->uncertain &&
+               st.st_dev == state->device && st.st_ino == state->inode &&
+               st.st_ctim.tv_sec == state->changed.tv_sec &&
+               st.st_ctim.tv_nsec == state->changed.tv_nsec;
+}
+
+/* Owned by the caller. Read and not mapped: somebody could cut the file short meanwhile. */
+static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *ret_st) {
+        _cleanup_close_ int fd = sys_openat2(
+                git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, NO_LINKS);
+        _cleanup_free_ uint8_t *bytes = NULL;
+        size_t size, done = 0;
+        ssize_t n = 1;
+
+        if (fd < 0 || fstat(fd, ret_st) < 0)
+                return -errno;
+        if (!S_ISREG(ret_st->st_mode) || ret_st->st_size > GIT_INDEX_SIZE_MAX)
+                return -EBADMSG;
+        size = (size_t)ret_st->st_size;
+        bytes = malloc(size + 1);
+        if (!bytes)
+                return -ENOMEM;
+        while (n > 0 && done < size) {
+                n = read(fd, bytes + done, size - done);
+                done += n > 0 ? (size_t)n : 0;
+        }
+        if (done < size)
+                return n < 0 ? -errno : -EBADMSG;
+        *ret = TAKE_PTR(bytes);
+        return 0;
+}
+
+static int read_index(int git_fd, const char *name, bool every, GitIndex *ret,
+                      struct stat *ret_st) {
+        _cleanup_free_ uint8_t *bytes = NULL;
+        int r = read_whole(git_fd, name, &bytes, ret_st);
+
+        return r < 0 ? r : git_index_read(bytes, (size_t)ret_st->st_size, every, ret);
+}
+
+/* git-update-index(1), --split-index. */
+static int add_shared(int git_fd, GitIndex *index) {
+        _cleanup_(git_index_clear) GitIndex shared = { 0 };
+        _cleanup_free_ char *name = str_format("sharedindex.%s", index->shared);
+        struct stat st;
+        int r = name ? read_index(git_fd, name, index->nameless, &shared, &st) : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < shared.links.count; i++)
+                r = strlist_add(&index->links, shared.links.items[i]);
+        /* git finds nothing to read then, either. */
+        return r == -ENOENT ? -EBADMSG : r;
+}
+
+/* Two changes within one tick of the kernel's clock have one ctime. */
+static bool is_recent(const struct timespec *changed) {
+        struct timespec now;
+
+        return clock_gettime(CLOCK_REALTIME, &now) < 0 || changed->tv_sec >= now.tv_sec - 1;
+}
+
+/* git makes no other entries, and takes none: they could lead out of the work tree. */
+static bool is_normal(const char *link) {
+        _cleanup_free_ char *normal = path_join("/", link);
+
+        return normal && streq(normal + 1, link);
+}
+
+static int take_links(const GitIndex *index, StrList *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < index->links.count; i++)
+                if (is_normal(index->links.items[i]))
+                        r = strlist_add(ret, index->links.items[i]);
+        if (r < 0)
+                strlist_clear(ret);
+        return r;
+}
+
+int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
+        _cleanup_(git_index_clear) GitIndex index = { 0 };
+        struct stat st = { 0 };
+        int r = read_index(git_fd, "index", false, &index, &st);
+
+        *ret_state = (IndexState){ .device = st.st_dev,
+                                   .inode = st.st_ino,
+                                   .changed = st.st_ctim,
+                                   .uncertain = index.shared[0] || is_recent(&st.st_ctim) };
+        if (r == 0 && index.shared[0])
+                r = add_shared(git_fd, &index);
+        return r < 0 ? r : take_links(&index, ret_links);
+}

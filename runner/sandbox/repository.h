@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The git repository that a workspace is, or lies in, and those below that git enters from there by
+ * itself: `git status` at the top, which many a shell prompt runs, asks every gitlink of the index
+ * that has a .git, and does what that one's config says. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "sandbox/git-index.h"
+
+/* Where the .git at path (relative to tree_fd, the work tree that is tree on the host) leads to if
+ * it is a file, as worktrees and submodules have it: an absolute path in normal form that the
+ * caller owns. NULL for what is no such file, or when memory is out. */
+char *repository_leads(int tree_fd, const char *tree, const char *path);
+
+/* Opens what path, a .git in the same sense, is or leads to: an O_PATH fd that the caller owns, or
+ * a negative errno. */
+int repository_open(int tree_fd, const char *tree, const char *path);
+
+/* Opens the nearest .git above directory, an absolute path of the kernel's: an fd as above, with
+ * the length of the work tree's own path. -ENOENT when there is none. */
+int repository_open_above(const char *directory, size_t *ret_length);
+
+/* Whether the index of a repository is the one that was looked at: no program can set its ctime. */
+typedef struct IndexState {
+        dev_t device;
+        ino_t inode;
+        struct timespec changed;
+        bool uncertain; /* a second file belongs to it, or the clock may not have moved on since */
+} IndexState;
+bool repository_unchanged(int git_fd, const IndexState *state);
+
+/* The gitlinks of the repository whose directory git_fd is, by its index as it is now: paths in
+ * normal form, to be added to an empty list. The state is written in any case.
+ *
+ * 0, and the caller ends with strlist_clear(); -ENOENT without an index; what git_index_read()
+ * says of one that git did not write; -ELOOP or another negative errno of openat2(2). */
+int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state);

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""git on the host runs nothing by a repository below the workspace's own, which it enters unasked.
+
+`git status` asks each gitlink of the index that has a .git, by running git there. The attacks are on how the index
+says it, on the .git of submodules that were there before, and on the places where the index itself lies elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.repository import Repository, config, hook
+from lib.sandbox import Holt
+
+Plant = Callable[[Repository], str]
+
+AS_A = "git -c user.name=a -c user.email=a@b"
+PYTHON = "/usr/bin/python3 -c '{}'"
+
+
+@pytest.fixture
+def repository(workspace: Path, identity: Identity) -> Repository:
+    return Repository(workspace, identity).init()
+
+
+def make(path: str = "sub", init: str = "git init -q") -> str:
+    """A repository with a commit, so that it can be added."""
+    return f"{init} {path}; (cd {path}; {AS_A} commit -q --allow-empty -m x)"
+
+
+
+def evil(r: Repository, path: str = "sub") -> str:
+    return config(r, f"{path}/.git/config")
+
+
+# Each adds a repository of its own to the index, and has its config run the payload.
+ADDED: dict[str, Plant] = {
+    "plain": lambda r: f"{make()}; git add sub; {evil(r)}",
+    "deep": lambda r: f"mkdir -p a/b; {make('a/b/c')}; git add a; {evil(r, 'a/b/c')}",
+    "hook path": lambda r: (
+        f"{make()}; git add sub; {hook(r, 'sub/h')}; git -C sub config core.fsmonitor ./h"
+    ),
+    "two": lambda r: f"{make('one')}; {make('two')}; git add one two; {evil(r, 'two')}",
+    "version 4": lambda r: f"{make()}; git add sub; git update-index --index-version 4; {evil(r)}",
+    "version 3": lambda r: f"{make()}; touch n; git add -N n; git add sub; {evil(r)}",
+    "split": lambda r: f"{make()}; git add sub; git update-index --split-index; {evil(r)}",
+    "split, added later": lambda r: f"git update-index --split-index; {make()}; git add sub; {evil(r)}",
+    # The file's entry is in the shared part; what replaces it has a mode and no name.
+    "split, replacing a file": lambda r: (
+        f"git update-index --split-index; rm file; {make('file')}; git add file; {evil(r, 'file')}"
+    ),
+    "in conflict": lambda r: (
+        f"{make()}; id=$(git -C sub rev-parse HEAD);"
+        f"printf '160000 %s 2\\tsub\\n160000 %s 3\\tsub\\n' $id $id | git update-index --index-info; {evil(r)}"
+    ),
+    "many entries": lambda r: (
+        "mkdir d; (cd d; seq 30000 | xargs touch); git -c index.threads=2 add d;"
+        f"{make()}; git -c index.threads=2 add sub; {evil(r)}"
+    ),
+    "by a file": lambda r: (
+        f"{make('real')}; mv real/.git hidden; rm -r real; mkdir sub; echo 'gitdir: ../hidden' >sub/.git;"
+        f"git add sub; {config(r, 'hidden/config', f'worktree = {r.path}/sub')}"
+    ),
+    "by a link": lambda r: (
+        f"{make()}; mv sub/.git hidden; ln -s ../hidden sub/.git; git add sub; {config(r, 'hidden/config')}"
+    ),
+    "in a closed directory": lambda r: f"{make()}; git add sub; {evil(r)}; chmod 300 sub",
+    "with the index a link": lambda r: f"{make()}; git add sub; mv .git/index .git/i; ln -s i .git/index; {evil(r)}",
+    "with the old index's times": lambda r: (
+        f"cp -p .git/index saved; {make()}; git add sub; touch -r saved .git/index; {evil(r)}"
+    ),
+    "written in place": lambda r: (
+        f"{make()}; cp .git/index i; GIT_INDEX_FILE=i git add sub; cat i >.git/index; {evil(r)}"
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", ADDED.values(), ids=ADDED.keys())
+def test_a_repository_that_is_added_is_set_aside(plant: Plant, holt: Holt, repository: Repository) -> None:
+    result = holt.sh(plant(repository))
+
+    assert not repository.use(), str(result)
+    assert result.set_aside
+    # What git wrote is understood, and stays.
+    assert ".git/index.holt-untrusted" not in result.set_aside or (repository.path / ".git/i").exists()
+
+
+@pytest.mark.parametrize("plant", ADDED.values(), ids=ADDED.keys())
+def test_each_way_to_add_one_works_without_holt(plant: Plant, repository: Repository) -> None:
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()
+
+
+def test_what_is_added_in_one_run_and_made_in_the_next(holt: Holt, repository: Repository) -> None:
+    """After the first run the gitlink is the caller's, but there is no .git to it yet."""
+    holt.sh(f"{make()}; git add sub; rm -rf sub/.git").ok()
+    result = holt.sh(f"git init -q sub; {evil(repository)}")
+
+    assert not repository.use(), str(result)
+    assert result.set_aside == ["sub/.git.holt-untrusted"]
+
+
+def test_an_index_that_git_did_not_write_is_set_aside(holt: Holt, repository: Repository) -> None:
+    result = holt.sh("head -c 40 .git/index >i; mv i .git/index")
+
+    assert result.set_aside == [".git/index.holt-untrusted"]
+
+
+def test_a_path_in_the_index_leads_nowhere_else(
+    holt: Holt, place: Path, repository: Repository, identity: Identity
+) -> None:
+    """The names in the index are the command's, and holt renames by them."""
+    identity.run(["git", "init", "-q", place / "other"]).check_returncode()
+    code = (
+        'd = open(".git/index", "rb").read(); at = d.index(b"zzzzzzzzzz");'
+        'open(".git/index", "wb").write(d.replace(b"zzzzzzzzzz", b"../other//"[:10]))'
+    )
+    script = f"{make('zzzzzzzzzz')}; git add zzzzzzzzzz; {PYTHON.format(code)}; ln -s ../other link"
+    holt.sh(script).ok()
+
+    assert (place / "other" / ".git" / "config").exists()
+
+
+# --- submodules that are the caller's own ---
+
+
+def with_submodule(repository: Repository, place: Path, nested: bool = False) -> Repository:
+    """The repository with a submodule at sub, and one in that at sub/inner."""
+    other = Repository(place / "other", repository.identity)
+    repository.identity.run(["mkdir", other.path]).check_returncode()
+    other.init()
+    if nested:
+        inner = Repository(place / "inner", repository.identity)
+        repository.identity.run(["mkdir", inner.path]).check_returncode()
+        inner.init()
+        other.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.path), "inner")
+        other.git("commit", "-q", "-m", "inner")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.path), "sub")
+    repository.git("commit", "-q", "-m", "sub")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "update", "--init", "--recursive", "-q")
+    assert (repository.path / "sub/inner/.git" if nested else repository.path / "sub/.git").is_file()
+    return repository
+
+
+def own(path: str) -> Plant:
+    """Puts a repository of the attacker's where a submodule is."""
+    return lambda r: f"cp -r .git evil; rm -rf {path}/.git; mv evil {path}/.git; {config(r, f'{path}/.git/config')}"
+
+
+SUBMODULE: dict[str, Plant] = {
+    "config": lambda r: config(r, ".git/modules/sub/config"),
+    "by git": lambda r: f"git -C sub config core.fsmonitor '{r.payload}; false'",
+    ".git replaced": own("sub"),
+    ".git leads elsewhere": lambda r: (
+        f"cp -r .git evil; {config(r, 'evil/config')}; echo 'gitdir: ../evil' >sub/new; mv -f sub/new sub/.git"
+    ),
+    "directory replaced": lambda r: f"mv sub gone; cp -r gone sub; {own('sub')(r)}",
+    "directory exchanged": lambda r: (
+        f"cp -r sub new; {own('new')(r)};"
+        "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"sub\", -100, b\"new\", 2)'"
+    ),
+    "commondir": lambda r: f"cp -r .git evil; {config(r, 'evil/config')}; echo ../../../evil >.git/modules/sub/commondir",
+}
+
+
+@pytest.mark.parametrize("plant", SUBMODULE.values(), ids=SUBMODULE.keys())
+def test_a_submodule_is_not_turned_against_its_owner(
+    plant: Plant, holt: Holt, place: Path, repository: Repository
+) -> None:
+    with_submodule(repository, place)
+    result = holt.sh(plant(repository))
+
+    assert not repository.use(), str(result)
+    assert (repository.path / "sub/.git").read_text() == "gitdir: ../.git/modules/sub\n"
+
+
+@pytest.mark.parametrize("plant", SUBMODULE.values(), ids=SUBMODULE.keys())
+def test_each_way_to_turn_a_submodule_works_without_holt(
+    plant: Plant, place: Path, repository: Repository
+) -> None:
+    with_submodule(repository, place)
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_submodule_of_a_submodule_is_guarded(
+    sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    with_submodule(repository, place, nested=True)
+    script = own("sub/inner")(repository)
+    if sandboxed:
+        holt.sh(script)
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_one_with_its_repository_in_it_is_guarded(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """As a submodule was before git 1.7.8, and as `git add` of a repository makes it."""
+    repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=repository.path)
+    if sandboxed:
+        assert holt.sh(evil(repository)).set_aside == []
+        assert (repository.path / "sub/.git/HEAD").exists()
+    else:
+        repository.identity.run(["bash", "-c", evil(repository)], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_one_that_is_not_initialised_is_not_initialised_for_its_owner(
+    sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    with_submodule(repository, place)
+    repository.git("submodule", "deinit", "-f", "-q", "sub")
+    script = f"git init -q sub; {evil(repository)}"
+    if sandboxed:
+        assert holt.sh(script).set_aside == ["sub/.git.holt-untrusted"]
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_workspace_below_the_top_guards_the_submodules_in_it(
+    sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """The index is out of the command's reach then, and names what is in it."""
+    repository.identity.run(["bash", "-c", f"mkdir -p lib; {make('lib/sub')}; git add lib"], cwd=repository.path)
+    script, cwd = evil(repository), repository.path / "lib"
+    if sandboxed:
+        holt.sh(script, cwd=cwd)
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=cwd)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_worktree_guards_the_submodules_in_it(
+    sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """Its index lies in the repository that it is a worktree of."""
+    tree = Repository(place / "tree", repository.identity)
+    repository.git("worktree", "add", "-q", str(tree.path))
+    repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=tree.path)
+    tree.marker = place / "pwned"
+    if sandboxed:
+        holt.sh(evil(tree), cwd=tree.path)
+    else:
+        repository.identity.run(["bash", "-c", evil(tree)], cwd=tree.path)
+
+    assert tree.use() is not sandboxed
+
+
+def test_git_goes_on_in_a_repository_with_submodules(holt: Holt, place: Path, repository: Repository) -> None:
+    with_submodule(repository, place, nested=True)
+    script = (
+        "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b;"
+        "echo more >>file && git status --porcelain && git commit -qam second && git -C sub log --oneline"
+    )
+    result = holt.sh(script).ok()
+
+    assert "first" in result.out
+    assert result.set_aside == []
+    assert repository.git("status", "--porcelain") == ""
+
+
+# --- git falls back to the directory itself as a bare repository when .git is none ---
+
+
+def bare(r: Repository) -> str:
+    return (
+        "git init -q --bare tmp.git; mv tmp.git/HEAD tmp.git/objects tmp.git/refs .; rm -f .git/HEAD;"
+        + config(r, "config", "\\tbare = false\\n\\tworktree = .\\n")
+    )
+
+
+def test_the_workspace_does_not_become_a_bare_repository(holt: Holt, repository: Repository) -> None:
+    result = holt.sh(bare(repository))
+
+    assert not repository.use(), str(result)
+
+
+def test_becoming_a_bare_repository_works_without_holt(repository: Repository) -> None:
+    repository.identity.run(["bash", "-c", bare(repository)], cwd=repository.path)
+
+    assert repository.use()

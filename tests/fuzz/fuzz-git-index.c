@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index of a repository that a sandbox could write: what libFuzzer gives is read as one, and
+ * what is found keeps to the bounds that the header promises. */
+#include <stdint.h>
+#include <string.h>
+
+#include "sandbox/git-index.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        for (int every = 0; every < 2; every++) {
+                GitIndex index = { 0 };
+
+                if (git_index_read(data, size, every, &index) == 0) {
+                        if (index.links.count > GIT_INDEX_LINKS_MAX || strlen(index.shared) > 64)
+                                __builtin_trap();
+                        for (size_t i = 0; i < index.links.count; i++)
+                                if (index.links.items[i][0] == '\0')
+                                        __builtin_trap();
+                } else if (index.links.count > 0) {
+                        __builtin_trap();
+                }
+                git_index_clear(&index);
+        }
+        return 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sandbox/git-index.h"
+
+/* --- an index made by hand --- */
+
+typedef struct Bytes {
+        uint8_t data[4096];
+        size_t size;
+        size_t hash_size;
+        size_t entries_end;
+} Bytes;
+
+static void put(Bytes *bytes, const void *data, size_t size) {
+        assert_true(bytes->size + size <= sizeof(bytes->data));
+        memcpy(bytes->data + bytes->size, data, size);
+        bytes->size += size;
+}
+
+static void put_number(Bytes *bytes, uint32_t value) {
+        const uint8_t data[] = { (uint8_t)(value >> 24), (uint8_t)(value >> 16),
+                                 (uint8_t)(value >> 8), (uint8_t)value };
+
+        put(bytes, data, sizeof(data));
+}
+
+static void put_zeros(Bytes *bytes, size_t size) {
+        static const uint8_t zeros[64];
+
+        put(bytes, zeros, size);
+}
+
+static Bytes make_header(uint32_t version, uint32_t count, size_t hash_size) {
+        Bytes bytes = { .hash_size = hash_size };
+
+        put(&bytes, "DIRC", 4);
+        put_number(&bytes, version);
+        put_number(&bytes, count);
+        bytes.entries_end = bytes.size;
+        return bytes;
+}
+
+static void put_stat(Bytes *bytes, uint32_t mode, size_t length) {
+        const uint8_t flags[] = { (uint8_t)(length >> 8), (uint8_t)length };
+
+        put_zeros(bytes, 24);
+        put_number(bytes, mode);
+        put_zeros(bytes, 12 + bytes->hash_size);
+        put(bytes, flags, sizeof(flags));
+}
+
+/* Versions 2 and 3. */
+static void put_entry(Bytes *bytes, uint32_t mode, const char *name) {
+        const size_t start = bytes->size;
+
+        put_stat(bytes, mode, strlen(name));
+        put(bytes, name, strlen(name));
+        put_zeros(bytes, 8 - (bytes->size - start) % 8);
+        bytes->entries_end = bytes->size;
+}
+
+static void put_compressed(Bytes *bytes, uint32_t mode, uint8_t cut, const char *rest,
+                           size_t length) {
+        put_stat(bytes, mode, length);
+        put(bytes, &cut, 1);
+        put(bytes, rest, strlen(rest) + 1);
+        bytes->entries_end = bytes->size;
+}
+
+static void put_extension(Bytes *bytes, const char *name, const void *data, size_t size) {
+        put(bytes, name, 4);
+        put_number(bytes, (uint32_t)size);
+        put(bytes, data, size);
+}
+
+static int read_all(const Bytes *bytes, GitIndex *ret) {
+        Bytes whole = *bytes;
+
+        put_zeros(&whole, whole.hash_size);
+        return git_index_read(whole.data, whole.size, false, ret);
+}
+
+static void assert_links(const Bytes *bytes, const char *const *links) {
+        GitIndex index = { 0 };
+        size_t count = 0;
+
+        assert_int_equal(read_all(bytes, &index), 0);
+        for (; links[count]; count++) {
+                assert_true(count < index.links.count);
+                assert_string_equal(index.links.items[count], links[count]);
+        }
+        assert_int_equal(index.links.count, count);
+        git_index_clear(&index);
+}
+
+static void assert_refused(const Bytes *bytes) {
+        GitIndex index = { 0 };
+
+        assert_int_equal(read_all(bytes, &index), -EBADMSG);
+        assert_int_equal(index.links.count, 0);
+}
+
+static Bytes make_plain(size_t hash_size) {
+        Bytes bytes = make_header(2, 3, hash_size);
+
+        put_entry(&bytes, 0100644, "file");
+        put_entry(&bytes, 0160000, "sub");
+        put_entry(&bytes, 0160000, "vendor/other");
+        return bytes;
+}
+
+static const char *const plain_links[] = { "sub", "vendor/other", NULL };
+
+/* --- tests --- */
+
+static void test_gitlinks_are_found(void **state) {
+        const Bytes sha1 = make_plain(20), sha256 = make_plain(32);
+
+        (void)state;
+        assert_links(&sha1, plain_links);
+        assert_links(&sha256, plain_links);
+}
+
+static void test_compressed_names_are_put_together(void **state) {
+        const char *const links[] = { "a/sub", "a/sum", NULL };
+        Bytes bytes = make_header(4, 3, 20);
+
+        (void)state;
+        put_compressed(&bytes, 0160000, 0, "a/sub", 5);
+        put_compressed(&bytes, 0100644, 1, "c", 5);
+        put_compressed(&bytes, 0160000, 1, "m", 5);
+        assert_links(&bytes, links);
+}
+
+static void test_a_name_that_cuts_more_than_there_is_is_refused(void **state) {
+        Bytes bytes = make_header(4, 2, 20);
+
+        (void)state;
+        put_compressed(&bytes, 0160000, 0, "sub", 3);
+        put_compressed(&bytes, 0160000, 4, "x", 1);
+        assert_refused(&bytes);
+}
+
+static void test_a_cut_index_is_refused_wherever_it_is_cut(void **state) {
+        Bytes whole = make_plain(20);
+
+        (void)state;
+        put_zeros(&whole, 20);
+        for (size_t size = 0; size < whole.size; size++) {
+                /* On the heap, so that reading past the end is found. */
+                uint8_t *copy = malloc(size ? size : 1);
+                GitIndex index = { 0 };
+
+                assert_non_null(copy);
+                memcpy(copy, whole.data, size);
+                assert_int_equal(git_index_read(copy, size, false, &index), -EBADMSG);
+                free(copy);
+        }
+}
+
+static void test_unknown_versions_are_refused(void **state) {
+        (void)state;
+        for (uint32_t version = 0; version < 8; version++) {
+                const Bytes bytes = make_header(version, 0, 20);
+
+                if (version < 2 || version > 4)
+                        assert_refused(&bytes);
+        }
+}
+
+/* What comes behind the entries has to be extensions to the last byte. */
+static void test_bytes_that_are_no_extension_are_refused(void **state) {
+        Bytes bytes = make_plain(20);
+
+        (void)state;
+        put_zeros(&bytes, 4);
+        assert_refused(&bytes);
+}
+
+static Bytes make_with_blocks(uint32_t offset, uint32_t count) {
+        Bytes bytes = make_plain(20), data = { 0 };
+
+        put_number(&data, 1);
+        put_number(&data, 12);
+        put_number(&data, 1);
+        put_number(&data, offset);
+        put_number(&data, count);
+        put_extension(&bytes, "IEOT", data.data, data.size);
+        return bytes;
+}
+
+/* git reads blocks by several threads, from where this extension says. */
+static void test_blocks_begin_where_the_entries_do(void **state) {
+        const Bytes bytes = make_with_blocks(12 + 72, 2);
+        const struct {
+                uint32_t offset, count;
+        } wrong[] = { { 12 + 71, 2 }, { 12 + 72, 1 }, { 12 + 72, 3 }, { 12, 2 }, { 4000, 2 } };
+
+        (void)state;
+        assert_links(&bytes, plain_links);
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+                const Bytes other = make_with_blocks(wrong[i].offset, wrong[i].count);
+
+                assert_refused(&other);
+        }
+}
+
+static Bytes make_with_end(uint32_t offset) {
+        Bytes bytes = make_plain(20), data = { 0 };
+
+        put_number(&data, offset);
+        put_zeros(&data, 20);
+        put_extension(&bytes, "EOIE", data.data, data.size);
+        return bytes;
+}
+
+static void test_the_end_is_where_the_entries_end(void **state) {
+        const Bytes plain = make_plain(20);
+        const Bytes right = make_with_end((uint32_t)plain.entries_end), wrong = make_with_end(12);
+        Bytes hidden = make_plain(20);
+
+        (void)state;
+        assert_links(&right, plain_links);
+        assert_refused(&wrong);
+        /* git finds it where it should be, and does not ask whether it is inside of another. */
+        put_extension(&hidden, "TREE", right.data + plain.size, right.size - plain.size);
+        assert_refused(&hidden);
+}
+
+static void test_a_split_index_names_its_other_part(void **state) {
+        Bytes bytes = make_header(2, 1, 20);
+        uint8_t data[28] = { 0 };
+        GitIndex index = { 0 };
+
+        (void)state;
+        memset(data, 0xab, 20);
+        put_entry(&bytes, 0160000, "");
+        put_extension(&bytes, "link", data, sizeof(data));
+        assert_int_equal(read_all(&bytes, &index), 0);
+        assert_string_equal(index.shared, "abababababababababababababababababababab");
+        assert_true(index.nameless);
+        assert_int_equal(index.links.count, 0);
+        git_index_clear(&index);
+}
+
+static void test_there_is_a_bound(void **state) {
+        enum { COUNT = GIT_INDEX_LINKS_MAX + 1, ENTRY = 72 };
+        const size_t size = 12 + COUNT * (size_t)ENTRY + 20;
+        uint8_t *whole = calloc(1, size);
+        Bytes header = make_header(2, COUNT, 20), entry = { .hash_size = 20 };
+        GitIndex index = { 0 };
+
+        (void)state;
+        assert_non_null(whole);
+        put_entry(&entry, 0160000, "sub");
+        assert_int_equal(entry.size, ENTRY);
+        memcpy(whole, header.data, header.size);
+        for (size_t i = 0; i < COUNT; i++)
+                memcpy(whole + 12 + i * ENTRY, entry.data, ENTRY);
+        assert_int_equal(git_index_read(whole, size, false, &index), -E2BIG);
+        free(whole);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_gitlinks_are_found),
+                cmocka_unit_test(test_compressed_names_are_put_together),
+                cmocka_unit_test(test_a_name_that_cuts_more_than_there_is_is_refused),
+                cmocka_unit_test(test_a_cut_index_is_refused_wherever_it_is_cut),
+                cmocka_unit_test(test_unknown_versions_are_refused),
+                cmocka_unit_test(test_bytes_that_are_no_extension_are_refused),
+                cmocka_unit_test(test_blocks_begin_where_the_entries_do),
+                cmocka_unit_test(test_the_end_is_where_the_entries_end),
+                cmocka_unit_test(test_a_split_index_names_its_other_part),
+                cmocka_unit_test(test_there_is_a_bound),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
