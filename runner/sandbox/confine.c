@@ -99,12 +99,16 @@ static int confine_capabilities(Launch *launch, Error *error) {
 /* --- keys --- */
 
 /* The caller's session keyring comes along by inheritance, and whoever holds it possesses its keys.
- * A new one takes its place; a kernel without keys (ENOSYS) has none to lose. */
+ * A new one takes its place where the calls for keys may be in reach: no preset allows them, and a
+ * new keyring counts against the caller's quota. A kernel without keys (ENOSYS) has none to lose,
+ * and the filter of a container that refuses us the call (EPERM) refuses it to the command, too. */
 static int confine_keys(Launch *launch, Error *error) {
         enum { JOIN_SESSION_KEYRING = 1 };
 
-        (void)launch;
-        if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+        if (!launch->plan->program && !missing(launch, LAYER_SECCOMP))
+                return 0;
+        if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+            errno != EPERM)
                 return step_fail(error, LAYER_CAPABILITIES, errno, "cannot leave",
                                  "the caller's session keyring");
         return 0;

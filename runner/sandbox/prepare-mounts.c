@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller asked for: opens the sources of all mounts, refuses the too-wide ones, maps their
- * owners where holt is run by root */
+ * owners where holt is run by root. */
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -184,6 +184,15 @@ static void close_mounts(Launch *launch) {
         }
 }
 
+static int refuse_root(const PlanMount *workspace, Error *reterr) {
+        int r = error_layer(reterr, LAYER_IDMAP, 0,
+                            "%s belongs to root, which a command in a sandbox never is",
+                            workspace->source);
+
+        return error_cure(reterr, r, "Give it to an ordinary user: chown -R 1000:1000 %s",
+                          workspace->source);
+}
+
 /* The caller lets the id map go, and this host has none: the command gets the uid of the
  * workspace's owner, so that it can work there. That may be anybody but root. */
 static int prepare_unmapped(Launch *launch, Error *reterr) {
@@ -193,22 +202,17 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
 
         launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
         launch->identity.id_mapped = false;
-        if (workspace) {
-                if (stat(workspace->source, &st) < 0)
-                        return source_error(workspace, errno, reterr);
-                if (st.st_uid == 0 || st.st_gid == 0) {
-                        r = error_layer(reterr, LAYER_IDMAP, 0,
-                                        "%s belongs to root, which a command in a sandbox never is",
-                                        workspace->source);
-                        return error_cure(reterr, r,
-                                          "Give it to an ordinary user: chown -R 1000:1000 %s",
-                                          workspace->source);
-                }
-                launch->identity.uid = st.st_uid;
-                launch->identity.gid = st.st_gid;
-        }
         close_mounts(launch);
-        return open_mounts(launch, reterr);
+        r = open_mounts(launch, reterr);
+        if (r < 0 || !workspace)
+                return r;
+        if (fstat(workspace->fd, &st) < 0)
+                return source_error(workspace, errno, reterr);
+        if (st.st_uid == 0 || st.st_gid == 0)
+                return refuse_root(workspace, reterr);
+        launch->identity.uid = st.st_uid;
+        launch->identity.gid = st.st_gid;
+        return 0;
 }
 
 int prepare_mounts(Launch *launch, Error *reterr) {

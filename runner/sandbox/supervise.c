@@ -113,38 +113,43 @@ static void told_to_stop(Supervisor *s, int signal) {
         tell_init(s, INIT_SIGNAL_ALL, signal);
 }
 
+static void resize(Supervisor *s, int signal) {
+        (void)signal;
+        if (s->terminal)
+                terminal_resize(s->terminal);
+}
+
+static void go_on(Supervisor *s, int signal) {
+        (void)signal;
+        if (s->terminal && !s->launch->terminal.background)
+                terminal_enter(s->terminal);
+}
+
+static void stop_alone(Supervisor *s, int signal) {
+        (void)signal;
+        if (s->terminal)
+                stop_self(s, getpid());
+}
+
+static void pass_on(Supervisor *s, int signal) {
+        tell_init(s, INIT_SIGNAL, signal);
+}
+
+/* Nothing is done about others; what SIGCHLD means the pidfd says. */
+static const struct {
+        int signal;
+        void (*act)(Supervisor *s, int signal);
+} signal_actions[] = {
+        { SIGWINCH, resize },     { SIGCONT, go_on },       { SIGTSTP, stop_alone },
+        { SIGTTIN, stop_alone },  { SIGTTOU, stop_alone },  { SIGTERM, told_to_stop },
+        { SIGINT, told_to_stop }, { SIGHUP, told_to_stop }, { SIGQUIT, told_to_stop },
+        { SIGUSR1, pass_on },     { SIGUSR2, pass_on },     { SIGALRM, pass_on },
+};
+
 static void on_signal(Supervisor *s, int signal) {
-        switch (signal) {
-        case SIGCHLD:
-                break; /* the pidfd says it */
-        case SIGWINCH:
-                if (s->terminal)
-                        terminal_resize(s->terminal);
-                break;
-        case SIGCONT:
-                if (s->terminal && !s->launch->terminal.background)
-                        terminal_enter(s->terminal);
-                break;
-        case SIGTSTP:
-        case SIGTTIN:
-        case SIGTTOU:
-                if (s->terminal)
-                        stop_self(s, getpid());
-                break;
-        case SIGTERM:
-        case SIGINT:
-        case SIGHUP:
-        case SIGQUIT:
-                told_to_stop(s, signal);
-                break;
-        case SIGUSR1:
-        case SIGUSR2:
-        case SIGALRM:
-                tell_init(s, INIT_SIGNAL, signal);
-                break;
-        default:
-                break;
-        }
+        for (size_t i = 0; i < ELEMENTSOF(signal_actions); i++)
+                if (signal_actions[i].signal == signal)
+                        signal_actions[i].act(s, signal);
 }
 
 static void read_signals(Supervisor *s) {
@@ -345,6 +350,17 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
         return 0;
 }
 
+static int take_terminal(Supervisor *s, Error *reterr) {
+        if (s->sandbox->terminal_fd < 0)
+                return 0;
+        s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd);
+        if (!s->terminal)
+                return error_oom(reterr);
+        if (!s->launch->terminal.background)
+                terminal_enter(s->terminal);
+        return 0;
+}
+
 int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reterr) {
         Supervisor s = { .launch = launch,
                          .sandbox = sandbox,
@@ -354,19 +370,14 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
         int r = open_signals(&s, reterr);
 
         *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
-        if (r < 0)
-                return r;
         if (launch->plan->timeout)
                 s.deadline = s.started + launch->plan->timeout;
-        if (sandbox->terminal_fd >= 0) {
-                s.terminal = terminal_new(&launch->terminal, sandbox->terminal_fd);
-                if (!s.terminal)
-                        return error_oom(reterr);
-                if (!launch->terminal.background)
-                        terminal_enter(s.terminal);
+        if (r == 0)
+                r = take_terminal(&s, reterr);
+        if (r == 0) {
+                run_loop(&s);
+                r = finish(&s, ret, reterr);
         }
-        run_loop(&s);
-        r = finish(&s, ret, reterr);
         fd_close(s.signal_fd);
         return r;
 }
