@@ -165,11 +165,13 @@ static int build_scratch(Launch *launch, Error *error) {
         return build_attach(state->root_fd, state->scratch_fd, "root", error);
 }
 
+/* A write that comes short is one that the caller's hard limit of file sizes has cut. */
 static int write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
         int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        ssize_t n = fd < 0 ? -1 : write(fd, text, size);
 
-        if (fd < 0 || write(fd, text, size) != (ssize_t)size)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot write", path);
+        if (n != (ssize_t)size)
+                return step_fail(error, LAYER_MOUNT, n < 0 ? errno : EFBIG, "cannot write", path);
         fd_close(fd);
         return 0;
 }

@@ -8,7 +8,6 @@
 #include <linux/seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -16,6 +15,7 @@
 #include "helpers/init-protocol.h"
 #include "policy/syscalls.h"
 #include "sandbox/landlock.h"
+#include "sandbox/limits.h"
 #include "sandbox/step.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
@@ -24,45 +24,6 @@
 
 static bool missing(const Launch *launch, Layer layer) {
         return launch->layers.missing & LAYER_BIT(layer);
-}
-
-/* --- limits --- */
-
-/* Lowers both limits to value; one that is lower already stays. 0 leaves it alone. */
-static int lower_limit(unsigned resource, uint64_t value, const char *name, Error *error) {
-        struct rlimit limit;
-
-        if (value == 0)
-                return 0;
-        if (getrlimit(resource, &limit) < 0)
-                return step_fail(error, LAYER_LIMITS, errno, "cannot read the limit", name);
-        if (limit.rlim_max > value)
-                limit.rlim_max = value;
-        limit.rlim_cur = limit.rlim_max < value ? limit.rlim_max : value;
-        if (setrlimit(resource, &limit) < 0)
-                return step_fail(error, LAYER_LIMITS, errno, "cannot set the limit", name);
-        return 0;
-}
-
-/* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
- * sandbox and not the user. A core_pattern that is a pipe is stopped by a core limit of 1 and by no
- * other (core(5)). */
-static int confine_limits(Launch *launch, Error *error) {
-        const LaunchPlan *plan = launch->plan;
-        int r;
-
-        if (missing(launch, LAYER_LIMITS))
-                return 0;
-        r = lower_limit(RLIMIT_CORE, 1, "core", error);
-        if (r == 0)
-                r = lower_limit(RLIMIT_NPROC, plan->pids, "pids", error);
-        if (r == 0)
-                r = lower_limit(RLIMIT_DATA, plan->memory, "memory", error);
-        if (r == 0)
-                r = lower_limit(RLIMIT_NOFILE, plan->open_files, "open_files", error);
-        if (r == 0)
-                r = lower_limit(RLIMIT_FSIZE, plan->file_size, "file_size", error);
-        return r;
 }
 
 /* --- capabilities --- */
@@ -183,7 +144,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
 }
 
 static const Step confine_steps[] = {
-        { "set the limits", confine_limits },
+        { "set the limits", limits_confine },
         { "leave the caller's keyring", confine_keys },
         { "drop every capability", confine_capabilities },
         { "confine files with Landlock", landlock_confine },

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "sandbox/identity.h"
 #include "sandbox/landlock.h"
+#include "sandbox/limits.h"
 #include "sandbox/prepare.h"
 
 enum { TEXT_MAX = 16 * 1024 }; /* bytes; a longer file of /etc is mounted instead of copied */
@@ -145,6 +146,8 @@ int prepare_all(Launch *launch, Error *reterr) {
         launch->identity.id_mapped = launch->identity.from_root;
         if (r == 0)
                 bound_memory(launch->plan);
+        if (r == 0 && !(launch->layers.missing & LAYER_BIT(LAYER_LIMITS)))
+                limits_bound(launch->plan);
         if (r == 0)
                 r = prepare_system(launch, reterr);
         if (r == 0)

@@ -176,6 +176,17 @@ def test_the_report_has_the_limits(holt: Holt) -> None:
     }
 
 
+def test_the_report_has_the_limits_that_the_caller_is_held_to(holt: Holt) -> None:
+    """A hard limit below the policy's word is what the command gets."""
+    prefix = ("prlimit", "--nofile=100:200", "--fsize=4096:unlimited")
+    result = holt(["run", "--", "bash", "-c", "ulimit -n; ulimit -f"], prefix=prefix).ok()
+
+    assert result.out.split() == ["200", "4"]
+    assert result.report
+    assert result.report["limits"]["open_files"] == 200
+    assert result.report["limits"]["file_size_bytes"] == 4096
+
+
 # --- where the report goes ---
 
 

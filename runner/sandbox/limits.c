@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/limits.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include "sandbox/step.h"
+
+/* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
+ * sandbox and not the user. */
+static const struct {
+        const char *name;
+        unsigned resource;
+        size_t offset; /* in LaunchPlan: uint64_t, 0 is none */
+} limits[] = {
+        { "pids", RLIMIT_NPROC, offsetof(LaunchPlan, pids) },
+        { "memory", RLIMIT_DATA, offsetof(LaunchPlan, memory) },
+        { "open_files", RLIMIT_NOFILE, offsetof(LaunchPlan, open_files) },
+        { "file_size", RLIMIT_FSIZE, offsetof(LaunchPlan, file_size) },
+};
+
+/* One that the policy leaves open stays what the caller's shell has made it. */
+static uint64_t bound(uint64_t value, const struct rlimit *own) {
+        if (value == 0)
+                return own->rlim_cur == RLIM_INFINITY ? 0 : own->rlim_cur;
+        return own->rlim_max < value ? own->rlim_max : value;
+}
+
+/* What is written while the sandbox is made is ours, and no business of the caller's limit. */
+static void free_files(void) {
+        struct rlimit own;
+
+        if (getrlimit(RLIMIT_FSIZE, &own) < 0 || own.rlim_cur == own.rlim_max)
+                return;
+        own.rlim_cur = own.rlim_max;
+        (void)setrlimit(RLIMIT_FSIZE, &own);
+}
+
+void limits_bound(LaunchPlan *plan) {
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+                uint64_t *value = (void *)((char *)plan + limits[i].offset);
+                struct rlimit own;
+
+                if (getrlimit(limits[i].resource, &own) == 0)
+                        *value = bound(*value, &own);
+        }
+        free_files();
+}
+
+static int set_limit(unsigned resource, uint64_t value, const char *name, Error *error) {
+        const struct rlimit limit = { .rlim_cur = value, .rlim_max = value };
+
+        if (value > 0 && setrlimit(resource, &limit) < 0)
+                return step_fail(error, LAYER_LIMITS, errno, "cannot set the limit", name);
+        return 0;
+}
+
+/* A core_pattern that is a pipe is stopped by a core limit of 1 and by no other (core(5)). A caller
+ * that is held to 0 can't be given more. */
+static int limit_core(Error *error) {
+        struct rlimit own;
+
+        if (getrlimit(RLIMIT_CORE, &own) == 0 && own.rlim_max == 0)
+                return 0;
+        return set_limit(RLIMIT_CORE, 1, "core", error);
+}
+
+int limits_confine(Launch *launch, Error *error) {
+        int r;
+
+        if (launch->layers.missing & LAYER_BIT(LAYER_LIMITS))
+                return 0;
+        r = limit_core(error);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {
+                const uint64_t *value = (const void *)((const char *)launch->plan +
+                                                       limits[i].offset);
+
+                r = set_limit(limits[i].resource, *value, limits[i].name, error);
+        }
+        return r;
+}
