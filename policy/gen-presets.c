@@ -14,8 +14,8 @@
 const Preset policy_presets[1];
 const size_t policy_presets_count = 0;
 
-/* Nor can the syscall tables, which are made by another tool. tests/unit/test-policy.c loads each
- * preset with the real check. */
+/* Nor can the syscall tables, which are made by another tool. tests/unit/test-policy-print.c loads
+ * each preset with the real check. */
 int syscalls_name_check(const char *name, const char **ret_why) {
         (void)name;
         (void)ret_why;

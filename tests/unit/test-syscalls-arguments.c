@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy/: calls that are allowed by their arguments. */
+#include "syscalls-fixture.h"
+
+typedef struct Sample {
+        const char *name;
+        uint64_t args[3];
+        int in_default, in_strict;
+} Sample;
+
+#define SAME(answer) (answer), (answer)
+
+static const Sample samples[] = {
+        /* SIGCHLD; what pthread_create, vfork and posix_spawn pass; an exit signal with bit 0x80 */
+        { "clone", { 0x11 }, SAME(ALLOWED) },
+        { "clone", { 0x3d0f00 }, SAME(ALLOWED) },
+        { "clone", { 0x1200011 }, SAME(ALLOWED) },
+        { "clone", { 0x4111 }, SAME(ALLOWED) },
+        { "clone", { 0x91 }, SAME(ALLOWED) },
+        { "clone", { HIGH | 0x11 }, SAME(ALLOWED) },
+        { "clone", { 0x10000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x00020011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x02000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x04000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x08000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x20000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { 0x40000011 }, SAME(REPORTED | EPERM) },
+        { "clone", { HIGH | 0x10000011 }, SAME(REPORTED | EPERM) },
+        { "clone3", { 0 }, SAME(ENOSYS) },
+        /* TCGETS, TIOCGWINSZ, FIONBIO, TIOCSCTTY, FIOASYNC */
+        { "ioctl", { 0, 0x5401 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x5413 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x5421 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x540e }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x5452 }, SAME(ALLOWED) },
+        { "ioctl", { 0x5412, 0x5411 }, SAME(ALLOWED) },
+        /* TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD */
+        { "ioctl", { 0, 0x5412 }, SAME(EPERM) },
+        { "ioctl", { 0, 0x541c }, SAME(EPERM) },
+        { "ioctl", { 0, 0x541d }, SAME(EPERM) },
+        { "ioctl", { 0, 0x5423 }, SAME(EPERM) },
+        { "ioctl", { 0, HIGH | 0x5412 }, SAME(EPERM) },
+        { "ioctl", { 0, ~0ULL << 32 | 0x541c }, SAME(EPERM) },
+        /* S_IFREG, S_IFIFO, S_IFSOCK, none; S_IFCHR, S_IFBLK, S_IFDIR */
+        { "mknod", { 0, 0100644 }, SAME(ALLOWED) },
+        { "mknod", { 0, 0010644 }, SAME(ALLOWED) },
+        { "mknod", { 0, 0140644 }, SAME(ALLOWED) },
+        { "mknod", { 0, 0000644 }, SAME(ALLOWED) },
+        { "mknod", { 0, 0020644 }, SAME(EPERM) },
+        { "mknod", { 0, 0060644 }, SAME(EPERM) },
+        { "mknod", { 0, 0040644 }, SAME(EPERM) },
+        { "mknod", { 0, HIGH | 0200000 | 0060644 }, SAME(EPERM) },
+        { "mknodat", { 0, 0, 0010644 }, SAME(ALLOWED) },
+        { "mknodat", { 0, 0060000, 0100644 }, SAME(ALLOWED) },
+        { "mknodat", { 0, 0, 0020644 }, SAME(EPERM) },
+        { "mknodat", { 0, 0, HIGH | 0060644 }, SAME(EPERM) },
+        /* The question, PER_LINUX, UNAME26, ADDR_NO_RANDOMIZE; READ_IMPLIES_EXEC, MMAP_PAGE_ZERO,
+         * PER_LINUX32, PER_SVR4 */
+        { "personality", { 0xffffffff }, SAME(ALLOWED) },
+        { "personality", { ~0ULL }, SAME(ALLOWED) },
+        { "personality", { 0 }, ALLOWED, EPERM },
+        { "personality", { 0x20000 }, ALLOWED, EPERM },
+        { "personality", { 0x40000 }, ALLOWED, EPERM },
+        { "personality", { 0x60000 }, ALLOWED, EPERM },
+        { "personality", { 0x400000 }, SAME(EPERM) },
+        { "personality", { 0x440000 }, SAME(EPERM) },
+        { "personality", { 0x100000 }, SAME(EPERM) },
+        { "personality", { 8 }, SAME(EPERM) },
+        { "personality", { 1 | 0x4100000 }, SAME(EPERM) },
+        { "personality", { HIGH | 0x400000 }, SAME(EPERM) },
+        { "personality", { 0xfffffffe }, SAME(EPERM) },
+        /* PR_SET_NAME, NO_NEW_PRIVS, SECCOMP, DUMPABLE, PDEATHSIG, SUBREAPER, VMA, PTRACER */
+        { "prctl", { 15 }, SAME(ALLOWED) },
+        { "prctl", { 38, 1 }, SAME(ALLOWED) },
+        { "prctl", { 22, 2 }, SAME(ALLOWED) },
+        { "prctl", { 4, 1 }, SAME(ALLOWED) },
+        { "prctl", { 1, 9 }, SAME(ALLOWED) },
+        { "prctl", { 36, 1 }, SAME(ALLOWED) },
+        { "prctl", { 0x53564d41 }, SAME(ALLOWED) },
+        { "prctl", { 0x59616d61 }, SAME(ALLOWED) },
+        { "prctl", { HIGH | 15 }, SAME(ALLOWED) },
+        /* PR_SET_MM, TASK_PERF_EVENTS_DISABLE, SET_IO_FLUSHER, SCHED_CORE, unknown ones */
+        { "prctl", { 35 }, SAME(EPERM) },
+        { "prctl", { HIGH | 35 }, SAME(EPERM) },
+        { "prctl", { 31 }, SAME(EINVAL) },
+        { "prctl", { 57 }, SAME(EINVAL) },
+        { "prctl", { 62 }, SAME(EINVAL) },
+        { "prctl", { 0 }, SAME(EINVAL) },
+        { "prctl", { 1000 }, SAME(EINVAL) },
+        { "prctl", { UINT32_MAX }, SAME(EINVAL) },
+        /* SECCOMP_SET_MODE_FILTER with TSYNC, LOG; with NEW_LISTENER, alone and with others */
+        { "seccomp", { 1, 0 }, SAME(ALLOWED) },
+        { "seccomp", { 1, 1 | 2 }, SAME(ALLOWED) },
+        { "seccomp", { 2, 0 }, SAME(ALLOWED) },
+        { "seccomp", { 1, 8 }, SAME(EBUSY) },
+        { "seccomp", { 1, 8 | 1 | 16 }, SAME(EBUSY) },
+        { "seccomp", { 1, HIGH | 8 }, SAME(EBUSY) },
+        { "seccomp", { HIGH | 1, 8 }, SAME(EBUSY) },
+        /* AF_UNIX, AF_INET, AF_INET6 with SOCK_CLOEXEC and SOCK_NONBLOCK */
+        { "socket", { 1, 1, 0 }, SAME(ALLOWED) },
+        { "socket", { 1, 5 | 02000000, 0 }, SAME(ALLOWED) },
+        { "socket", { 2, 1 | 02000000 | 04000, 0 }, SAME(ALLOWED) },
+        { "socket", { 2, 1, 6 }, SAME(ALLOWED) },
+        { "socket", { 10, 2 | 02000000, 17 }, SAME(ALLOWED) },
+        { "socket", { 2, 2, 1 }, SAME(ALLOWED) },
+        { "socket", { 10, 2, 58 }, SAME(ALLOWED) },
+        /* SOCK_RAW, SOCK_PACKET; SCTP, MPTCP, L2TP */
+        { "socket", { 2, 3, 1 }, SAME(EPERM) },
+        { "socket", { 2, 10, 0 }, SAME(EPERM) },
+        { "socket", { 10, HIGH | 3 | 02000000, 255 }, SAME(EPERM) },
+        { "socket", { 2, 1, 132 }, SAME(EPROTONOSUPPORT) },
+        { "socket", { 2, 1, 262 }, SAME(EPROTONOSUPPORT) },
+        { "socket", { 10, 2, 115 }, SAME(EPROTONOSUPPORT) },
+        { "socket", { 2, 1, HIGH | 132 }, SAME(EPROTONOSUPPORT) },
+        /* NETLINK_ROUTE; NETLINK_KOBJECT_UEVENT, NETLINK_AUDIT */
+        { "socket", { 16, 3, 0 }, ALLOWED, EAFNOSUPPORT },
+        { "socket", { 16, 3 | 02000000, HIGH }, ALLOWED, EAFNOSUPPORT },
+        { "socket", { 16, 3, 15 }, EPROTONOSUPPORT, EAFNOSUPPORT },
+        { "socket", { 16, 3, 9 }, EPROTONOSUPPORT, EAFNOSUPPORT },
+        { "socket", { 16, 3, HIGH | 12 }, EPROTONOSUPPORT, EAFNOSUPPORT },
+        /* AF_UNSPEC, AF_PACKET, AF_ALG, AF_VSOCK, AF_BLUETOOTH */
+        { "socket", { 0, 1, 0 }, SAME(EAFNOSUPPORT) },
+        { "socket", { 17, 3, 0 }, SAME(EAFNOSUPPORT) },
+        { "socket", { 38, 5, 0 }, SAME(EAFNOSUPPORT) },
+        { "socket", { 40, 1, 0 }, SAME(EAFNOSUPPORT) },
+        { "socket", { 31, 3, 1 }, SAME(EAFNOSUPPORT) },
+        { "socket", { HIGH | 40, 1, 0 }, SAME(EAFNOSUPPORT) },
+        { "socket", { HIGH | 1, 1, 0 }, SAME(ALLOWED) },
+        { "socketpair", { 1, 1, 0 }, SAME(ALLOWED) },
+        { "socketpair", { 30, 5, 0 }, SAME(EAFNOSUPPORT) },
+        /* Whole calls, one of each kind. */
+        { "io_uring_setup", { 1, 0 }, SAME(REPORTED | ENOSYS) },
+        { "ptrace", { 0 }, SAME(REPORTED | EPERM) },
+        { "unshare", { 0x10000000 }, SAME(REPORTED | EPERM) },
+        { "kcmp", { 0 }, SAME(EPERM) },
+        { "shmget", { 0 }, ALLOWED, REPORTED | ENOSYS },
+        { "landlock_restrict_self", { 0 }, SAME(ALLOWED) },
+};
+
+static void test_arguments(void **state) {
+        (void)state;
+        FOREACH_BUILTIN(preset, notify)
+        for (size_t i = 0; i < ELEMENTSOF(samples); i++) {
+                const Sample *s = &samples[i];
+                int answer = preset == SYSCALLS_STRICT ? s->in_strict : s->in_default;
+                int nr = number_of(s->name);
+
+                if (nr < 0)
+                        continue;
+                if (run(syscalls_builtin(preset, notify), nr, s->args[0], s->args[1], s->args[2])
+                            .value != return_value(answer, notify))
+                        fail_msg("%s, row %zu, preset %u", s->name, i, preset);
+        }
+}
+
+/* The launcher answers a report by the number alone. */
+static void test_reports_have_one_errno(void **state) {
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(samples); i++)
+                if ((samples[i].in_strict & REPORTED) && number_of(samples[i].name) >= 0)
+                        assert_int_equal(syscall_refusal((unsigned)number_of(samples[i].name)),
+                                         samples[i].in_strict & ~REPORTED);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_arguments),
+                cmocka_unit_test(test_reports_have_one_errno),
+        };
+
+        return cmocka_run_group_tests_name("syscalls-arguments", tests, NULL, NULL);
+}
