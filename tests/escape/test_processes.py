@@ -131,8 +131,47 @@ def test_private_memory_is_bounded_without_a_word_of_the_caller(holt: Holt) -> N
     assert size < int(total)
 
 
-def test_many_small_files_are_bounded_too(holt: Holt) -> None:
-    """Inodes are kernel memory that no size counts."""
+# In turn in each private directory, until one is refused or there are enough.
+MAKE = """
+import errno, os
+directories, made = ("/tmp", "/dev/shm", "/run", "/var/tmp", "/home/agent", "/data"), 0
+for where in directories:
+    os.mkdir(where + "/many")
+    os.close(os.open(where + "/first", os.O_CREAT))
+try:
+    while made < {enough}:
+        where = directories[made % len(directories)]
+        name = where + "/many/" + str(made)
+        {make}
+        made += 1
+    print("made", made)
+except OSError as error:
+    print(errno.errorcode[error.errno], made)
+"""
+KINDS = {
+    "files": "os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL))",
+    "directories": "os.mkdir(name)",
+    "symlinks": "os.symlink('x', name)",
+    "fifos": "os.mkfifo(name)",
+    "links": "os.link(where + '/first', name)",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_empty_files_are_bounded_too(kind: str, holt: Holt) -> None:
+    """Inodes are kernel memory that no size counts. A larger size has more: it is no limit of the host that ends it."""
+
+    def make(enough: int, size: str) -> list[str]:
+        script = MAKE.format(make=KINDS[kind], enough=enough)
+        return holt(["run", "--tmpfs", "/data", "--tmp-size", size, "--", "python3", "-c", script]).ok().out.split()
+
+    error, made = make(100_000, "64KiB")
+    assert error == "ENOSPC"
+    assert 10_000 < int(made) <= 16_384
+    assert make(20_000, "128MiB") == ["made", "20000"]
+
+
+def test_many_small_files_are_bounded_without_a_word_of_the_caller(holt: Holt) -> None:
     inodes = int(holt.sh("df --output=itotal /tmp | tail -1").ok().out)
 
     assert 0 < inodes <= 4 << 20
