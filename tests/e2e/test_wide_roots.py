@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.sandbox import Holt
+from lib.sandbox import Arg, Holt
 
 WIDE = (
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
@@ -53,6 +53,62 @@ def test_standing_in_a_wide_root_is_refused(holt: Holt, identity: Identity) -> N
 def test_the_home_directory_is_wide_and_so_is_what_is_above_it(holt: Holt, identity: Identity) -> None:
     for path in (identity.home, identity.home.parent):
         assert "too wide" in holt(["run", "--workspace", path, "--", "true"]).refusal()
+
+
+# Gives the caller an account with a home directory: $0 is a file in the place of /etc/passwd.
+WITH_ACCOUNT = 'mount --bind "$0" /etc/passwd && exec "$@"'
+
+# How each identity gets a mount namespace of its own, and with which uid it goes on there.
+OWN_MOUNTS: dict[str, tuple[list[str], int, list[str]]] = {
+    "user": (["--map-root-user"], 4321, ["unshare", "--map-user=4321", "--map-group=4321", "--"]),
+    "root": ([], 0, []),
+    "nested": (["--map-root-user"], 0, []),
+}
+
+
+@pytest.fixture
+def account(place: Path, identity: Identity) -> tuple[Path, list[Arg]]:
+    """The home directory that /etc/passwd gives the caller, and a command before holt that makes it so."""
+    home, passwd = place / "account", place / "passwd"
+    (home / "project").mkdir(parents=True)
+    for path in (home, home / "project"):
+        identity.own(path)
+    flags, uid, rest = OWN_MOUNTS[identity.name]
+    passwd.write_text(f"other:x:{uid + 1}:0::/nonexistent:/bin/sh\nme:x:{uid}:{uid}:Me:{home}:/bin/sh\n")
+    return home, ["unshare", "--mount", *flags, "--", "sh", "-c", WITH_ACCOUNT, passwd, *rest]
+
+
+# Services and cron jobs come without it.
+NO_HOME = (["env", "-u", "HOME"], ["env", "HOME="], ["env", "HOME=relative"])
+
+
+@pytest.mark.parametrize("no_home", NO_HOME, ids=lambda words: words[-1])
+def test_without_home_it_is_that_of_the_account(
+    no_home: list[str], holt: Holt, account: tuple[Path, list[Arg]]
+) -> None:
+    home, prefix = account
+    prefix = [*prefix, *no_home]
+
+    for directory in (home, home.parent):
+        assert "too wide" in holt(["run", "--", "true"], cwd=directory, prefix=prefix).refusal()
+    holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
+
+
+def test_without_home_a_link_to_the_account_s_is_as_wide(
+    holt: Holt, place: Path, account: tuple[Path, list[Arg]]
+) -> None:
+    home, prefix = account
+    home.rename(place / "moved")
+    home.symlink_to(place / "moved")
+
+    assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=[*prefix, *NO_HOME[0]]).refusal()
+
+
+def test_with_home_the_account_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
+    """Which shows of the two above that it is the account that counts there."""
+    home, prefix = account
+
+    holt(["run", "--", "true"], cwd=home, prefix=prefix).ok()
 
 
 def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity, nothing_left: None) -> None:
