@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib.sandbox import Holt
+from lib import leaks
+from lib.sandbox import HANGS, Holt
 from lib.terminal import Terminal
 
 Put = Callable[..., Path]
@@ -25,6 +27,11 @@ PROMPT = r"holt:[^\n]*\$ "
 
 def python(script: str) -> list[str]:
     return ["run", "--", "python3", "-u", "-c", script]
+
+
+def by_shell(holt: Holt, script: str, *args: str, **options: bool) -> Terminal:
+    """Runs holt ARGS at a terminal by a shell of the caller's: script has it as "$0" "$@"."""
+    return Terminal(holt.identity, ["bash", "-c", script, *holt.argv(args)], cwd=holt.cwd, **options)
 
 
 # --- a terminal of its own ---
@@ -217,12 +224,68 @@ def test_a_terminal_that_goes_away_ends_the_command(holt: Holt) -> None:
     assert caller.process.wait(60) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
 
+# --- another user's terminal ---
+
+# root opens it all the same.
+ANOTHERS = [pytest.mark.root_host, pytest.mark.identities("user", "nested")]
+
+# As after "su USER", and then behind setsid(1) too.
+REOPENED = (
+    pytest.param({}, id="one's own"),
+    pytest.param({"own": False}, id="another's", marks=ANOTHERS),
+    pytest.param({"controlling": False}, id="not controlling"),
+)
+# The fd that holt has can't be opened anew, and without a controlling terminal there is no other way to it either.
+INHERITED = pytest.param({"own": False, "controlling": False}, id="another's, not controlling", marks=ANOTHERS)
+
+
+@pytest.mark.parametrize("options", (*REOPENED, INHERITED))
+def test_all_output_arrives(options: dict[str, bool], terminal: Start) -> None:
+    caller = terminal(["run", "--", "seq", "3000"], **options)
+
+    assert caller.wait() == 0
+    assert caller.output.replace("\r", "") == "".join(f"{i}\n" for i in range(1, 3001))
+    assert caller.modes() == caller.initial
+
+
+def until_alone(pid: int) -> None:
+    """Waits until holt's child, the sandbox, is gone."""
+    deadline = time.monotonic() + HANGS
+    while leaks.descendants(pid):
+        assert time.monotonic() < deadline, "the command runs on"
+        time.sleep(0.005)
+
+
+# Where it is not raw, the kernel may take less than it has room for.
+modes = pytest.mark.parametrize("script", ('exec "$0" "$@"', 'exec "$0" "$@" < /dev/null'), ids=("raw", "not raw"))
+
+FLOOD = ("run", "--timeout", "500ms", "--", "yes")
+
+
+@modes
+@pytest.mark.parametrize("options", (*REOPENED, INHERITED))
+def test_a_terminal_that_nobody_reads_does_not_stop_the_time(script: str, options: dict[str, bool], holt: Holt) -> None:
+    with by_shell(holt, script, *FLOOD, **options) as caller:
+        caller.expect("y\r\n")
+        until_alone(caller.process.pid)
+
+        assert caller.wait() == 124
+
+
+@modes
+@pytest.mark.parametrize("options", REOPENED)
+def test_a_stopped_terminal_does_not_stop_the_time(script: str, options: dict[str, bool], holt: Holt) -> None:
+    """By Ctrl-S. Not so an inherited one, which blocks the write if it is stopped just after it had room."""
+    with by_shell(holt, script, *FLOOD, **options) as caller:
+        caller.expect("y\r\n")
+        termios.tcflow(caller.slave, termios.TCOOFF)
+        until_alone(caller.process.pid)
+        termios.tcflow(caller.slave, termios.TCOON)
+
+        assert caller.wait() == 124
+
+
 # --- half a terminal ---
-
-
-def by_shell(holt: Holt, script: str, *args: str) -> Terminal:
-    """Runs holt ARGS at a terminal by a shell of the caller's: script has it as "$0" "$@"."""
-    return Terminal(holt.identity, ["bash", "-c", script, *holt.argv(args)], cwd=holt.cwd)
 
 
 TELL = "for fd in 0 1 2; do test -t $fd && echo $fd is a tty; done; echo the end"

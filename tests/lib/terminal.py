@@ -28,11 +28,18 @@ def pending_input(fd: int) -> int:
     return count[0]
 
 
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A command whose controlling terminal is a pty; a context manager.
 
     The session's leader is the command itself, as a shell that has exec'ed it. output is all that it has shown, initial
     the terminal's modes before it started.
+
+    own          False: the terminal is root's and stays so, as under su(1); for a suite that is root.
+    controlling  False: the command's session has no controlling terminal, as under setsid(1).
     """
 
     def __init__(
@@ -43,17 +50,19 @@ class Terminal:
         cwd: str | os.PathLike[str],
         env: Mapping[str, str] | None = None,
         size: tuple[int, int] = (24, 80),
+        own: bool = True,
+        controlling: bool = True,
     ) -> None:
         self.output = ""
         self.controller, self.slave = pty.openpty()
         self.resize(*size)
         self.initial = self.modes()
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and own:
             os.chown(self.slave, identity.uid, identity.gid)
         slave = self.slave
         self.process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=identity.environment(env),
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **identity.credentials(),
+            start_new_session=True, preexec_fn=_take_terminal if controlling else None, **identity.credentials(),
         )
 
     def __enter__(self) -> Terminal:
