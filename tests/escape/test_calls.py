@@ -12,14 +12,15 @@ from lib.hostile import Attack, Run
 from lib.sandbox import Holt
 
 AS_USER = (
-    "io_uring_setup", "io_uring_enter", "io_uring_register", "perf_event_open", "userfaultfd",
+    "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd",
     "keyctl", "add_key", "request_key", "ptrace", "process_vm_readv", "process_vm_writev",
-    "pidfd_getfd", "open_by_handle_at", "clock_settime", "quotactl", "quotactl_fd",
-    "fanotify_init", "personality",
+    "pidfd_getfd", "clock_settime", "quotactl", "quotactl_fd", "fanotify_init", "personality",
 )
+# open_by_handle_at asks for a capability first up to Linux 6.10, and perf_event_open where kernel.perf_event_paranoid
+# is Debian's 3.
 AS_ROOT = (
-    "bpf", "kcmp", "kexec_load", "init_module", "finit_module", "delete_module", "reboot",
-    "swapon", "swapoff", "acct", "settimeofday", "syslog",
+    "open_by_handle_at", "perf_event_open", "bpf", "kcmp", "kexec_load", "init_module", "finit_module",
+    "delete_module", "reboot", "swapon", "swapoff", "acct", "settimeofday", "syslog",
 )
 WITH_CAPABILITIES = ("sethostname", "setdomainname")
 ON_X86 = [
