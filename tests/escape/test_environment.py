@@ -170,9 +170,25 @@ def test_holt_s_own_arguments_do_not_come_in(holt: Holt, secret: Path) -> None:
     assert "customer-names" not in result.out
 
 
-def test_files_of_the_caller_s_shell_are_not_read(holt: Holt, identity: Identity, workspace: Path) -> None:
-    for name in (".bashrc", ".profile", ".bash_profile", ".bash_login"):
-        path = workspace / name
-        path.write_text("echo hijacked\n")
+STARTUP = (".bashrc", ".profile", ".bash_profile", ".bash_login")
 
-    assert "hijacked" not in str(holt(["run"], stdin="exit\n"))
+
+@pytest.mark.parametrize("shell", (["bash", "-i"], ["bash", "-l"]), ids=" ".join)
+@pytest.mark.parametrize("where", ("home", "workspace"))
+def test_files_of_the_caller_s_shell_are_not_read(
+    where: str, shell: list[str], holt: Holt, identity: Identity, workspace: Path, nothing_left: None
+) -> None:
+    home = identity.home if where == "home" else workspace
+    paths = [home / name for name in STARTUP]
+    for path in paths:
+        path.write_text("echo hijacked\n")
+        path.chmod(0o644)
+    try:
+        control = identity.run([*shell, "-c", "true"], env=identity.environment({"HOME": str(home)}))
+        results = [holt(["run"], stdin="exit\n"), holt(["run", "--", *shell, "-c", "true"])]
+    finally:
+        for path in paths:
+            path.unlink()
+
+    assert "hijacked" in control.stdout
+    assert "hijacked" not in "".join(map(str, results))

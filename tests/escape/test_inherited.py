@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lib.hostile import SYSCALLS
 from lib.identity import Identity
 from lib.sandbox import Holt
 
@@ -73,12 +74,11 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 where = libc.mmap(0x100000000, 4096, 3, 0x32, -1, 0)
 assert where == 0x100000000
-libc.syscall(302 if ctypes.sizeof(ctypes.c_void_p) == 8 else 340, 0, 4, ctypes.c_void_p(where), None)
+libc.syscall(PRLIMIT64, 0, 4, ctypes.c_void_p(where), None)
 print(resource.getrlimit(resource.RLIMIT_CORE))
-"""
+""".replace("PRLIMIT64", str(SYSCALLS[os.uname().machine]["prlimit64"]))
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of prlimit64 is x86_64's")
 def test_a_crash_starts_no_core_handler_of_the_host(holt: Holt) -> None:
     """A piped core_pattern runs as root on the host, unless the core limit is exactly 1 (core(5))."""
     control = subprocess.run(["python3", "-c", CORE], capture_output=True, text=True)

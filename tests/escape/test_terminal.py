@@ -36,9 +36,11 @@ def control(hostile: Hostile, name: str) -> tuple[Outcome, int]:
 def test_the_attacks_work_on_a_terminal_of_one_s_own(name: str, hostile: Hostile) -> None:
     outcome, pushed = control(hostile, name)
 
-    if legacy_tiocsti() or hostile.root:
-        assert outcome.verdict == "BROKEN"
-        assert pushed == (1 if "tiocsti" in name else 0)
+    if not legacy_tiocsti() and not hostile.root:
+        hostile.silent[f"terminal-{name}"] = "an ordinary user can't push here: dev.tty.legacy_tiocsti is 0"
+        return
+    assert outcome.verdict == "BROKEN"
+    assert pushed == (1 if "tiocsti" in name else 0)
 
 
 @pytest.mark.parametrize("name", TYPES)
