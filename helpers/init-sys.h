@@ -4,6 +4,8 @@
  * All calls return the result, or a negative errno. */
 #pragma once
 
+#include "raw-clone.h"
+
 #define AT_FDCWD_VALUE (-100)
 #define SFD_CLOEXEC_VALUE 02000000
 
@@ -29,32 +31,6 @@ __asm__(".globl _start\n"
         "       and $-16, %rsp\n"
         "       call init_main\n"
         "       ud2\n");
-
-/* clone(CLONE_VM | CLONE_VFORK) onto its own stack: returns in the parent once the child has
- * executed or exited; the child runs fn and exits. */
-static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
-        register void (*r12)(void *) __asm__("r12") = fn;
-        register void *r13 __asm__("r13") = arg;
-        register long r10 __asm__("r10") = 0;
-        register long r8 __asm__("r8") = 0;
-        long ret;
-
-        __asm__ volatile("syscall\n"
-                         "test %%rax, %%rax\n"
-                         "jnz 1f\n"
-                         "xor %%ebp, %%ebp\n"
-                         "mov %%r13, %%rdi\n"
-                         "call *%%r12\n"
-                         "mov %[exit], %%eax\n"
-                         "mov $1, %%edi\n"
-                         "syscall\n"
-                         "1:\n"
-                         : "=a"(ret)
-                         : "a"(__NR_clone), "D"(CLONE_VM | CLONE_VFORK | SIGCHLD), "S"(stack_top),
-                           "d"(0), "r"(r10), "r"(r8), "r"(r12), "r"(r13), [exit] "i"(__NR_exit)
-                         : "rcx", "r11", "memory", "cc");
-        return ret;
-}
 
 #elif defined(__aarch64__)
 
@@ -82,32 +58,6 @@ __asm__(".globl _start\n"
         "       bl init_main\n"
         "       brk 1\n");
 
-static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
-        register long x8 __asm__("x8") = __NR_clone;
-        register long x0 __asm__("x0") = CLONE_VM | CLONE_VFORK | SIGCHLD;
-        register void *x1 __asm__("x1") = stack_top;
-        register long x2 __asm__("x2") = 0;
-        register long x3 __asm__("x3") = 0;
-        register long x4 __asm__("x4") = 0;
-        register void (*x19)(void *) __asm__("x19") = fn;
-        register void *x20 __asm__("x20") = arg;
-
-        __asm__ volatile("svc 0\n"
-                         "cbnz x0, 1f\n"
-                         "mov x29, xzr\n"
-                         "mov x0, x20\n"
-                         "blr x19\n"
-                         "mov x8, %[exit]\n"
-                         "mov x0, 1\n"
-                         "svc 0\n"
-                         "1:\n"
-                         : "+r"(x0)
-                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x19),
-                           "r"(x20), [exit] "i"(__NR_exit)
-                         : "x30", "memory", "cc");
-        return x0;
-}
-
 #else
 #error "holt is written for x86_64 and aarch64"
 #endif
@@ -118,3 +68,10 @@ static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
 #define sys3(nr, a, b, c) sys6(nr, a, b, c, 0, 0, 0)
 #define sys4(nr, a, b, c, d) sys6(nr, a, b, c, d, 0, 0)
 #define sys5(nr, a, b, c, d, e) sys6(nr, a, b, c, d, e, 0)
+
+/* vfork onto a stack of its own: returns in the parent once the child has executed or exited. fn
+ * does not return. */
+static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
+        return raw_clone(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, (long)stack_top, 0, 0, 0, fn,
+                         arg);
+}

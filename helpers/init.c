@@ -172,7 +172,7 @@ static long execute_search(Init *init, char buf[PATH_MAX]) {
         return best;
 }
 
-/* The child: shares our memory and has its own stack, as after vfork(2). */
+/* The child: shares our memory and has its own stack, as after vfork(2). Does not return. */
 static void run_command(Init *init) {
         static char buf[PATH_MAX];
         long r;
@@ -194,6 +194,7 @@ static void run_command(Init *init) {
         if ((r == -ENOENT || r == -ENOTDIR) && init->exec_step == INIT_STEP_EXEC)
                 init->exec_step = INIT_STEP_LOOKUP;
         init->exec_errno = (int)-r;
+        (void)sys1(__NR_exit, 1);
 }
 
 static long start_command(Init *init) {
