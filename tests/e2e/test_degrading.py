@@ -14,26 +14,11 @@ from typing import Any
 import pytest
 
 from lib.hostile import Hostile
+from lib.hosts import LANDLOCK, NAMESPACES, Command, covered_proc, limited
 from lib.identity import Identity
-from lib.sandbox import Arg, Holt, Result
-
-# A host with a limit of 0 on one kind of namespace: that of a user namespace of the caller's own, which needs no root.
-NAMESPACES = {
-    "net": "net", "ipc": "ipc", "uts": "uts", "cgroup": "cgroup", "mount": "mnt", "pid": "pid", "user": "user",
-}
+from lib.sandbox import Holt, Result
 
 DEGRADABLE = ("net", "ipc", "uts", "cgroup")
-
-
-def without(layer: str) -> list[Arg]:
-    limit = f"/proc/sys/user/max_{NAMESPACES[layer]}_namespaces"
-    return ["unshare", "--map-root-user", "sh", "-c", f'echo 0 > {limit} && exec "$0" "$@"']
-
-
-# A container's: parts of its /proc are covered.
-COVERED_PROC: list[Arg] = [
-    "unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/version && exec "$0" "$@"',
-]
 
 
 def refused(result: Result, layer: str) -> str:
@@ -58,7 +43,7 @@ def went_on_without(result: Result, *layers: str) -> None:
 ECHO = ["--", "echo", "ran"]
 
 
-def doctor(holt: Holt, prefix: list[Arg]) -> dict[str, Any]:
+def doctor(holt: Holt, prefix: Command) -> dict[str, Any]:
     """What doctor finds, after asserting that it says the same to people."""
     result = holt(["doctor", "--json"], prefix=prefix)
     found = json.loads(result.out)
@@ -75,7 +60,7 @@ def doctor(holt: Holt, prefix: list[Arg]) -> dict[str, Any]:
     return found
 
 
-def doctor_finds(holt: Holt, prefix: list[Arg], layer: str) -> None:
+def doctor_finds(holt: Holt, prefix: Command, layer: str) -> None:
     found = doctor(holt, prefix)
 
     assert not found["works"]
@@ -112,21 +97,21 @@ def test_some_can_not_be_left_out(layer: str, holt: Holt) -> None:
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("layer", NAMESPACES)
 def test_no_namespaces_of_a_kind(layer: str, holt: Holt) -> None:
-    cure = refused(holt(["run", *ECHO], prefix=without(layer)), layer)
+    cure = refused(holt(["run", *ECHO], prefix=limited(layer)), layer)
 
     assert "user.max_" in cure or "sysctl" in cure
-    doctor_finds(holt, without(layer), layer)
+    doctor_finds(holt, limited(layer), layer)
 
 
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("layer", DEGRADABLE)
 def test_going_on_without_a_namespace(layer: str, holt: Holt) -> None:
-    went_on_without(holt(["run", "--allow-degraded", layer, *ECHO], prefix=without(layer)), layer)
+    went_on_without(holt(["run", "--allow-degraded", layer, *ECHO], prefix=limited(layer)), layer)
 
 
 @pytest.mark.identities("user")
 def test_one_word_is_for_one_layer(holt: Holt) -> None:
-    refused(holt(["run", "--allow-degraded", "ipc", *ECHO], prefix=without("net")), "net")
+    refused(holt(["run", "--allow-degraded", "ipc", *ECHO], prefix=limited("net")), "net")
 
 
 # --- system calls ---
@@ -174,9 +159,6 @@ def test_no_seccomp(error: int, holt: Holt, hostile: Hostile) -> None:
     refused(holt(["run", *ECHO], prefix=prefix), "seccomp")
     went_on_without(holt(["run", "--allow-degraded", "seccomp", *ECHO], prefix=prefix), "seccomp", "notify")
     doctor_finds(holt, prefix, "seccomp")
-
-
-LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
 
 
 def test_no_landlock_is_said_and_no_error_where_the_policy_takes_what_there_is(holt: Holt, hostile: Hostile) -> None:
@@ -233,16 +215,16 @@ def test_another_listener(holt: Holt, listen: Path) -> None:
 
 @pytest.mark.identities("user", "nested")
 def test_a_proc_that_is_covered(holt: Holt) -> None:
-    cure = refused(holt(["run", *ECHO], prefix=COVERED_PROC), "proc")
+    cure = refused(holt(["run", *ECHO], prefix=covered_proc()), "proc")
 
     assert "systempaths=unconfined" in cure
-    doctor_finds(holt, COVERED_PROC, "proc")
+    doctor_finds(holt, covered_proc(), "proc")
 
 
 @pytest.mark.identities("user", "nested")
 def test_going_on_without_proc(holt: Holt) -> None:
-    went_on_without(holt(["run", "--allow-degraded", "proc", *ECHO], prefix=COVERED_PROC), "proc")
-    assert holt(["run", "--allow-degraded", "proc", "--", "ls", "/proc"], prefix=COVERED_PROC).ok().out == ""
+    went_on_without(holt(["run", "--allow-degraded", "proc", *ECHO], prefix=covered_proc()), "proc")
+    assert holt(["run", "--allow-degraded", "proc", "--", "ls", "/proc"], prefix=covered_proc()).ok().out == ""
 
 
 # --- id maps ---

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from lib.identity import Identity
 from lib.sandbox import Holt
 
 Make = Callable[..., Path]
@@ -21,7 +20,7 @@ def tree(path: Path) -> list[str]:
 
 
 @pytest.fixture
-def other(place: Path, identity: Identity, put: Make) -> Path:
+def other(place: Path, put: Make) -> Path:
     """A directory of the host beside the workspace, with a file "old" and a directory "sub" in it."""
     put(place / "other" / "old", "old\n")
     put(place / "other" / "sub" / "file", "deep\n")
@@ -165,7 +164,7 @@ def test_a_single_file_may_be_mounted(option: str, target: str, holt: Holt, othe
     assert (other / "old").read_text() == ("new\n" if option == "--rw" else "old\n")
 
 
-def test_a_relative_path_is_the_caller_s(holt: Holt, other: Path, mkdir: Make) -> None:
+def test_a_relative_path_is_the_caller_s(holt: Holt, other: Path) -> None:
     assert holt.sh(f"cat {other}/old", "--ro", "../other").ok().out == "old\n"
     assert holt.sh("cat /x/old", "--ro", "../other:/x").ok().out == "old\n"
 

@@ -172,7 +172,7 @@ def test_ctrl_d_ends_the_input(terminal: Start) -> None:
     assert caller.wait() == 0
 
 
-def test_the_report_has_ctrl_c_as_the_command_s_end(holt: Holt, terminal: Start) -> None:
+def test_the_report_has_ctrl_c_as_the_command_s_end(terminal: Start) -> None:
     caller = terminal(["run", "--json", "--", "sh", "-c", "echo ready; exec sleep 1000"])
     caller.expect("ready")
     caller.send(CTRL_C)

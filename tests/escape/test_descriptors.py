@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lib.hostile import Attack, Hostile, Outcome, Run
+from lib.hostile import Attack, Hostile, Outcome, Run, and_without_landlock
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.sandbox import Holt
 
 
@@ -43,13 +44,7 @@ def test_holt_opens_none_for_the_command(holds: Run) -> None:
 UPWARD = ("upward", "upward-proc", "upward-chdir")
 
 
-# Older kernels have no Landlock to refuse what is opened through such a descriptor.
-alone = pytest.mark.parametrize(
-    "flags", ((), ("--landlock", "off")), ids=("all layers", "without Landlock")
-)
-
-
-@alone
+@and_without_landlock
 @pytest.mark.parametrize("name", UPWARD)
 @pytest.mark.parametrize("mode", (os.O_RDONLY, os.O_PATH), ids=("read", "path"))
 def test_a_directory_as_stdin_is_no_way_out(
@@ -69,7 +64,7 @@ def test_a_directory_as_stdin_is_no_way_out(
     assert refused or Outcome.of(attack, result.out, str(result)).verdict == "HOLDS"
 
 
-@alone
+@and_without_landlock
 @pytest.mark.parametrize("name", UPWARD)
 def test_a_directory_as_stderr_is_no_way_out(
     name: str, flags: tuple[str, ...], hostile: Hostile, holt: Holt, directory_fd: int, secret: Path
@@ -82,7 +77,7 @@ def test_a_directory_as_stderr_is_no_way_out(
     assert refused or Outcome.of(attack, result.out, str(result)).verdict == "HOLDS"
 
 
-@alone
+@and_without_landlock
 def test_a_directory_as_stdin_shows_nothing_below_it(
     flags: tuple[str, ...], hostile: Hostile, holt: Holt, directory_fd: int, secret: Path
 ) -> None:
@@ -125,10 +120,10 @@ def test_a_working_directory_by_descriptor_is_no_way_out(
 
 @pytest.mark.parametrize("way", ("elsewhere", "link", "deleted"))
 def test_a_working_directory_outside_is_no_way_out(
-    way: str, hostile: Hostile, holt: Holt, place: Path, workspace: Path, secret: Path
+    way: str, hostile: Hostile, holt: Holt, place: Path, workspace: Path, secret: Path, mkdir: Make
 ) -> None:
     attack = Attack("descriptors", "upward-cwd", (str(secret).lstrip("/"),))
-    outside = holt.identity.own(_made(place / "outside"))
+    outside = mkdir(place / "outside")
     link = place / "link"
     link.symlink_to(outside)
     argv: list[str | Path] = [
@@ -143,11 +138,6 @@ def test_a_working_directory_outside_is_no_way_out(
         code, out = result.code, result.out
 
     assert code == 125 or Outcome.of(attack, out, out).verdict == "HOLDS"
-
-
-def _made(path: Path) -> Path:
-    path.mkdir()
-    return path
 
 
 def _run(holt: Holt, argv: list[str | Path], cwd: Path) -> tuple[int, str]:

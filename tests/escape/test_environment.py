@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lib import leaks
-from lib.hostile import Attack, Hostile, Run
+from lib.hostile import Attack, Hostile
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.sandbox import Holt
 
 ALLOWED = {
@@ -50,20 +51,15 @@ def test_a_preloaded_library_is_not_loaded_inside(holt: Holt, hostile: Hostile) 
     assert name not in result.out
 
 
-def plant(workspace: Path, identity: Identity, name: str) -> Path:
-    """A program of the workspace that says so when it is run."""
-    path = workspace / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\necho hijacked\n")
-    path.chmod(0o755)
-    return identity.own(path)
+# A program of the workspace's that says so when it is run.
+HIJACKER = "#!/bin/sh\necho hijacked\n"
 
 
 @pytest.mark.parametrize("entry", ("{workspace}/bin", "bin", "./bin"))
 def test_the_caller_s_path_does_not_choose_the_program(
-    entry: str, holt: Holt, workspace: Path, identity: Identity
+    entry: str, holt: Holt, workspace: Path, identity: Identity, put: Make
 ) -> None:
-    plant(workspace, identity, "bin/ls")
+    put("bin/ls", HIJACKER, 0o755)
     path = f"{entry.format(workspace=workspace)}:{os.environ['PATH']}:/usr/bin:/bin"
     # execvp searches the child's PATH by its cwd, which subprocess does not: hence env(1).
     control = identity.run(["/usr/bin/env", "ls"], cwd=workspace, env=identity.environment({"PATH": path}))
@@ -74,19 +70,17 @@ def test_the_caller_s_path_does_not_choose_the_program(
 
 
 @pytest.mark.parametrize("path", (".:/usr/bin:/bin", ":/usr/bin:/bin"))
-def test_a_program_in_the_workspace_is_not_found_by_name(
-    path: str, holt: Holt, workspace: Path, identity: Identity
-) -> None:
-    plant(workspace, identity, "ls")
+def test_a_program_in_the_workspace_is_not_found_by_name(path: str, holt: Holt, put: Make) -> None:
+    put("ls", HIJACKER, 0o755)
 
     assert holt(["run", "--", "ls"], env={"PATH": path}).ok().out == "ls\n"
 
 
 @pytest.mark.parametrize("name", ("holt-full", "libexec/holt/holt-full", "holt-init", "holt"))
 def test_no_part_of_holt_is_taken_from_the_workspace(
-    name: str, holt: Holt, workspace: Path, identity: Identity
+    name: str, holt: Holt, workspace: Path, put: Make
 ) -> None:
-    plant(workspace, identity, name)
+    put(name, HIJACKER, 0o755)
     (workspace / "policy.json").write_text('{"holt": 1}')
     env = {"PATH": f".:{workspace}:/usr/bin:/bin"}
 

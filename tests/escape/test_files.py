@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lib.hostile import Attack, Hostile, Run
+from lib.hostile import Attack, Hostile, Run, and_without_landlock
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.sandbox import Holt
 
 # Ways to the same file: directly, above the root, and through links of /proc that lead to a root or a directory.
@@ -17,13 +18,7 @@ WAYS = (
     "/proc/self/cwd/../../../../..", "/proc/1/cwd/../..", "/usr/../..", "/tmp/../..", "/dev/fd/../../..",
 )
 
-# Older kernels have no Landlock: the tree has to hold without.
-alone = pytest.mark.parametrize(
-    "flags", ((), ("--landlock", "off")), ids=("all layers", "without Landlock")
-)
-
-
-@alone
+@and_without_landlock
 @pytest.mark.parametrize("way", WAYS)
 def test_a_file_of_the_host_can_not_be_read(
     way: str, flags: tuple[str, ...], holds: Run, secret: Path
@@ -31,7 +26,7 @@ def test_a_file_of_the_host_can_not_be_read(
     holds(Attack("files", "read", (f"{way}{secret}",), control_args=(str(secret),)), *flags)
 
 
-@alone
+@and_without_landlock
 @pytest.mark.parametrize("way", WAYS)
 def test_no_file_can_be_made_on_the_host(
     way: str, flags: tuple[str, ...], holt: Holt, place: Path
@@ -43,7 +38,7 @@ def test_no_file_can_be_made_on_the_host(
     assert [p.name for p in place.iterdir()] == ["workspace"]
 
 
-@alone
+@and_without_landlock
 def test_there_is_nothing_above_the_root(flags: tuple[str, ...], holt: Holt) -> None:
     """One directory, by its inode, however far one goes up."""
     script = "for up in / /.. /../.. /proc/self/root/.. /usr/../../..; do stat -c %d:%i $up; done"
@@ -63,7 +58,7 @@ def test_a_file_of_the_caller_s_home_can_not_be_read(
         key.unlink()
 
 
-@alone
+@and_without_landlock
 @pytest.mark.parametrize("path", ("/root", "/home", "/var", "/boot", "/srv", "/media", "/sys"))
 def test_directories_of_the_host_are_not_there(
     path: str, flags: tuple[str, ...], holt: Holt, secret: Path
@@ -104,11 +99,8 @@ def test_no_file_can_be_opened_by_its_inode(
 
 
 @pytest.fixture
-def hidden(workspace: Path, identity: Identity) -> Path:
-    path = workspace / ".env"
-    path.write_text("PASSWORD=1\n")
-    path.chmod(0o666)
-    return identity.own(path)
+def hidden(put: Make) -> Path:
+    return put(".env", "PASSWORD=1\n", 0o666)
 
 
 def test_a_hidden_file_can_not_be_read(holds: Run, hidden: Path) -> None:
@@ -131,18 +123,12 @@ def test_a_hidden_file_stays_hidden(trick: str, holt: Holt, hidden: Path) -> Non
     assert hidden.read_text() == "PASSWORD=1\n"
 
 
-def test_a_hidden_directory_is_empty(holds: Run, holt: Holt, workspace: Path, identity: Identity) -> None:
-    directory = identity.own(_made(workspace / "keys"))
-    (directory / "key").write_text("private\n")
+def test_a_hidden_directory_is_empty(holds: Run, holt: Holt, put: Make) -> None:
+    key = put("keys/key", "private\n")
 
-    holds(Attack("files", "list", (str(directory),)), "--hide", "keys")
+    holds(Attack("files", "list", (str(key.parent),)), "--hide", "keys")
     assert "private" not in holt.sh("mv keys k; cat k/key keys/key", "--hide", "keys").out
-    assert (directory / "key").read_text() == "private\n"
-
-
-def _made(path: Path) -> Path:
-    path.mkdir()
-    return path
+    assert key.read_text() == "private\n"
 
 
 # --- roots that are too wide ---
@@ -168,7 +154,7 @@ def test_the_home_directory_is_not_the_workspace_for_being_the_cwd(holt: Holt, i
     assert holt(["run", "--", "true"], cwd=identity.home).code == 125
 
 
-def test_a_link_to_a_wide_root_is_as_wide(holt: Holt, place: Path, identity: Identity) -> None:
+def test_a_link_to_a_wide_root_is_as_wide(holt: Holt, place: Path) -> None:
     link = place / "innocent"
     link.symlink_to("/")
 

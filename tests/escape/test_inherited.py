@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from lib.hostile import SYSCALLS
-from lib.identity import Identity
 from lib.sandbox import Holt
 
 OTHER_USE = "import socket; s = socket.socket(fileno=0); s.connect(('127.0.0.1', {port})); print('reached')"
@@ -100,7 +99,7 @@ def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
     assert result.out == "open\n"
 
 
-def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt, identity: Identity) -> None:
+def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt) -> None:
     """Ignored signals are inherited, and with this one a parent has no children to wait for."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:

@@ -2,7 +2,7 @@
 """holt fails closed: a layer that the host refuses is an error that names it and its cure, and nothing runs with less
 unless the caller said --allow-degraded LAYER.
 
-The hosts that refuse are made here: a user namespace whose limits are 0 (user.max_*_namespaces are each namespace's
+The hosts that refuse are made: a user namespace whose limits are 0 (user.max_*_namespaces are each namespace's
 own), one whose /proc is covered as containers have it, and a seccomp filter that lacks system calls.
 """
 
@@ -17,30 +17,10 @@ from pathlib import Path
 import pytest
 
 from lib.hostile import Hostile
+from lib.hosts import LANDLOCK, NAMESPACES, covered_proc, limited
 from lib.sandbox import Arg, Holt, Result
 
-# Layers that are namespaces: the name of their limit in /proc/sys/user, and their flag in clone(2).
-NAMESPACES = {
-    "user": ("user", 0x10000000), "mount": ("mnt", 0x00020000), "pid": ("pid", 0x20000000),
-    "net": ("net", 0x40000000), "ipc": ("ipc", 0x08000000), "uts": ("uts", 0x04000000),
-    "cgroup": ("cgroup", 0x02000000),
-}
 DEGRADABLE = {"net", "ipc", "uts", "cgroup", "proc", "landlock", "seccomp", "notify"}
-
-# Limits count in the user namespace that makes and all above it: with one in between, the host's own are not touched.
-LIMITED = 'echo 0 >/proc/sys/user/max_{kind}_namespaces && exec "$0" "$@"'
-
-
-def limited(layer: str) -> list[Arg]:
-    """Makes a user namespace, so it is not for the host's root, who would be refused for that."""
-    return ["unshare", "--map-root-user", "--", "sh", "-c", LIMITED.format(kind=NAMESPACES[layer][0])]
-
-
-def without_proc() -> list[Arg]:
-    """As in a container: parts of /proc are covered, so the kernel gives no fresh one (mount_too_revealing)."""
-    cover = 'mount -t tmpfs none /proc/fs && exec unshare --map-root-user -- "$0" "$@"'
-    return ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--", "sh", "-c", cover]
-
 
 Refusal = Callable[[Hostile], list[Arg]]
 
@@ -99,12 +79,12 @@ def test_the_caller_may_go_on_past_a_limit(layer: str, holt: Holt, workspace: Pa
 
 @without_root
 def test_a_covered_proc_ends_the_run(holt: Holt, workspace: Path) -> None:
-    refused(holt(["run", *LEAVE_A_TRACE], prefix=without_proc()), "proc", workspace)
+    refused(holt(["run", *LEAVE_A_TRACE], prefix=covered_proc()), "proc", workspace)
 
 
 @without_root
 def test_the_caller_may_go_on_with_a_covered_proc(holt: Holt, workspace: Path) -> None:
-    result = holt(["run", "--allow-degraded", "proc", *LEAVE_A_TRACE], prefix=without_proc()).ok()
+    result = holt(["run", "--allow-degraded", "proc", *LEAVE_A_TRACE], prefix=covered_proc()).ok()
 
     assert (workspace / "ran").exists()
     assert result.layers["proc"].startswith("off")
@@ -165,9 +145,6 @@ def test_every_layer_is_in_force(holt: Holt) -> None:
 
 # --- Landlock ---
 
-LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-
-
 def test_landlock_is_used_where_the_kernel_has_it(holt: Holt) -> None:
     result = holt(["run", "--landlock", "require", "--", "true"])
 
@@ -222,8 +199,7 @@ def test_no_failed_call_is_passed_over(
     assert not (workspace / "ran").exists()
 
 
-@pytest.mark.parametrize("call", ("setrlimit", "prlimit64"))
-def test_limits_that_can_not_be_set_end_the_run(call: str, holt: Holt, hostile: Hostile, workspace: Path) -> None:
+def test_limits_that_can_not_be_set_end_the_run(holt: Holt, hostile: Hostile, workspace: Path) -> None:
     """C libraries set them by the one call or the other: both are gone here."""
     prefix = hostile.refusing("setrlimit", "prlimit64", error=errno.EPERM)
     result = holt(["run", "--", "touch", "ran"], prefix=prefix)
@@ -244,5 +220,6 @@ def test_the_refusing_host_is_one(hostile: Hostile) -> None:
     done = hostile.caller.run([*limited("user"), "unshare", "--user", "true"])
     assert "No space left" in done.stderr
 
-    covered = hostile.caller.run([*without_proc(), "unshare", "--mount", "--pid", "--fork", "--mount-proc", "true"])
+    fresh = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "true"]
+    covered = hostile.caller.run([*covered_proc(), *fresh])
     assert "ermitted" in covered.stderr

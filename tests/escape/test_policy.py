@@ -9,23 +9,15 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.sandbox import Holt
 
 # --- arguments ---
 
 
-def plant(workspace: Path, identity: Identity, name: str) -> None:
-    path = workspace / name
-    path.write_text('#!/bin/sh\necho "program $0 $*"\n')
-    path.chmod(0o755)
-    identity.own(path)
-
-
 @pytest.mark.parametrize("name", ("--rw", "--rw=x", "--workspace", "--allow-wide", "-h", "--help", "--", "--landlock"))
-def test_a_program_called_like_an_option_is_a_program(
-    name: str, holt: Holt, workspace: Path, identity: Identity
-) -> None:
-    plant(workspace, identity, name)
+def test_a_program_called_like_an_option_is_a_program(name: str, holt: Holt, workspace: Path, put: Make) -> None:
+    put(name, '#!/bin/sh\necho "program $0 $*"\n', 0o755)
 
     by_name = holt(["run", "--env", f"PATH={workspace}:/usr/bin:/bin", "--", name, "/"])
     by_path = holt(["run", "--", f"./{name}", "/"])
@@ -105,12 +97,11 @@ exit 0
 
 @pytest.mark.parametrize("document", WIDER.values(), ids=WIDER.keys())
 def test_the_workspace_s_own_file_can_not_widen(
-    document: dict[str, object], holt: Holt, place: Path, workspace: Path, secret: Path, identity: Identity
+    document: dict[str, object], holt: Holt, place: Path, secret: Path, put: Make
 ) -> None:
     """Refused, or without effect."""
     text = json.dumps({"holt": 1, **document}).replace("{place}", str(place))
-    (workspace / ".holt.json").write_text(text)
-    identity.own(workspace / ".holt.json")
+    put(".holt.json", text)
     result = holt.sh(PROBE, "--policy", "standard", "--landlock", "auto", env={"TOKEN": "secret"})
 
     assert result.code in (0, 125), result
@@ -161,7 +152,7 @@ def test_a_workspace_s_own_file_that_is_none_does_no_harm(
 # --- what is said to a person ---
 
 
-def test_an_attacker_s_name_does_not_reach_the_terminal_raw(holt: Holt, workspace: Path, identity: Identity) -> None:
+def test_an_attacker_s_name_does_not_reach_the_terminal_raw(holt: Holt) -> None:
     """Escape sequences in a message retitle the window, hide text or answer for the person."""
     evil = "\x1b]0;pwned\x07\x1b[2J"
     results = [

@@ -113,9 +113,7 @@ def test_a_program_with_file_capabilities_in_the_workspace_gives_nothing(
 
 
 @pytest.mark.root_host
-def test_a_device_in_the_workspace_can_not_be_opened(
-    holds: Run, hostile: Hostile, workspace: Path
-) -> None:
+def test_a_device_in_the_workspace_can_not_be_opened(holds: Run, workspace: Path) -> None:
     device = workspace / "zero"
     os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 5))
     device.chmod(0o666)

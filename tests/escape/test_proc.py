@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lib.hostile import Attack, Run
-from lib.identity import Identity
 from lib.sandbox import Holt
 
 # To open them for writing changes nothing; no test writes.
@@ -121,7 +120,7 @@ def test_init_s_program_can_not_be_overwritten(holds: Run, stranger: str) -> Non
 
 
 def test_a_command_that_is_proc_self_exe_does_not_reach_the_host_s_binary(
-    holt: Holt, identity: Identity, workspace: Path
+    holt: Holt, workspace: Path
 ) -> None:
     """The other half of CVE-2019-5736: have the launcher run itself inside, and wait there for it to end."""
     trap = workspace / "trap"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.hostile import Attack, Hostile, Run
+from lib.hostile import Attack, Run
 from lib.identity import Identity
 from lib.sandbox import Holt
 
@@ -42,9 +42,7 @@ def heard(canary: subprocess.Popen[str]) -> list[str]:
     return lines
 
 
-def test_no_process_of_the_host_can_be_signalled(
-    hostile: Hostile, holds: Run, canary: subprocess.Popen[str]
-) -> None:
+def test_no_process_of_the_host_can_be_signalled(holds: Run, canary: subprocess.Popen[str]) -> None:
     attack = Attack("processes", "signal", (str(canary.pid),), control="root")
 
     assert holds(attack).detail == "ESRCH"

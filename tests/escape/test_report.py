@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.sandbox import Holt
 
 
 @pytest.fixture
-def victim(place: Path, identity: Identity) -> Path:
+def victim(place: Path, put: Make) -> Path:
     """A file that the identity may write, beside the workspace."""
-    path = place / "precious"
-    path.write_text("precious\n")
-    path.chmod(0o666)
-    return identity.own(path)
+    return put(place / "precious", "precious\n", 0o666)
 
 
 def untouched(victim: Path) -> None:

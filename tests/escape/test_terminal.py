@@ -43,30 +43,27 @@ def test_the_attacks_work_on_a_terminal_of_one_s_own(name: str, hostile: Hostile
     assert pushed == (1 if "tiocsti" in name else 0)
 
 
+def shown_and_pushed(name: str, caller: Terminal) -> tuple[Outcome, int]:
+    """What the attack inside has come to once holt has ended, and how many bytes it has pushed into the caller's
+    terminal."""
+    with caller:
+        caller.wait()
+        return Outcome.of(Attack("terminal", name), caller.output, caller.output), caller.pushed()
+
+
 @pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("script", ('exec "$@"', '"$@" 2>&1 | cat'), ids=("terminal", "terminal as stdin alone"))
 def test_nothing_is_typed_into_the_caller_s_terminal(
-    name: str, terminal: Callable[..., Terminal], hostile: Hostile
+    script: str, name: str, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
-    caller = terminal(["run", "--ro", hostile.directory, "--", hostile.path("terminal"), name])
-    caller.wait()
-    outcome = Outcome.of(Attack("terminal", name), caller.output, caller.output)
+    """With "holt run ... | less" no output leads to it."""
+    argv = holt.argv(["run", "--ro", hostile.directory, "--", hostile.path("terminal"), name])
+    outcome, pushed = shown_and_pushed(
+        name, Terminal(holt.identity, ["/bin/sh", "-c", script, "sh", *argv], cwd=workspace)
+    )
 
     assert outcome.verdict == "HOLDS", outcome
-    assert caller.pushed() == 0
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_nor_when_only_the_input_is_the_terminal(
-    name: str, holt: Holt, hostile: Hostile, workspace: Path
-) -> None:
-    """As in "holt run ... | less", where no output leads to it."""
-    argv = holt.argv(["run", "--ro", hostile.directory, "--", hostile.path("terminal"), name])
-    with Terminal(holt.identity, ["/bin/sh", "-c", '"$@" 2>&1 | cat', "sh", *argv], cwd=workspace) as caller:
-        caller.wait()
-        outcome = Outcome.of(Attack("terminal", name), caller.output, caller.output)
-
-        assert outcome.verdict == "HOLDS", outcome
-        assert caller.pushed() == 0
+    assert pushed == 0
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -78,17 +75,13 @@ def test_nor_without_the_filter(
         ["run", "--allow-degraded", "seccomp", "--ro", hostile.directory, "--", hostile.path("terminal"), name],
         prefix=hostile.refusing("seccomp"),
     )
-    with Terminal(holt.identity, argv, cwd=workspace) as caller:
-        caller.wait()
-        outcome = Outcome.of(Attack("terminal", name), caller.output, caller.output)
+    outcome, pushed = shown_and_pushed(name, Terminal(holt.identity, argv, cwd=workspace))
 
-        assert outcome.verdict != "UNTRIED", outcome
-        assert caller.pushed() == 0
+    assert outcome.verdict != "UNTRIED", outcome
+    assert pushed == 0
 
 
-def test_a_pushed_command_does_not_run_after_holt(
-    terminal: Callable[..., Terminal], holt: Holt, hostile: Hostile, workspace: Path
-) -> None:
+def test_a_pushed_command_does_not_run_after_holt(holt: Holt, workspace: Path) -> None:
     """The whole attack, as the caller would meet it: an interactive shell that has run holt once."""
     script = (
         "import fcntl, termios\n"

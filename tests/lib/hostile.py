@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
 
@@ -101,6 +103,11 @@ class Outcome:
     def __str__(self) -> str:
         return f"{self.verdict} {self.detail}"
 
+
+# Older kernels have no Landlock: the tree has to hold without.
+and_without_landlock = pytest.mark.parametrize(
+    "flags", ((), ("--landlock", "off")), ids=("all layers", "without Landlock")
+)
 
 # The fixtures assault and holds.
 Run = Callable[..., Outcome]

@@ -30,6 +30,8 @@ from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.terminal import Terminal
 
+Make = Callable[..., Path]
+
 MUST_RUN = os.environ.get("MUST_RUN") == "1"
 
 
@@ -218,6 +220,36 @@ def workspace(place: Path, identity: Identity) -> Path:
     path = place / "workspace"
     path.mkdir(mode=0o755)
     return identity.own(path)
+
+
+@pytest.fixture
+def put(workspace: Path, identity: Identity) -> Make:
+    """Makes a file of the caller's, with the directories above it: put(NAME, TEXT, MODE), NAME relative to the
+    workspace."""
+
+    def make(name: str | os.PathLike[str], text: str | bytes = "", mode: int = 0o644) -> Path:
+        path = workspace / name
+        missing = [p for p in reversed(path.parents) if not p.exists()]
+        for parent in missing:
+            parent.mkdir(mode=0o755)
+            identity.own(parent)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        path.chmod(mode)
+        return identity.own(path)
+
+    return make
+
+
+@pytest.fixture
+def mkdir(workspace: Path, identity: Identity) -> Make:
+    """Makes a directory of the caller's, relative to the workspace."""
+
+    def make(name: str | os.PathLike[str], mode: int = 0o755) -> Path:
+        path = workspace / name
+        path.mkdir(mode=mode)
+        return identity.own(path)
+
+    return make
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that lack a layer, made without root: commands that run another on such a host. See also Hostile.refusing()."""
+
+from __future__ import annotations
+
+import os
+
+Command = list[str | os.PathLike[str]]
+
+# Layers that are namespaces: the name of their limit in /proc/sys/user, and their flag in clone(2).
+NAMESPACES = {
+    "user": ("user", 0x10000000), "mount": ("mnt", 0x00020000), "pid": ("pid", 0x20000000),
+    "net": ("net", 0x40000000), "ipc": ("ipc", 0x08000000), "uts": ("uts", 0x04000000),
+    "cgroup": ("cgroup", 0x02000000),
+}
+
+# The calls that Landlock has.
+LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+
+
+def limited(layer: str) -> Command:
+    """Limits of 0 count in the user namespace that makes and all above it: with one in between, the host's own are not
+    touched. Not for the host's root, who would be refused for that namespace."""
+    limit = f"/proc/sys/user/max_{NAMESPACES[layer][0]}_namespaces"
+    return ["unshare", "--map-root-user", "--", "sh", "-c", f'echo 0 > {limit} && exec "$0" "$@"']
+
+
+def covered_proc() -> Command:
+    """As in a container: a part of /proc is covered, so the kernel gives no fresh one (mount_too_revealing)."""
+    cover = 'mount --bind /dev/null /proc/version && exec "$0" "$@"'
+    return ["unshare", "--map-root-user", "--mount", "--", "sh", "-c", cover]
