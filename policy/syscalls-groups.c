@@ -22,12 +22,14 @@ const SyscallGroup syscall_groups[GROUP_MAX] = {
 #undef GROUP_ROW
 };
 
-#define ROW(group, name, in_default, in_strict)                                                    \
+#define GATED_ROW(group, name, in_default, in_strict, gate)                                        \
         {                                                                                          \
-                name, GROUP_##group, {                                                             \
-                        [SYSCALLS_DEFAULT] = (in_default), [SYSCALLS_STRICT] = (in_strict)         \
-                }                                                                                  \
+                name, GROUP_##group,                                                               \
+                        { [SYSCALLS_DEFAULT] = (in_default), [SYSCALLS_STRICT] = (in_strict) },    \
+                        (gate)                                                                     \
         }
+#define ROW(group, name, in_default, in_strict)                                                    \
+        GATED_ROW(group, name, in_default, in_strict, GATE_NONE)
 static_assert(SYSCALLS_PRESET_MAX == 2, "a row has an action for each preset");
 
 #define ALLOW(group, name) ROW(group, name, ACTION_ALLOW, ACTION_ALLOW)
@@ -39,6 +41,11 @@ static_assert(SYSCALLS_PRESET_MAX == 2, "a row has an action for each preset");
 #define ENOSYS_(group, name) ROW(group, name, ACTION_ENOSYS, ACTION_ENOSYS)
 #define REPORT_EPERM(group, name) ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM)
 #define REPORT_ENOSYS(group, name) ROW(group, name, ACTION_NOTIFY_ENOSYS, ACTION_NOTIFY_ENOSYS)
+/* No policy makes these work, so the report names no grant for them. */
+#define REPORT_OWN(group, name)                                                                    \
+        GATED_ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM, GATE_OWN)
+#define REPORT_HOST(group, name)                                                                   \
+        GATED_ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM, GATE_HOST)
 
 const SyscallRow syscall_rows[] = {
         /* None of these can be denied. Once the filter is loaded, the launcher's child still hands
@@ -372,8 +379,8 @@ const SyscallRow syscall_rows[] = {
 
         /* The adjtimex pair also reads, so it is called where no clock is to be set; the C
          * libraries need neither. */
-        REPORT_EPERM(CLOCK, "clock_settime"),
-        REPORT_EPERM(CLOCK, "settimeofday"),
+        REPORT_HOST(CLOCK, "clock_settime"),
+        REPORT_HOST(CLOCK, "settimeofday"),
         EPERM_(CLOCK, "adjtimex"),
         EPERM_(CLOCK, "clock_adjtime"),
 
@@ -382,7 +389,7 @@ const SyscallRow syscall_rows[] = {
 
         /* systemd's and glib's helpers ask for a handle to tell mount points apart, and do without.
          */
-        REPORT_EPERM(HANDLE, "open_by_handle_at"),
+        REPORT_HOST(HANDLE, "open_by_handle_at"),
         EPERM_(HANDLE, "name_to_handle_at"),
 
         /* libuv, and with it node, probes the first. */
@@ -390,8 +397,8 @@ const SyscallRow syscall_rows[] = {
         REPORT_ENOSYS(IO_URING, "io_uring_register"),
         REPORT_ENOSYS(IO_URING, "io_uring_setup"),
 
-        REPORT_EPERM(KEXEC, "kexec_file_load"),
-        REPORT_EPERM(KEXEC, "kexec_load"),
+        REPORT_HOST(KEXEC, "kexec_file_load"),
+        REPORT_HOST(KEXEC, "kexec_load"),
 
         /* ENOSYS is what a kernel without CONFIG_KEYS says, and what Kerberos and PAM fall back on.
          */
@@ -399,29 +406,29 @@ const SyscallRow syscall_rows[] = {
         REPORT_ENOSYS(KEYRING, "keyctl"),
         REPORT_ENOSYS(KEYRING, "request_key"),
 
-        REPORT_EPERM(MODULE, "delete_module"),
-        REPORT_EPERM(MODULE, "finit_module"),
-        REPORT_EPERM(MODULE, "init_module"),
+        REPORT_HOST(MODULE, "delete_module"),
+        REPORT_HOST(MODULE, "finit_module"),
+        REPORT_HOST(MODULE, "init_module"),
 
         /* libmount tries the last two before /proc/self/mountinfo, which tells the same. */
-        REPORT_EPERM(MOUNT, "chroot"),
-        REPORT_EPERM(MOUNT, "fsconfig"),
-        REPORT_EPERM(MOUNT, "fsmount"),
-        REPORT_EPERM(MOUNT, "fsopen"),
-        REPORT_EPERM(MOUNT, "fspick"),
-        REPORT_EPERM(MOUNT, "mount"),
-        REPORT_EPERM(MOUNT, "mount_setattr"),
-        REPORT_EPERM(MOUNT, "move_mount"),
+        REPORT_OWN(MOUNT, "chroot"),
+        REPORT_OWN(MOUNT, "fsconfig"),
+        REPORT_OWN(MOUNT, "fsmount"),
+        REPORT_OWN(MOUNT, "fsopen"),
+        REPORT_OWN(MOUNT, "fspick"),
+        REPORT_OWN(MOUNT, "mount"),
+        REPORT_OWN(MOUNT, "mount_setattr"),
+        REPORT_OWN(MOUNT, "move_mount"),
         REPORT_EPERM(MOUNT, "open_tree"),
         REPORT_EPERM(MOUNT, "open_tree_attr"),
-        REPORT_EPERM(MOUNT, "pivot_root"),
-        REPORT_EPERM(MOUNT, "umount2"),
+        REPORT_OWN(MOUNT, "pivot_root"),
+        REPORT_OWN(MOUNT, "umount2"),
         ENOSYS_(MOUNT, "listmount"),
         ENOSYS_(MOUNT, "statmount"),
 
         /* clone3 has its flags in memory, where a filter can't look: every C library falls back on
            clone. */
-        REPORT_EPERM(NAMESPACE, "setns"),
+        REPORT_OWN(NAMESPACE, "setns"),
         REPORT_EPERM(NAMESPACE, "unshare"),
         ENOSYS_(NAMESPACE, "clone3"),
 
@@ -429,13 +436,13 @@ const SyscallRow syscall_rows[] = {
 
         /* The names of the host and a label of one's own are set by scripts that don't mind a
            refusal. */
-        REPORT_EPERM(PRIVILEGED, "acct"),
-        REPORT_EPERM(PRIVILEGED, "ioperm"),
-        REPORT_EPERM(PRIVILEGED, "iopl"),
+        REPORT_HOST(PRIVILEGED, "acct"),
+        REPORT_HOST(PRIVILEGED, "ioperm"),
+        REPORT_HOST(PRIVILEGED, "iopl"),
         REPORT_EPERM(PRIVILEGED, "quotactl"),
         REPORT_EPERM(PRIVILEGED, "quotactl_fd"),
-        REPORT_EPERM(PRIVILEGED, "syslog"),
-        REPORT_EPERM(PRIVILEGED, "vhangup"),
+        REPORT_HOST(PRIVILEGED, "syslog"),
+        REPORT_HOST(PRIVILEGED, "vhangup"),
         EPERM_(PRIVILEGED, "lsm_set_self_attr"),
         EPERM_(PRIVILEGED, "setdomainname"),
         EPERM_(PRIVILEGED, "sethostname"),
@@ -455,10 +462,10 @@ const SyscallRow syscall_rows[] = {
         ENOSYS_(RARE, "set_thread_area"),
         ENOSYS_(RARE, "process_mrelease"),
 
-        REPORT_EPERM(REBOOT, "reboot"),
+        REPORT_HOST(REBOOT, "reboot"),
 
-        REPORT_EPERM(SWAP, "swapoff"),
-        REPORT_EPERM(SWAP, "swapon"),
+        REPORT_HOST(SWAP, "swapoff"),
+        REPORT_HOST(SWAP, "swapon"),
 
         REPORT_EPERM(USERFAULT, "userfaultfd"),
 

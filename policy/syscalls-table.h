@@ -96,11 +96,20 @@ typedef struct SyscallGroup {
 
 extern const SyscallGroup syscall_groups[GROUP_MAX];
 
+/* What the kernel asks for where the filter lets a call through. It never is there for a command in
+ * a sandbox, unless that may make a user namespace of its own, where it has every capability. */
+typedef enum SyscallGate {
+        GATE_NONE, /* nothing, or it depends on the arguments or on a setting of the host */
+        GATE_OWN,  /* a capability over the user namespace of the caller */
+        GATE_HOST, /* a capability over that of the host */
+} SyscallGate;
+
 /* The name is in the row, not behind a pointer, so that the table needs no relocation at start. */
 typedef struct SyscallRow {
         char name[24];
         uint8_t group;                        /* SyscallGroupId */
         uint8_t actions[SYSCALLS_PRESET_MAX]; /* SyscallAction in each preset */
+        uint8_t gate;                         /* SyscallGate; only of calls that are reported */
 } SyscallRow;
 
 /* Every call that x86_64 or aarch64 has had up to Linux 6.18. */

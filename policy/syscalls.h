@@ -63,5 +63,13 @@ const char *syscall_name(unsigned nr);
  * EPERM, or ENOSYS. */
 int syscall_refusal(unsigned nr);
 
+/* Whether to allow a reported call by its name is all that it lacks: not where the kernel asks for
+ * a capability, which no command in a sandbox has. In a user namespace of its own a command has
+ * some.
+ *
+ * allow  what the policy allows (syscalls.allow), which may be making such namespaces; NULL where
+ *        another layer stops what is done in them. */
+bool syscall_grantable(unsigned nr, const StrList *allow);
+
 /* For listings: the group that a call is in ("@mount"), or NULL for an unknown one. */
 const char *syscall_group(unsigned nr);

@@ -150,7 +150,17 @@ static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
         json_write_end(w);
 }
 
-static void write_denials(JsonWriter *w, const Denials *denials) {
+/* Landlock refuses to change mounts, in a user namespace of the command's own too. */
+static bool is_grantable(const RunResult *result, const Denial *denial) {
+        const bool landlock = result->layers.landlock_abi > 0;
+
+        return syscall_grantable(
+                denial->nr, landlock || !result->policy ? NULL : &result->policy->syscalls_allow);
+}
+
+static void write_denials(JsonWriter *w, const RunResult *result) {
+        const Denials *denials = &result->outcome.denials;
+
         json_write_array(w, "denials");
         for (unsigned i = 0; i < denials->count; i++) {
                 const Denial *denial = &denials->items[i];
@@ -163,7 +173,7 @@ static void write_denials(JsonWriter *w, const Denials *denials) {
                 json_write_string(w, "what", name);
                 json_write_uint(w, "count", denial->count);
                 json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
-                json_write_string(w, "grant", name ? grant : NULL);
+                json_write_string(w, "grant", is_grantable(result, denial) ? grant : NULL);
                 json_write_end(w);
         }
         json_write_end(w);
@@ -190,7 +200,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         write_usage(w, &out->usage);
         write_layers(w, result);
         write_limits(w, result->plan);
-        write_denials(w, &out->denials);
+        write_denials(w, result);
         write_strings(w, "set_aside",
                       result->moved ? (const char *const *)result->moved->items : NULL);
         json_write_end(w);
@@ -232,16 +242,22 @@ static void print_cause(const RunResult *result) {
                 (void)fputs("holt: the sandbox was killed from outside\n", stderr);
 }
 
-static void print_denials(const Denials *denials) {
-        for (unsigned i = 0; i < denials->count; i++) {
-                const char *name = syscall_name(denials->items[i].nr);
+static void print_denial(const RunResult *result, const Denial *denial) {
+        const char *name = syscall_name(denial->nr);
 
-                (void)fprintf(stderr,
-                              "holt: refused %s (%" PRIu64 "x, %s); --allow-syscall %s allows it\n",
-                              name ? name : "?", denials->items[i].count,
-                              error_errno_name(syscall_refusal(denials->items[i].nr)),
-                              name ? name : "?");
-        }
+        (void)fprintf(stderr, "holt: refused %s (%" PRIu64 "x, %s); ", name ? name : "?",
+                      denial->count, error_errno_name(syscall_refusal(denial->nr)));
+        if (is_grantable(result, denial))
+                (void)fprintf(stderr, "--allow-syscall %s allows it\n", name);
+        else
+                (void)fputs("it takes a capability, which no command in a sandbox has\n", stderr);
+}
+
+static void print_denials(const RunResult *result) {
+        const Denials *denials = &result->outcome.denials;
+
+        for (unsigned i = 0; i < denials->count; i++)
+                print_denial(result, &denials->items[i]);
 }
 
 static void print_moved(const StrList *moved) {
@@ -264,7 +280,7 @@ void report_print_text(const RunResult *result) {
                 error_print(result->error);
         else if (result->outcome.exit_code != 0) {
                 print_cause(result);
-                print_denials(&result->outcome.denials);
+                print_denials(result);
         }
         print_moved(result->moved);
 }

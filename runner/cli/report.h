@@ -9,6 +9,7 @@
  * far. */
 typedef struct RunResult {
         const char *const *command; /* NULL-terminated */
+        const Policy *policy;       /* NULL before there was one */
         const LaunchPlan *plan;     /* NULL before there was one */
         const Identity *identity;
         LayerState layers;

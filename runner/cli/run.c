@@ -152,6 +152,7 @@ static int make_plan(Run *run, Error *reterr) {
                 r = plan_make(&run->policy, &context, &run->plan, reterr);
         if (r < 0)
                 return r;
+        run->result.policy = &run->policy;
         run->result.plan = &run->plan;
         run->result.command = (const char *const *)run->plan.argv.items;
         return 0;

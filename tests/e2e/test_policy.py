@@ -252,6 +252,27 @@ def test_a_denied_call_is_reported_with_its_grant(holt: Holt) -> None:
     assert holt(["run", *denial["grant"].split(), "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
 
 
+MOUNT = "import ctypes; c = ctypes.CDLL(None); c.mount(0, 0, 0, 0, 0); c.chroot(0); exit(1)"
+
+
+@needs("python3")
+def test_what_takes_a_capability_has_no_grant(holt: Holt) -> None:
+    """The kernel refuses it too, so that no option of holt would be of use."""
+    result = holt(["run", "--", "python3", "-c", MOUNT])
+
+    assert [result.denials[name]["grant"] for name in ("mount", "chroot")] == [None, None]
+    assert "holt: refused mount (1x, EPERM); it takes a capability" in result.err
+    assert "--allow-syscall" not in result.err
+
+
+@needs("python3")
+def test_what_takes_a_capability_has_a_grant_where_namespaces_can_be_made(holt: Holt) -> None:
+    flags = ("--allow-syscall", "unshare", "--landlock", "off")
+    result = holt(["run", *flags, "--", "python3", "-c", MOUNT])
+
+    assert result.denials["chroot"]["grant"] == "--allow-syscall chroot"
+
+
 @needs("python3")
 def test_a_group_can_be_allowed(holt: Holt) -> None:
     assert holt(["run", "--allow-syscall", "@ptrace", "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
