@@ -175,38 +175,43 @@ static int check_network(const char *text, const char **ret_why) {
                       "sandbox's own; write \"none\"");
 }
 
+static int set_workspace_paths(Policy *policy, const char *path, const char *target,
+                               Error *reterr) {
+        static const char option[] = "--workspace";
+        int r = policy_set(policy, "filesystem.workspace.source", path, ORIGIN_CALLER, option,
+                           reterr);
+
+        if (r == 0 && target)
+                r = policy_set(policy, "filesystem.workspace.target", target, ORIGIN_CALLER, option,
+                               reterr);
+        return r;
+}
+
 /* --workspace DIR[:TARGET]|none. The mode of an earlier word stays, so that a policy that says "ro"
  * is not widened by naming a directory; after "none" there is no such word. */
 static int set_workspace(Policy *policy, const char *value, Error *reterr) {
-        static const char option[] = "--workspace";
+        _cleanup_(policy_clear) Policy trial = { .workspace_mode = WORKSPACE_READ_WRITE };
         _cleanup_free_ char *path = NULL;
-        Policy next = { .workspace_mode = WORKSPACE_READ_WRITE };
         const char *target;
         size_t length;
         int r;
 
         if (streq(value, "none"))
                 return policy_set(policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
-                                  option, reterr);
+                                  "--workspace", reterr);
         target = policy_bind_split(value, &length);
         path = strndup(value, length);
         if (!path)
                 return error_oom(reterr);
-        r = policy_set(&next, "filesystem.workspace.source", path, ORIGIN_CALLER, option, reterr);
-        if (r == 0 && target)
-                r = policy_set(&next, "filesystem.workspace.target", target, ORIGIN_CALLER, option,
-                               reterr);
-        if (r < 0) {
-                policy_clear(&next);
+        /* Both or neither. */
+        r = set_workspace_paths(&trial, path, target, reterr);
+        if (r < 0)
                 return r;
-        }
-        free(policy->workspace_source);
         free(policy->workspace_target);
-        policy->workspace_source = next.workspace_source;
-        policy->workspace_target = next.workspace_target;
+        policy->workspace_target = NULL;
         if (policy->workspace_mode == WORKSPACE_NONE)
                 policy->workspace_mode = WORKSPACE_READ_WRITE;
-        return 0;
+        return set_workspace_paths(policy, path, target, reterr);
 }
 
 /* --env NAME=VALUE sets, --env NAME passes the caller's. */

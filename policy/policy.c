@@ -31,6 +31,11 @@ void policy_clear(Policy *policy) {
                 else if (is_list(field))
                         strlist_clear(member(policy, field));
         }
+        for (size_t i = 0; i < policy->notes_count; i++) {
+                free(policy->notes[i].text);
+                free(policy->notes[i].where);
+        }
+        free(policy->notes);
         free(policy->preset);
         *policy = (Policy){ 0 };
 }
@@ -138,6 +143,9 @@ static int refuse_project(const Word *word, const char *in_force) {
         return error_cure(word->reterr, -EPERM, "%s", project_cure);
 }
 
+/* Each returns 0, a negative errno, or KEPT where no new value has come. */
+enum { KEPT = 1 };
+
 static int set_string(const Word *word, void *value) {
         char *copy = strdup(word->text);
 
@@ -214,8 +222,10 @@ static int set_number(const Word *word, void *value) {
         if (r < 0)
                 return refuse_number(word, r);
         /* A project that would be content with more is no reason to fail: the lower one holds. */
-        if (word->origin != ORIGIN_PROJECT || *old == unlimited || (new != unlimited &&new < *old))
-                *old = new;
+        if (word->origin == ORIGIN_PROJECT && *old != unlimited &&
+            (new == unlimited || new >= *old))
+                return KEPT;
+        *old = new;
         return 0;
 }
 
@@ -247,6 +257,8 @@ static int set_enum(const Word *word, void *value) {
         }
         if (word->origin == ORIGIN_PROJECT && field->ranks[new] < field->ranks[*old])
                 return refuse_project(word, field->names[*old]);
+        if (word->origin == ORIGIN_PROJECT && new == *old)
+                return KEPT;
         *old = new;
         return 0;
 }
@@ -264,10 +276,10 @@ static int set_list(const Word *word, void *value) {
                 if (word->origin == ORIGIN_PROJECT && list->count > 0)
                         return refuse_project(word, list->items[0]);
                 strlist_clear(list);
-                return 0;
+                return KEPT;
         }
         if (strlist_has(list, word->text))
-                return 0;
+                return KEPT;
         if (list->count >= POLICY_LIST_MAX)
                 return list_full(word);
         return strlist_add(list, word->text) < 0 ? error_oom(word->reterr) : 0;
@@ -298,6 +310,37 @@ static_assert(ELEMENTSOF(kinds) == FIELD_KIND_MAX, "every kind has a setter");
 
 char *policy_field_text(const Policy *policy, const PolicyField *field, size_t i) {
         return kinds[field->kind].text(field, member_const(policy, field), i);
+}
+
+/* --- where values come from --- */
+
+const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text) {
+        /* The last one: an item may have gone with its list and come back. */
+        for (size_t i = policy->notes_count; i > 0; i--) {
+                const PolicyNote *note = &policy->notes[i - 1];
+
+                if (streq(note->field->path, path) && (!note->text || streq(note->text, text)))
+                        return note;
+        }
+        return NULL;
+}
+
+/* A preset leaves none: it comes first, and most runs have nothing else. */
+static int add_note(Policy *policy, const Word *word) {
+        const bool list = word->field->kind == FIELD_LIST;
+        PolicyNote *notes;
+        PolicyNote note = { .field = word->field, .origin = word->origin };
+
+        if (word->origin == ORIGIN_PRESET || word->field->kind == FIELD_MAP)
+                return 0;
+        notes = reallocarray(policy->notes, policy->notes_count + 1, sizeof(*notes));
+        if (!notes)
+                return error_oom(word->reterr);
+        policy->notes = notes;
+        note.text = list ? strdup(word->text) : NULL;
+        note.where = strdup(word->where);
+        notes[policy->notes_count++] = note;
+        return (list && !note.text) || !note.where ? error_oom(word->reterr) : 0;
 }
 
 /* A control character in a path or a name is a mistake or an attack on whoever reads it in a log;
@@ -335,7 +378,10 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
                 return r;
         if (origin == ORIGIN_PROJECT && field->merge == MERGE_CALLER)
                 return refuse_project(&word, NULL);
-        return kinds[field->kind].set(&word, member(policy, field));
+        r = kinds[field->kind].set(&word, member(policy, field));
+        if (r == 0)
+                return add_note(policy, &word);
+        return r == KEPT ? 0 : r;
 }
 
 int policy_set_option(Policy *policy, const PolicyField *field, const char *value, Error *reterr) {

@@ -46,9 +46,19 @@ typedef enum NetworkMode {
         NETWORK_MODE_MAX,
 } NetworkMode;
 
+/* Where a value comes from that is not the preset's. */
+typedef struct PolicyNote {
+        const struct PolicyField *field;
+        char *text;  /* a list's item; NULL for what is no list */
+        char *where; /* as policy_set() was told: "--timeout", "ci.json: $.limits.timeout" */
+        PolicyOrigin origin;
+} PolicyNote;
+
 /* All strings are owned. Paths are as the caller wrote them: plan.c makes them absolute. */
 typedef struct Policy {
         char *preset; /* the last "extends" or --policy NAME; for people */
+        PolicyNote *notes;
+        size_t notes_count;
 
         char *workspace_source;  /* NULL is the working directory */
         char *workspace_target;  /* NULL is the source's own path */
@@ -100,6 +110,10 @@ void policy_clear(Policy *policy);
  * failure. */
 int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin origin,
                const char *where, Error *reterr);
+
+/* Where the value of the field at path comes from, of a list the item that is text. Borrowed; NULL
+ * where it is the preset's, or there is no such value. Variables in env.set have none. */
+const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text);
 
 #define POLICY_PRESET_DEFAULT "standard"
 

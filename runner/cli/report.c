@@ -230,14 +230,35 @@ void report_print_json(const RunResult *result) {
 
 /* --- for people --- */
 
-static void print_cause(const RunResult *result) {
-        const LaunchPlan *plan = result->plan;
+/* Who has set a limit, and what raises it. */
+static void print_limit(const RunResult *result, const char *path) {
+        const PolicyNote *note = policy_note(result->policy, path, NULL);
+        const PolicyField *field = policy_field(path);
 
+        if (!note)
+                (void)fprintf(stderr, "the preset %s; raise it with %s %s\n",
+                              result->policy->preset, field->option, field->option_arg);
+        else if (note->origin == ORIGIN_PROJECT)
+                (void)fprintf(stderr, "the workspace's %s; raise it there, no option can\n",
+                              note->where);
+        else if (streq(note->where, field->option))
+                (void)fprintf(stderr, "%s; raise it there\n", note->where);
+        else
+                (void)fprintf(stderr, "%s; raise it there, or with %s %s\n", note->where,
+                              field->option, field->option_arg);
+}
+
+static void print_timeout(const RunResult *result) {
+        static const char path[] = "limits.timeout";
+        _cleanup_free_ char *time = policy_number_text(policy_field(path), result->plan->timeout);
+
+        (void)fprintf(stderr, "holt: stopped after %s, the limit of ", time ? time : "its time");
+        print_limit(result, path);
+}
+
+static void print_cause(const RunResult *result) {
         if (result->outcome.cause == CAUSE_TIMEOUT)
-                (void)fprintf(stderr,
-                              "holt: stopped after %" PRIu64 ".%03" PRIu64
-                              " s (limits.timeout); give it more with --timeout TIME\n",
-                              plan->timeout / 1000000, plan->timeout / 1000 % 1000);
+                print_timeout(result);
         if (result->outcome.cause == CAUSE_LOST)
                 (void)fputs("holt: the sandbox was killed from outside\n", stderr);
 }

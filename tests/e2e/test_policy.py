@@ -223,6 +223,25 @@ def test_the_project_can_not_widen(fields: dict[str, Any], holt: Holt, put: Make
     assert result.cure
 
 
+def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> None:
+    """What would raise it depends on who has set it."""
+    def said(*flags: str | Path) -> str:
+        result = holt(["run", *flags, "--", "sleep", "1000"])
+        assert (result.code, result.err.count("\n")) == (124, 1)
+        return result.err
+
+    path = policy(limits={"timeout": "0.2s"})
+    assert "$.limits.timeout; raise it there, or with --timeout TIME" in said("--policy", path)
+    assert "after 100ms, the limit of --timeout; raise it there" in said("--policy", path, "--timeout", "100ms")
+
+    project(put, limits={"timeout": "50ms"})
+    by_project = said("--timeout", "10m")
+    assert "after 50ms, the limit of the workspace's .holt.json: $.limits.timeout" in by_project
+    assert "no option can" in by_project and "--timeout" not in by_project
+    project(put, limits={"timeout": "10m"})
+    assert "--timeout" in said("--timeout", "100ms")
+
+
 def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:
     """The file of a workspace that is none."""
     project(put, limits={"pids": "none"})
