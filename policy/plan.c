@@ -37,9 +37,17 @@ void plan_clear(LaunchPlan *plan) {
 
 /* --- mounts --- */
 
+/* Who has asked for a mount: a place in a document, else the option. */
+static const char *asked_by(const Policy *policy, const char *field, const char *text,
+                            const char *option) {
+        const PolicyNote *note = policy_note(policy, field, text);
+
+        return note ? note->where : option;
+}
+
 /* Adds a mount and takes source and target (NULL counts as memory being out). */
 static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
-                     char *target, const char *option, const char *text, Error *reterr) {
+                     char *target, const char *where, const char *text, Error *reterr) {
         PlanMount *mount;
 
         if (plan->mounts_count == PLAN_MOUNTS_MAX) {
@@ -54,7 +62,8 @@ static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char 
                               .flags = flags,
                               .source = source,
                               .target = target,
-                              .origin = str_format("%s %s", option, text),
+                              .origin = str_format("%s%s %s", where, where[0] == '-' ? "" : ":",
+                                                   text),
                               .fd = FD_NONE };
         if (!target || !mount->origin || (kind == PLAN_BIND && !source))
                 return error_oom(reterr);
@@ -62,8 +71,8 @@ static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char 
 }
 
 /* PATH[:TARGET]; without a target the place inside is the same as outside. */
-static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags,
-                    const char *option, const char *text, Error *reterr) {
+static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags, const char *where,
+                    const char *text, Error *reterr) {
         size_t length;
         const char *inside = policy_bind_split(text, &length);
         _cleanup_free_ char *path = strndup(text, length);
@@ -73,13 +82,30 @@ static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags
                 return error_oom(reterr);
         source = path_join(context->cwd, path);
         target = path_join("/", inside ? inside : source ? source : "");
-        return add_mount(plan, PLAN_BIND, flags, source, target, option, text, reterr);
+        return add_mount(plan, PLAN_BIND, flags, source, target, where, text, reterr);
 }
 
-static int add_binds(LaunchPlan *plan, const PlanContext *context, const StrList *list,
-                     unsigned flags, const char *option, Error *reterr) {
-        for (size_t i = 0; i < list->count; i++) {
-                int r = add_bind(plan, context, flags, option, list->items[i], reterr);
+static int add_read_only(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                         Error *reterr) {
+        for (size_t i = 0; i < policy->read_only.count; i++) {
+                const char *text = policy->read_only.items[i];
+                int r = add_bind(plan, context, PLAN_READ_ONLY | PLAN_SHOWN,
+                                 asked_by(policy, "filesystem.read_only", text, "--ro"), text,
+                                 reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_read_write(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                          Error *reterr) {
+        for (size_t i = 0; i < policy->read_write.count; i++) {
+                const char *text = policy->read_write.items[i];
+                int r = add_bind(plan, context, PLAN_WIDE_CHECK,
+                                 asked_by(policy, "filesystem.read_write", text, "--rw"), text,
+                                 reterr);
 
                 if (r < 0)
                         return r;
@@ -102,7 +128,9 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
         target = path_join("/", policy->workspace_target ? policy->workspace_target
                                 : path                   ? path
                                                          : "");
-        r = add_mount(plan, PLAN_BIND, flags, path, target, "--workspace", source, reterr);
+        r = add_mount(plan, PLAN_BIND, flags, path, target,
+                      asked_by(policy, "filesystem.workspace.source", source, "--workspace"),
+                      source, reterr);
         if (r < 0)
                 return r;
         plan->workspace = strdup(target);
@@ -114,14 +142,17 @@ static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *
         if (!policy->files)
                 return 0;
         return add_mount(plan, PLAN_BIND, PLAN_WIDE_CHECK, path_join(context->cwd, policy->files),
-                         strdup("/mnt/files"), "--files", policy->files, reterr);
+                         strdup("/mnt/files"),
+                         asked_by(policy, "filesystem.files.source", policy->files, "--files"),
+                         policy->files, reterr);
 }
 
 static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->tmpfs.count; i++) {
                 const char *target = policy->tmpfs.items[i];
-                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target), "--tmpfs",
-                                  target, reterr);
+                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target),
+                                  asked_by(policy, "filesystem.tmpfs", target, "--tmpfs"), target,
+                                  reterr);
 
                 if (r < 0)
                         return r;
@@ -134,7 +165,8 @@ static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
                 const char *path = policy->hide.items[i];
                 int r = add_mount(plan, PLAN_HIDE, 0, NULL,
                                   path_join(plan->workspace ? plan->workspace : "/", path),
-                                  "--hide", path, reterr);
+                                  asked_by(policy, "filesystem.hide", path, "--hide"), path,
+                                  reterr);
 
                 if (r < 0)
                         return r;
@@ -149,7 +181,7 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
                 return error_oom(reterr);
         plan->mounts = mounts;
         return add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest),
-                         "hidden:", rest, reterr);
+                         "hidden", rest, reterr);
 }
 
 int plan_writable(const LaunchPlan *plan, StrList *ret) {
@@ -279,10 +311,9 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
         if (r == 0)
                 r = add_files(plan, policy, context, reterr);
         if (r == 0)
-                r = add_binds(plan, context, &policy->read_only, PLAN_READ_ONLY | PLAN_SHOWN,
-                              "--ro", reterr);
+                r = add_read_only(plan, policy, context, reterr);
         if (r == 0)
-                r = add_binds(plan, context, &policy->read_write, PLAN_WIDE_CHECK, "--rw", reterr);
+                r = add_read_write(plan, policy, context, reterr);
         if (r == 0)
                 r = add_private(plan, policy, reterr);
         if (r == 0)

@@ -90,7 +90,7 @@ typedef struct PlanMount {
         unsigned flags;
         char *source; /* absolute host path; NULL but for PLAN_BIND */
         char *target; /* absolute path inside, normal form */
-        char *origin; /* what the caller wrote, for errors: "--ro ~/.pyenv" */
+        char *origin; /* for errors: "--ro ~/.pyenv", "x.json: $.filesystem.hide[0]: .env" */
 
         /* prepared */
         int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */

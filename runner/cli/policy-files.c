@@ -159,8 +159,13 @@ int policy_files_resolve(Policy *policy, const OptionResult *result, Error *rete
                 return r;
         workspace = policy->workspace_source ? policy->workspace_source : ".";
         fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return error_set(reterr, ERROR_POLICY, errno, "cannot open the workspace %s",
+        if (fd < 0) {
+                const PolicyNote *note = policy_note(policy, "filesystem.workspace.source", NULL);
+                const char *where = note ? note->where : "--workspace";
+
+                return error_set(reterr, ERROR_POLICY, errno, "%s%s %s", where,
+                                 where[0] == '-' ? "" : ":",
                                  str_quote(workspace, quoted, sizeof(quoted)));
+        }
         return policy_files_project(policy, fd, reterr);
 }

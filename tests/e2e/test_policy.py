@@ -122,6 +122,21 @@ def test_two_presets_are_one_too_many(holt: Holt, policy: Make) -> None:
         assert "preset" in holt(["run", "--policy", "strict", "--policy", second, "--", "true"]).refusal()
 
 
+@pytest.mark.parametrize("fields, where", (
+    ({"read_only": ["/usr/share:/x", "/no/such"]}, "$.filesystem.read_only[1]: /no/such: "),
+    ({"read_write": ["/no/such"]}, "$.filesystem.read_write[0]: /no/such: "),
+    ({"files": {"source": "/no/such"}}, "$.filesystem.files.source: /no/such: "),
+    ({"workspace": {"source": "/etc/os-release"}}, "$.filesystem.workspace.source: /etc/os-release"),
+    ({"read_only": ["/usr:/x"], "tmpfs": ["/x"]}, "$.filesystem.tmpfs[0]: /x"),
+), ids=lambda value: "" if isinstance(value, str) else json.dumps(value))
+def test_a_path_of_a_file_is_blamed_on_the_file(fields: dict[str, Any], where: str, holt: Holt, policy: Make) -> None:
+    path = policy(filesystem=fields)
+    said = holt(["run", "--policy", path, "--", "true"]).refusal()
+
+    assert f"{path}: {where}" in said
+    assert "--" not in said
+
+
 def test_a_policy_may_come_from_stdin(holt: Holt) -> None:
     result = holt(["run", "--policy", "-", "--", "cat"], stdin='{"holt": 1, "limits": {"pids": 12}}').ok()
 
