@@ -23,7 +23,7 @@ static const char *read_line(const char *path, char *buf, size_t size) {
 }
 
 static bool setting_is(const char *path, const char *value) {
-        char buf[32];
+        char buf[64];
 
         return streq(read_line(path, buf, sizeof(buf)), value);
 }
@@ -39,6 +39,11 @@ static bool under_seccomp(void) {
         if (file)
                 (void)fclose(file);
         return found;
+}
+
+/* By the name of its init, which nothing inside can change. */
+static bool inside_holt(void) {
+        return setting_is("/proc/1/cmdline", "holt-init") && under_seccomp();
 }
 
 static bool apparmor_restricts(void) {
@@ -72,6 +77,10 @@ typedef struct Reason {
          LAYER_BIT(LAYER_CGROUP))
 
 static const Reason reasons[] = {
+        { NAMESPACES | LAYER_BIT(LAYER_PROC) | LAYER_BIT(LAYER_DEV) | LAYER_BIT(LAYER_NOTIFY), 0,
+          inside_holt, "this is a sandbox of holt's already, and holt does not nest",
+          "Run the command as it is: the sandbox that is there confines it\n"
+          "What it needs besides is given to the outer holt run" },
         { NAMESPACES, 0, apparmor_restricts,
           "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)",
           "Install the profile that comes with holt:\n"

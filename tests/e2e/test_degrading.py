@@ -249,3 +249,19 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
     assert result.ok().out == "ran\n"
     assert result.layers["idmap"].startswith("off: ")
     assert (holt.cwd / "made").stat().st_uid == owner.uid
+
+
+# --- holt inside holt ---
+
+
+def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path, identity: Identity) -> None:
+    """It is no container's fault, so the cure of none."""
+    inner = workspace / "inner"
+    inner.write_bytes(holt.binary.read_bytes())
+    inner.chmod(0o755)
+    identity.own(inner)
+    result = holt(["run", "--", "./inner", "run", "--", "true"])
+
+    assert result.code == 125
+    assert "holt does not nest" in result.err
+    assert "docker" not in result.err
