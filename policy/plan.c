@@ -184,6 +184,20 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
                          "hidden", rest, reterr);
 }
 
+const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
+        const PlanMount *best = NULL;
+
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
+                    path_below(path, mount->target) &&
+                    (!best || strlen(mount->target) > strlen(best->target)))
+                        best = mount;
+        }
+        return best;
+}
+
 int plan_writable(const LaunchPlan *plan, StrList *ret) {
         int r = 0;
 

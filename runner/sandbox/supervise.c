@@ -14,6 +14,7 @@
 
 #include "base/sys.h"
 #include "helpers/init-protocol.h"
+#include "sandbox/failure.h"
 
 static const char *const cause_names[] = {
         [CAUSE_EXITED] = "exited", [CAUSE_SIGNALED] = "signaled", [CAUSE_TIMEOUT] = "timeout",
@@ -272,33 +273,6 @@ static int open_signals(Supervisor *s, Error *reterr) {
 
 /* --- the end --- */
 
-static int failure_error(const Supervisor *s, Error *reterr) {
-        const char *program = s->launch->plan->argv.items[0];
-        int errnum = s->failure.value > 0 && s->failure.value < 4096 ? s->failure.value : EPROTO, r;
-        char name[256];
-
-        (void)str_quote(program, name, sizeof(name));
-        if (s->failure.detail == INIT_STEP_LOOKUP) {
-                r = error_set(reterr, ERROR_NOT_FOUND, 0,
-                              "\"%s\": there is no such program in the sandbox", name);
-                return error_cure(reterr, r,
-                                  strchr(program, '/')
-                                          ? "Mount the directory that it lies in: --ro DIR"
-                                          : "Install it on the host below /usr, or mount where it "
-                                            "lies (--ro DIR) and set PATH (--env PATH=...)");
-        }
-        if (s->failure.detail == INIT_STEP_INTERPRETER) {
-                r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
-                              "\"%s\" is there, but its interpreter is not (its #! line, or the "
-                              "dynamic loader of its libc)",
-                              name);
-                return error_cure(reterr, r, "Mount the directory that it lies in: --ro DIR");
-        }
-        return error_set(reterr,
-                         s->failure.detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
-                         errnum, "cannot execute \"%s\"", name);
-}
-
 static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r) {
         usage->wall_us = now_usec() - s->started;
         usage->user_us = (uint64_t)r->ru_utime.tv_sec * 1000000 + (uint64_t)r->ru_utime.tv_usec;
@@ -340,7 +314,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
         }
         fill_usage(&out->usage, s, &usage);
         if (s->failed) {
-                int r = failure_error(s, reterr);
+                int r = failure_explain(s->launch, &s->failure, reterr);
 
                 out->cause = CAUSE_ERROR;
                 out->exit_code = error_exit_code(reterr);

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.sandbox import Holt
+from lib.sandbox import Holt, Result
 
 Make = Callable[..., Path]
 
@@ -204,6 +204,31 @@ def test_a_program_of_the_host_that_is_not_inside(holt: Holt, place: Path, put: 
     assert "--ro" in result.cure
 
 
+def cure(result: Result, code: int = 127) -> str:
+    result.refusal(code)
+    return result.cure
+
+
+def test_a_program_that_the_workspace_has_not_is_no_matter_of_mounts(holt: Holt) -> None:
+    for name in ("./no-such", "no/such"):
+        said = cure(holt(["run", "--", name]))
+        assert f"{holt.cwd}/{name.removeprefix('./')} is not there" in said
+        assert "--ro" not in said
+
+
+def test_a_program_that_is_nowhere_is_no_matter_of_mounts(holt: Holt) -> None:
+    for name in ("/no/such", "/usr/bin/no-such"):
+        assert "The host has none either" in cure(holt(["run", "--", name]))
+    assert "is looked for in /home/agent" in cure(holt(["run", "--workspace", "none", "--", "./x"]))
+
+
+def test_a_link_that_leads_out_is_told_from_a_program_that_is_not_there(holt: Holt, place: Path, put: Make) -> None:
+    tool = put(place / "bin" / "tool", "#!/bin/sh\ntouch ran\n", 0o755)
+    (holt.cwd / "link").symlink_to(tool)
+
+    assert f"It is a link to {tool}" in cure(holt(["run", "--", "./link"]))
+
+
 def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
     mkdir("directory")
 
@@ -216,9 +241,27 @@ def test_no_program_at_all(holt: Holt) -> None:
 
 def test_a_script_without_its_interpreter(holt: Holt, put: Make) -> None:
     put("script", "#!/no/such/interpreter -x\ntouch ran\n", 0o755)
-    said = holt(["run", "--", "./script"]).refusal(126)
+    result = holt(["run", "--", "./script"])
 
-    assert "./script" in said and "interpreter" in said
+    assert '"./script" is there, but its interpreter "/no/such/interpreter" is not' in result.refusal(126)
+    assert "--ro" not in result.cure
+
+
+def test_a_script_with_the_line_ends_of_windows(holt: Holt, put: Make) -> None:
+    put("script", "#!/bin/sh\r\ntouch ran\r\n", 0o755)
+    result = holt(["run", "--", "./script"])
+
+    assert r'interpreter "/bin/sh\x0d"' in result.refusal(126)
+    assert "CR LF" in result.cure and "./script" in result.cure
+
+
+def test_a_script_whose_interpreter_is_not_mounted(holt: Holt, place: Path, put: Make) -> None:
+    interpreter = put(place / "bin" / "interpreter", "#!/bin/sh\ntouch ran\n", 0o755)
+    put("script", f"#!{interpreter} -x\n", 0o755)
+    result = holt(["run", "--", "./script"])
+
+    assert str(interpreter) in result.refusal(126)
+    assert "--ro" in result.cure
 
 
 def test_a_script_that_may_not_be_executed(holt: Holt, put: Make) -> None:

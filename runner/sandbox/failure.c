@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/failure.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+
+enum { SHEBANG_MAX = 256 }; /* BINPRM_BUF_SIZE: the kernel reads no further */
+
+static const char mount_it[] = "Mount the directory that it lies in: --ro DIR";
+
+/* --- files as the host has them --- */
+
+/* The program's place inside; owned by the caller, NULL when memory is out. */
+static char *place_inside(const LaunchPlan *plan, const char *program) {
+        return path_join(plan->cwd, program);
+}
+
+/* O_PATH of what is at path inside, where that is in a mount of the plan: -ENXIO where it is not.
+ * -EXDEV where a link leads out of the mount. */
+static int open_inside(const LaunchPlan *plan, const char *path, int flags) {
+        const PlanMount *mount = plan_mount_above(plan, path);
+        const char *rest;
+        int fd;
+
+        if (!mount || mount->kind != PLAN_BIND)
+                return -ENXIO;
+        rest = path + strlen(mount->target);
+        rest += strspn(rest, "/");
+        if (!mount->directory)
+                return -ENXIO;
+        fd = sys_openat2(mount->fd, *rest ? rest : ".", (uint64_t)(O_PATH | O_CLOEXEC | flags), 0,
+                         RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+        return fd < 0 ? -errno : fd;
+}
+
+/* The start of a regular file; the length, or a negative errno. */
+static ssize_t read_head(int path_fd, char *buf, size_t size) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        char name[32];
+        ssize_t n;
+
+        if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return -EINVAL;
+        (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        n = fd < 0 ? -1 : read(fd, buf, size);
+        return n < 0 ? -errno : n;
+}
+
+/* Names the directory of a file that the host has and the sandbox has not. */
+static int cure_by_host(const LaunchPlan *plan, const char *path, const char *otherwise, int r,
+                        Error *reterr) {
+        char real[PATH_MAX], quoted[512], *slash;
+
+        if (plan->rootfs[0])
+                return error_cure(reterr, r, "%s", mount_it);
+        if (realpath(path, real)) {
+                slash = strrchr(real, '/');
+                slash[slash == real] = '\0';
+                return error_cure(reterr, r, "Mount the directory that it lies in: --ro %s",
+                                  str_quote(real, quoted, sizeof(quoted)));
+        }
+        return error_cure(reterr, r, "%s", errno == ENOENT ? otherwise : mount_it);
+}
+
+/* --- no such program --- */
+
+/* The program is a path into a mount of the plan; fd is what is there, or a negative errno. */
+static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r, Error *reterr) {
+        const PlanMount *mount = plan_mount_above(plan, path);
+        char link[PATH_MAX], quoted[512];
+        ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", link, sizeof(link) - 1);
+
+        if (fd == -ENOENT || fd == -ENOTDIR) {
+                _cleanup_free_ char *host = str_format("%s%s", mount->source,
+                                                       path + strlen(mount->target));
+
+                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                                  host ? str_quote(host, quoted, sizeof(quoted)) : "It");
+        }
+        if (n > 0) {
+                link[n] = '\0';
+                return error_cure(reterr, r,
+                                  "It is a link to %s, which is not inside: mount that too, --ro "
+                                  "PATH",
+                                  str_quote(link, quoted, sizeof(quoted)));
+        }
+        if (fd == -EXDEV)
+                return error_cure(reterr, r,
+                                  "A link on its path leads to what is not inside: mount that too, "
+                                  "--ro PATH");
+        return error_cure(reterr, r, "%s", mount_it);
+}
+
+static int explain_lookup(const LaunchPlan *plan, const char *program, const char *name,
+                          Error *reterr) {
+        _cleanup_free_ char *path = place_inside(plan, program), *wanted = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        int r = error_set(reterr, ERROR_NOT_FOUND, 0,
+                          "\"%s\": there is no such program in the sandbox", name);
+
+        if (!path)
+                return error_oom(reterr);
+        if (!strchr(program, '/'))
+                return error_cure(reterr, r,
+                                  "Install it on the host below /usr, or mount where it lies (--ro "
+                                  "DIR) and set PATH (--env PATH=...)");
+        fd = open_inside(plan, path, O_NOFOLLOW);
+        if (fd != -ENXIO)
+                return cure_mounted(plan, path, fd, r, reterr);
+        if (program[0] == '/')
+                return cure_by_host(plan, path, "The host has none either: correct the path.", r,
+                                    reterr);
+        wanted = str_format("It is looked for in %s, where the command starts; --cwd names another "
+                            "directory.",
+                            plan->cwd);
+        return wanted ? cure_by_host(plan, path, wanted, r, reterr) : error_oom(reterr);
+}
+
+/* --- no such interpreter --- */
+
+/* Takes the interpreter out of a script's first line, as the kernel reads it (execve(2)): up to a
+ * blank, a carriage return being none. false where it is no script. */
+static bool parse_shebang(char *head, char **ret) {
+        char *name = head + 2;
+
+        if (head[0] != '#' || head[1] != '!')
+                return false;
+        name += strspn(name, " \t");
+        name[strcspn(name, " \t\n")] = '\0';
+        *ret = name;
+        return name[0] != '\0';
+}
+
+static bool read_shebang(const LaunchPlan *plan, const char *program, char head[SHEBANG_MAX],
+                         char **ret) {
+        _cleanup_free_ char *path = strchr(program, '/') ? place_inside(plan, program) : NULL;
+        _cleanup_close_ int fd = path ? open_inside(plan, path, 0) : FD_NONE;
+        ssize_t n = fd < 0 ? -1 : read_head(fd, head, SHEBANG_MAX - 1);
+
+        head[n < 0 ? 0 : n] = '\0';
+        return parse_shebang(head, ret);
+}
+
+static int explain_interpreter(const LaunchPlan *plan, const char *program, const char *name,
+                               int errnum, Error *reterr) {
+        char head[SHEBANG_MAX], quoted[SHEBANG_MAX * 4], *interpreter;
+        size_t length;
+        int r;
+
+        if (!read_shebang(plan, program, head, &interpreter)) {
+                r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
+                              "\"%s\" is there, but its interpreter is not (its #! line, or the "
+                              "dynamic loader of its libc)",
+                              name);
+                return error_cure(reterr, r, "%s", mount_it);
+        }
+        r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
+                      "\"%s\" is there, but its interpreter \"%s\" is not", name,
+                      str_quote(interpreter, quoted, sizeof(quoted)));
+        length = strlen(interpreter);
+        if (interpreter[length - 1] == '\r')
+                return error_cure(reterr, r,
+                                  "Its lines end in CR LF, and the CR counts as part of the "
+                                  "name: sed -i 's/\\r$//' %s takes them away.",
+                                  name);
+        return cure_by_host(plan, interpreter,
+                            "The host has none either: correct the first line of the script.", r,
+                            reterr);
+}
+
+/* --- all of them --- */
+
+static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, const char *name,
+                        int errnum, Error *reterr) {
+        int r = error_set(reterr,
+                          failure->detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
+                          errnum, "cannot execute \"%s\"", name);
+
+        /* With more than one the reason may be a limit of the host's. */
+        if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids == 1)
+                return error_cure(reterr, r,
+                                  "One process (limits.pids) is too few: holt's init is one, and "
+                                  "the command another. Give it more with --pids N.");
+        return r;
+}
+
+int failure_explain(const Launch *launch, const InitMessage *failure, Error *reterr) {
+        const LaunchPlan *plan = launch->plan;
+        const char *program = plan->argv.items[0];
+        int errnum = failure->value > 0 && failure->value < 4096 ? failure->value : EPROTO;
+        char name[256];
+
+        (void)str_quote(program, name, sizeof(name));
+        if (failure->detail == INIT_STEP_LOOKUP)
+                return explain_lookup(plan, program, name, reterr);
+        if (failure->detail == INIT_STEP_INTERPRETER)
+                return explain_interpreter(plan, program, name, errnum, reterr);
+        return explain_rest(plan, failure, name, errnum, reterr);
+}
