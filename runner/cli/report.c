@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/beneath.h"
@@ -256,9 +257,29 @@ static void print_timeout(const RunResult *result) {
         print_limit(result, path);
 }
 
+/* A caller's own limit that is lower holds in its place, and then it was not the policy's. */
+static bool ended_by_file_size(const RunResult *result) {
+        struct rlimit limit;
+
+        return result->outcome.cause == CAUSE_SIGNALED && result->outcome.signal == SIGXFSZ &&
+               result->plan->file_size && !(result->layers.missing & LAYER_BIT(LAYER_LIMITS)) &&
+               getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max >= result->plan->file_size;
+}
+
+static void print_file_size(const RunResult *result) {
+        static const char path[] = "limits.file_size";
+        _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->file_size);
+
+        (void)fprintf(stderr, "holt: ended when a file was to grow past %s, the limit of ",
+                      size ? size : "its size");
+        print_limit(result, path);
+}
+
 static void print_cause(const RunResult *result) {
         if (result->outcome.cause == CAUSE_TIMEOUT)
                 print_timeout(result);
+        if (ended_by_file_size(result))
+                print_file_size(result);
         if (result->outcome.cause == CAUSE_LOST)
                 (void)fputs("holt: the sandbox was killed from outside\n", stderr);
 }

@@ -165,6 +165,23 @@ def test_a_limit_holds(flags: tuple[str, ...], script: str, complaint: str, holt
     assert complaint in result.err
 
 
+def test_a_command_that_the_file_size_ends_says_so(holt: Holt) -> None:
+    """SIGXFSZ alone says little; the program that gets it, nothing."""
+    result = holt(["run", "--file-size", "4KiB", "--", "dd", "if=/dev/zero", "of=f", "bs=8k", "count=1"])
+
+    assert ending(result) == (128 + signal.SIGXFSZ, "signaled", "SIGXFSZ")
+    assert "past 4KiB, the limit of --file-size; raise it there" in result.err
+    assert "--file-size" not in holt.sh("kill -XFSZ $$").err
+
+
+def test_one_process_is_too_few(holt: Holt) -> None:
+    result = holt(["run", "--pids", "1", "--", "true"])
+
+    assert "EAGAIN" in result.refusal()
+    assert "limits.pids" in result.cure and "init" in result.cure
+    holt(["run", "--pids", "2", "--", "true"]).ok()
+
+
 def test_the_report_has_the_limits(holt: Holt) -> None:
     flags = ("--timeout", "60s", "--memory", "1GiB", "--pids", "100", "--open-files", "64", "--file-size", "1MiB",
              "--tmp-size", "2MiB")
