@@ -77,8 +77,23 @@ static int unknown_option(const Parser *parser, const char *argument) {
 
 /* --- values --- */
 
-/* The value of an option: what stood behind "=", else the next argument. arg is its name for
- * people, or NULL for an option that takes none. */
+static int fail_value(Parser *parser, const char *name, const char *arg) {
+        const char *next = parser->next < parser->argc ? parser->argv[parser->next] : "";
+        char quoted[160];
+        int r = error_set(parser->reterr, ERROR_USAGE, 0, "%s needs a value: %s %s", name, name,
+                          arg);
+
+        if (!str_starts(next, "--"))
+                return usage_cure(parser, r);
+        (void)str_quote(next, quoted, sizeof(quoted));
+        return error_cure(parser->reterr, r,
+                          "\"%s\" is taken for an option; as a value it is written %s=%s", quoted,
+                          name, quoted);
+}
+
+/* The value of an option: what stood behind "=", else the next argument, unless that looks like an
+ * option: "--ro -- make" lacks a path. arg is its name for people, or NULL for an option that takes
+ * none. */
 static int take_value(Parser *parser, const char *name, const char *arg, const char **value) {
         int r;
 
@@ -86,14 +101,10 @@ static int take_value(Parser *parser, const char *name, const char *arg, const c
                 r = error_set(parser->reterr, ERROR_USAGE, 0, "%s takes no value", name);
                 return usage_cure(parser, r);
         }
-        if (arg && !*value && parser->next < parser->argc)
+        if (arg && !*value && parser->next < parser->argc &&
+            !str_starts(parser->argv[parser->next], "--"))
                 *value = parser->argv[parser->next++];
-        if (arg && (!*value || **value == '\0')) {
-                r = error_set(parser->reterr, ERROR_USAGE, 0, "%s needs a value: %s %s", name, name,
-                              arg);
-                return usage_cure(parser, r);
-        }
-        return 0;
+        return arg && (!*value || **value == '\0') ? fail_value(parser, name, arg) : 0;
 }
 
 static int set_enum(Parser *parser, const Option *option, const char *value) {

@@ -164,6 +164,11 @@ static int open_report(Run *run, Error *reterr) {
 
         if (!run->options.report)
                 return 0;
+        if (streq(run->options.report, "-")) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--report takes a file, not \"-\"");
+                return error_cure(reterr, r,
+                                  "--json prints the result to stderr; a file of that name is ./-");
+        }
         run->report_path = path_join(run->cwd, run->options.report);
         if (!run->report_path || plan_writable(&run->plan, &writable) < 0)
                 return error_oom(reterr);
@@ -251,8 +256,9 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
 
         if (!value || run->report_fd >= 0)
                 return;
-        value = value[0] == '=' ? value + 1 : next;
-        if (value[0] == '\0' || find_cwd(run, &ignored) < 0 || strlist_add(&everything, "/") < 0)
+        value = value[0] == '=' ? value + 1 : str_starts(next, "--") ? "" : next;
+        if (value[0] == '\0' || streq(value, "-") || find_cwd(run, &ignored) < 0 ||
+            strlist_add(&everything, "/") < 0)
                 return;
         free(run->report_path);
         run->report_path = path_join(run->cwd, value);

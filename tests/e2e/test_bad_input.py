@@ -103,6 +103,26 @@ def test_an_option_without_its_value(option: str, holt: Holt) -> None:
     assert option in holt(["run", f"{option}=", *TOUCH], report=False).refusal()
 
 
+@pytest.mark.parametrize("option", ("--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
+@pytest.mark.parametrize("next_word", ("--", "--allow-wide"))
+def test_an_option_does_not_swallow_the_next(option: str, next_word: str, holt: Holt) -> None:
+    """ "--" above all: the command would be taken for something else."""
+    result = holt(["run", option, next_word, "touch", "ran"], report=False)
+
+    assert f"{option} needs a value" in result.refusal()
+    assert f"{option}={next_word}" in result.cure
+    assert list(holt.cwd.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", (["--report", "-"], ["--report=-"], ["--no-such", "--report", "-"]))
+def test_a_report_to_a_dash_makes_no_file_of_that_name(words: list[str], holt: Holt) -> None:
+    result = holt(["run", *words, *TOUCH], report=False)
+
+    assert "--no-such" in words or "--report" in result.refusal() and "--json" in result.cure
+    assert result.code == 125
+    assert list(holt.cwd.iterdir()) == []
+
+
 def test_a_verb_that_is_none(holt: Holt) -> None:
     result = holt(["rnu", "--", "true"])
 
