@@ -168,6 +168,7 @@ typedef struct PolicyField {
         const char *option;         /* "--timeout", or NULL where no flag sets it */
         const char *option_arg;     /* "TIME", for the help; NULL for a flag that takes none */
         const char *help;           /* one line */
+        const char *unset;          /* what a path means that is not set; NULL for none at all */
 
         /* An extra check of the text before the kind's own, or NULL; -EINVAL with a static why. */
         int (*check)(const char *text, const char **ret_why);

@@ -56,7 +56,8 @@ static int show_field(const Policy *policy, const PolicyField *field, Error *ret
                 char quoted[400];
 
                 if (!text && i == 0)
-                        (void)printf("%-*s-\n", SHOW_COLUMN, field->path);
+                        (void)printf("%-*s(%s)\n", SHOW_COLUMN, field->path,
+                                     field->unset ? field->unset : "none");
                 if (!text)
                         return 0;
                 (void)printf("%-*s%s\n", SHOW_COLUMN, i == 0 ? field->path : "",
@@ -78,11 +79,30 @@ static int show_text(const Policy *policy, Error *reterr) {
 }
 
 static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+/* "show NAME" is "show --policy NAME". */
+static int resolve_shown(const OptionResult *result, Policy *policy, Error *reterr) {
+        OptionResult both = *result;
+        const char **all = calloc(result->policies_count + result->operands_count + 1,
+                                  sizeof(*all));
+        int r;
+
+        if (!all)
+                return error_oom(reterr);
+        memcpy(all, result->policies, result->policies_count * sizeof(*all));
+        memcpy(all + result->policies_count, result->operands,
+               result->operands_count * sizeof(*all));
+        both.policies = all;
+        both.policies_count += result->operands_count;
+        r = policy_files_resolve(policy, &both, reterr);
+        free(all);
+        return r;
+}
+
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         _cleanup_(policy_clear) Policy policy = { 0 };
         int r;
 
-        r = policy_files_resolve(&policy, result, reterr);
+        r = resolve_shown(result, &policy, reterr);
         if (r < 0)
                 return r;
         if (!args->json)
@@ -200,11 +220,13 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
 static const PolicyVerb verbs[] = {
         { "show",
           { .verb = "policy show",
-            .usage = "[--json] [OPTIONS]",
-            .summary = "Prints what \"holt run\" with the same options would allow. With --json it "
-                       "is a\ndocument that --policy reads.",
+            .usage = "[--json] [OPTIONS] [NAME|FILE...]",
+            .summary = "Prints what \"holt run\" with the same options would allow; \"show ci\" "
+                       "means\n\"show --policy ci\". With --json it is a document that --policy "
+                       "reads.",
             .policy = true,
             WITH_JSON },
+            .operands = true,
           policy_show },
         { "check",
           { .verb = "policy check",

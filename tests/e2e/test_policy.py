@@ -170,6 +170,22 @@ def test_show_for_people_has_every_field(holt: Holt) -> None:
     assert {"extends", "filesystem.protect", "limits.pids", "syscalls.preset", "layers.landlock"} <= set(lines)
 
 
+def test_show_for_people_says_what_is_unset(holt: Holt) -> None:
+    lines = holt(["policy", "show"]).ok().out.splitlines()
+
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("filesystem.workspace.")] == [
+        "(the working directory)", "(at its own path)", "rw",
+    ]
+
+
+def test_show_takes_a_policy_without_its_option(holt: Holt, policy: Make) -> None:
+    path = policy(limits={"pids": 33})
+
+    assert shown(holt, "strict") == shown(holt, "--policy", "strict")
+    assert shown(holt, "ci", path) == shown(holt, "--policy", "ci", "--policy", path)
+    assert "nonesuch" in holt(["policy", "show", "nonesuch"]).refusal()
+
+
 def test_check_says_for_each_file_what_is_wrong(holt: Holt, policy: Make) -> None:
     good, bad = policy("good.json"), policy("bad.json", limits={"pidz": 3})
     result = holt(["policy", "check", "--json", good, bad])
