@@ -148,6 +148,15 @@ static int load_uint(Loader *l, const PolicyField *field, const JsonValue *value
         return load_integer(l, field, value, path);
 }
 
+static int load_duration(Loader *l, const PolicyField *field, const JsonValue *value,
+                         const char *path) {
+        if (!json_string(value))
+                return fail_type(l, value, path,
+                                 field->none ? "a time like \"10m\" or \"90s\", or \"none\","
+                                             : "a time like \"10m\" or \"90s\"");
+        return set_text(l, field, json_string(value), path);
+}
+
 static int load_bytes(Loader *l, const PolicyField *field, const JsonValue *value,
                       const char *path) {
         if (json_type(value) == JSON_NUMBER)
@@ -203,9 +212,9 @@ static int load_map(Loader *l, const PolicyField *field, const JsonValue *value,
 
 static int (*const kind_loaders[])(Loader *l, const PolicyField *field, const JsonValue *value,
                                    const char *path) = {
-        [FIELD_PATH] = load_string,     [FIELD_BOOL] = load_bool,   [FIELD_UINT] = load_uint,
-        [FIELD_DURATION] = load_string, [FIELD_BYTES] = load_bytes, [FIELD_ENUM] = load_string,
-        [FIELD_LIST] = load_list,       [FIELD_MAP] = load_map,
+        [FIELD_PATH] = load_string,       [FIELD_BOOL] = load_bool,   [FIELD_UINT] = load_uint,
+        [FIELD_DURATION] = load_duration, [FIELD_BYTES] = load_bytes, [FIELD_ENUM] = load_string,
+        [FIELD_LIST] = load_list,         [FIELD_MAP] = load_map,
 };
 static_assert(ELEMENTSOF(kind_loaders) == FIELD_KIND_MAX, "every kind is loaded");
 

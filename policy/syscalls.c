@@ -14,7 +14,10 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/nearest.h"
 
 /* Linux 5.0, younger than the kernel headers of some hosts that holt is built on. */
 #ifndef SECCOMP_RET_USER_NOTIF
@@ -269,18 +272,36 @@ static int group_find(const char *name) {
         return -ENOENT;
 }
 
+const char *syscalls_group_name(size_t i) {
+        return i < GROUP_MAX ? syscall_groups[i].name : NULL;
+}
+
+static const char *nearest_name(const char *name) {
+        Nearest nearest = { .word = name };
+
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                nearest_try(&nearest, syscall_rows[i].name);
+        return nearest.best;
+}
+
 int syscalls_name_check(const char *name, const char **ret_why) {
 #define GROUP_NAME(id, name, help) " " name
         static const char no_group[] = "is not a group of system calls; there are" SYSCALL_GROUPS(
                 GROUP_NAME);
 #undef GROUP_NAME
+        static const char no_call[] =
+                "is not a system call of Linux 6.18 on x86_64 or aarch64; the names are those of "
+                "section 2 of the manual, and a group of them starts with @";
+        static char why[80];
+        const char *meant;
 
         if (name[0] == '@' ? group_find(name) >= 0 : syscall_row_find(name) >= 0)
                 return 0;
-        *ret_why = name[0] == '@' ? no_group
-                                  : "is not a system call of Linux 6.18 on x86_64 or aarch64; the "
-                                    "names are those of section 2 of the manual, and a group of "
-                                    "them starts with @";
+        meant = name[0] == '@' ? NULL : nearest_name(name);
+        if (meant)
+                (void)snprintf(why, sizeof(why), "is not a system call; did you mean \"%s\"?",
+                               meant);
+        *ret_why = meant ? why : name[0] == '@' ? no_group : no_call;
         return -EINVAL;
 }
 

@@ -52,7 +52,8 @@ int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const S
                      struct sock_filter *out, size_t max, unsigned short *ret_len, Error *reterr);
 
 /* 0, or -EINVAL with why, to follow the name in a sentence, for a name in syscalls.allow or .deny;
- * a policy is refused by it at parse time. Calls of either architecture are known on both, so that
+ * a policy is refused by it at parse time. *ret_why is static and lasts until the next call, since
+ * it may have the name that was meant. Calls of either architecture are known on both, so that
  * a policy serves both; what is missing here has no effect. */
 int syscalls_name_check(const char *name, const char **ret_why);
 
@@ -70,6 +71,9 @@ int syscall_refusal(unsigned nr);
  * allow  what the policy allows (syscalls.allow), which may be making such namespaces; NULL where
  *        another layer stops what is done in them. */
 bool syscall_grantable(unsigned nr, const StrList *allow);
+
+/* For listings: the i-th group ("@mount"), NULL past the last. */
+const char *syscalls_group_name(size_t i);
 
 /* For listings: the group that a call is in ("@mount"), or NULL for an unknown one. */
 const char *syscall_group(unsigned nr);

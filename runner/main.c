@@ -39,7 +39,7 @@ static int print_help(FILE *out) {
                 out);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 (void)fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].help);
-        (void)fputs("\n\"holt VERB --help\" says more, and so does man holt-VERB.\n"
+        (void)fputs("\n\"holt help VERB\" says more, and so does man holt-VERB.\n"
                     "First steps: holt run -- id; holt doctor\n",
                     out);
         return 0;
@@ -52,8 +52,13 @@ static int unknown_verb(const char *name) {
 
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 nearest_try(&nearest, verbs[i].name);
+        nearest_try(&nearest, "help");
+        nearest_try(&nearest, "--help");
+        nearest_try(&nearest, "--version");
         (void)str_quote(name, quoted, sizeof(quoted));
-        (void)error_set(&error, ERROR_USAGE, 0, "there is no verb \"%s\"", quoted);
+        (void)error_set(&error, ERROR_USAGE, 0,
+                        name[0] == '-' ? "unknown option \"%s\"" : "there is no verb \"%s\"",
+                        quoted);
         if (nearest.best)
                 (void)error_cure(&error, 0, "Did you mean \"holt %s\"?", nearest.best);
         else
@@ -64,11 +69,22 @@ static int unknown_verb(const char *name) {
         return error_exit_code(&error);
 }
 
+/* "holt help VERB" means "holt VERB --help". */
+static void ask_verb(int argc, char **argv) {
+        static char help[] = "--help";
+
+        for (int i = 1; i + 1 < argc; i++)
+                argv[i] = argv[i + 1];
+        argv[argc - 1] = help;
+}
+
 int main(int argc, char **argv) {
         if (argc < 2) {
                 (void)print_help(stderr);
                 return 125;
         }
+        if (argc > 2 && streq(argv[1], "help"))
+                ask_verb(argc, argv);
         if (streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help"))
                 return print_help(stdout);
         if (streq(argv[1], "--version")) {

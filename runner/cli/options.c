@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "policy/layers.h"
+#include "policy/syscalls.h"
 
-enum { HELP_COLUMN = 30 };
+enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 
 /* What options_parse() works on. */
 typedef struct Parser {
@@ -85,6 +87,9 @@ static int fail_value(Parser *parser, const char *name, const char *arg) {
 
         if (!str_starts(next, "--"))
                 return usage_cure(parser, r);
+        if (streq(next, "--"))
+                return error_cure(parser->reterr, r,
+                                  "\"--\" ends the options; the value comes before it.");
         (void)str_quote(next, quoted, sizeof(quoted));
         return error_cure(parser->reterr, r,
                           "\"%s\" is taken for an option; as a value it is written %s=%s", quoted,
@@ -351,9 +356,61 @@ static void help_fields(const char *group, const char *title, FILE *out) {
         }
 }
 
+/* --- what stands for a value --- */
+
+static const char *degradable_layer(size_t i) {
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                if (layer_table[layer].degradable && i-- == 0)
+                        return layer_table[layer].name;
+        return NULL;
+}
+
+static const struct {
+        const char *arg, *help;
+        const char *(*word)(size_t i); /* lists them, NULL past the last; or NULL */
+} help_values[] = {
+        { "TIME", "like 500ms, 30s, 10m, 2h or 1d; without a unit it is seconds", NULL },
+        { "SIZE", "like 64KiB, 512MiB or 2GiB; without a unit it is bytes", NULL },
+        { "@GROUP",
+          "system calls together; man 5 holt-policy says which are allowed:", syscalls_group_name },
+        { "LAYER", "what this host may go without; holt doctor tries them:", degradable_layer },
+};
+
+static bool takes_value(const OptionSyntax *syntax, const char *arg) {
+        for (size_t i = 0; i < syntax->options_count; i++)
+                if (syntax->options[i].arg && strstr(syntax->options[i].arg, arg))
+                        return true;
+        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
+                if (policy_fields[i].option_arg && strstr(policy_fields[i].option_arg, arg))
+                        return true;
+        return false;
+}
+
+static void help_words(const char *(*word)(size_t i), FILE *out) {
+        int column = HELP_WIDTH;
+
+        for (size_t i = 0; word(i); i++) {
+                if (column + 1 + (int)strlen(word(i)) > HELP_WIDTH)
+                        column = fprintf(out, "%s%*s", i > 0 ? "\n" : "", HELP_COLUMN - 1, "");
+                column += fprintf(out, " %s", word(i));
+        }
+        (void)fputc('\n', out);
+}
+
+static void help_all_values(const OptionSyntax *syntax, FILE *out) {
+        (void)fputs("\nValues:\n", out);
+        for (size_t i = 0; i < ELEMENTSOF(help_values); i++) {
+                if (!takes_value(syntax, help_values[i].arg))
+                        continue;
+                help_row(out, help_values[i].arg, NULL, help_values[i].help);
+                if (help_values[i].word)
+                        help_words(help_values[i].word, out);
+        }
+}
+
 void options_help(const OptionSyntax *syntax, FILE *out) {
-        (void)fprintf(out, "Usage: holt %s %s\n\n%s\n\nOptions:\n", syntax->verb, syntax->usage,
-                      syntax->summary);
+        (void)fprintf(out, "Usage: holt %s%s%s\n\n%s\n\nOptions:\n", syntax->verb,
+                      syntax->usage[0] ? " " : "", syntax->usage, syntax->summary);
         if (syntax->policy)
                 help_row(out, "--policy", "NAME|FILE",
                          "preset (strict, standard, permissive, ci) or policy file");
@@ -363,6 +420,8 @@ void options_help(const OptionSyntax *syntax, FILE *out) {
         help_row(out, "--help", NULL, "print this and exit");
         for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_groups); i++)
                 help_fields(help_groups[i].group, help_groups[i].title, out);
+        if (syntax->policy)
+                help_all_values(syntax, out);
         if (syntax->help_epilog)
                 (void)fprintf(out, "\n%s\n", syntax->help_epilog);
 }

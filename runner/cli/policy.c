@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json-write.h"
+#include "base/nearest.h"
 #include "cli/options.h"
 #include "cli/policy-files.h"
 #include "cli/verbs.h"
@@ -78,7 +79,6 @@ static int show_text(const Policy *policy, Error *reterr) {
         return flush_output(reterr);
 }
 
-static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
 /* "show NAME" is "show --policy NAME". */
 static int resolve_shown(const OptionResult *result, Policy *policy, Error *reterr) {
         OptionResult both = *result;
@@ -98,6 +98,7 @@ static int resolve_shown(const OptionResult *result, Policy *policy, Error *rete
         return r;
 }
 
+static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         _cleanup_(policy_clear) Policy policy = { 0 };
         int r;
@@ -225,8 +226,8 @@ static const PolicyVerb verbs[] = {
                        "means\n\"show --policy ci\". With --json it is a document that --policy "
                        "reads.",
             .policy = true,
-            WITH_JSON },
             .operands = true,
+            WITH_JSON },
           policy_show },
         { "check",
           { .verb = "policy check",
@@ -254,17 +255,23 @@ static void print_usage(FILE *out) {
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 const OptionSyntax *syntax = &verbs[i].syntax;
 
-                (void)fprintf(out, "  holt %s %s\n", syntax->verb, syntax->usage);
+                (void)fprintf(out, "  holt %s%s%s\n", syntax->verb, syntax->usage[0] ? " " : "",
+                              syntax->usage);
         }
         (void)fputs("\n\"holt policy VERB --help\" says more.\n", out);
 }
 
 static int unknown_verb(const char *name, Error *reterr) {
+        Nearest nearest = { .word = name };
         char quoted[160];
         int r;
 
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                nearest_try(&nearest, verbs[i].name);
         r = error_set(reterr, ERROR_USAGE, 0, "unknown verb \"policy %s\"",
                       str_quote(name, quoted, sizeof(quoted)));
+        if (nearest.best)
+                return error_cure(reterr, r, "Did you mean \"holt policy %s\"?", nearest.best);
         return error_cure(reterr, r, "The verbs are show, check, schema and list.");
 }
 

@@ -31,6 +31,10 @@ TOUCH = ["--", "touch", "ran"]
 @pytest.mark.parametrize("flags, words", (
     # options
     (["--no-such-option"], ("--no-such-option",)),
+    (["--network", "host"], ("--network", "no network yet")),
+    (["--net", "host"], ("--net", "did you mean --network")),
+    (["--allow-syscall", "unshar"], ("--allow-syscall", 'did you mean "unshare"')),
+    (["--deny-syscall", "@nonesuch"], ("--deny-syscall", "@mount")),
     (["--worksapce", "."], ("--worksapce", "did you mean --workspace")),
     (["-x"], ("-x",)),
     (["--timeout=10m=3"], ("--timeout", "10m=3")),
@@ -104,13 +108,13 @@ def test_an_option_without_its_value(option: str, holt: Holt) -> None:
 
 
 @pytest.mark.parametrize("option", ("--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
-@pytest.mark.parametrize("next_word", ("--", "--allow-wide"))
-def test_an_option_does_not_swallow_the_next(option: str, next_word: str, holt: Holt) -> None:
+@pytest.mark.parametrize("next_word, cure", (("--", "ends the options"), ("--allow-wide", "=--allow-wide")))
+def test_an_option_does_not_swallow_the_next(option: str, next_word: str, cure: str, holt: Holt) -> None:
     """ "--" above all: the command would be taken for something else."""
     result = holt(["run", option, next_word, "touch", "ran"], report=False)
 
     assert f"{option} needs a value" in result.refusal()
-    assert f"{option}={next_word}" in result.cure
+    assert cure in result.cure
     assert list(holt.cwd.iterdir()) == []
 
 
@@ -130,6 +134,17 @@ def test_a_verb_that_is_none(holt: Holt) -> None:
     assert "holt run" in result.cure
 
 
+@pytest.mark.parametrize("args, meant", (
+    (["rum"], "holt run"), (["docter"], "holt doctor"), (["--versoin"], "holt --version"), (["--hlep"], "holt --help"),
+    (["policy", "lst"], "holt policy list"), (["policy", "shwo"], "holt policy show"), (["help", "rnu"], "holt run"),
+))
+def test_a_verb_that_is_nearly_one(args: list[str], meant: str, holt: Holt) -> None:
+    result = holt(args)
+
+    assert args[-1] in result.refusal()
+    assert f'Did you mean "{meant}"?' in result.cure
+
+
 # --- policy files ---
 
 
@@ -145,6 +160,7 @@ def test_a_verb_that_is_none(holt: Holt) -> None:
     (b'{"holt": 1, "limits": {"pids": "many"}}', "$.limits.pids"),
     (b'{"holt": 1, "limits": {"pids": 1.5}}', "$.limits.pids"),
     (b'{"holt": 1, "limits": []}', "$.limits"),
+    (b'{"holt": 1, "limits": {"timeout": 600}}', '$.limits.timeout: a number, where a time like "10m"'),
     (b'{"holt": 1, "filesystem": {"read_only": ["/x", 3]}}', "$.filesystem.read_only[1]"),
     (b'{"holt": 1, "filesystem": {"read_only": ["/usr:/proc"]}}', "$.filesystem.read_only[0]"),
     (b'{"holt": 1, "extends": "nonesuch"}', "$.extends"),

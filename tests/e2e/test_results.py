@@ -342,6 +342,21 @@ def test_help_and_version(holt: Holt) -> None:
     assert holt([], report=False).code == 125
 
 
+@pytest.mark.parametrize("verb", ("run", "doctor", "policy", "policy show", "policy check", "policy schema", "policy list"))
+def test_help_of_a_verb(verb: str, holt: Holt) -> None:
+    text = holt([*verb.split(), "--help"], report=False).ok().out
+
+    assert holt(["help", *verb.split()]).ok().out == text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_help_says_what_the_values_are(holt: Holt) -> None:
+    words = holt(["help", "run"]).ok().out.split("Values:")[1].split()
+
+    assert {"TIME", "10m,", "SIZE", "512MiB", "@GROUP", "@namespace", "LAYER", "landlock"} <= set(words)
+
+
 def test_a_full_disk_where_the_help_goes_is_no_success(holt: Holt) -> None:
     with open("/dev/full", "wb") as full:
         assert subprocess.run(holt.argv(["policy", "schema"]), stdout=full, stderr=subprocess.DEVNULL).returncode == 125
