@@ -187,6 +187,10 @@ static void write_strings(JsonWriter *w, const char *key, const char *const *ite
         json_write_end(w);
 }
 
+static void write_list(JsonWriter *w, const char *key, const StrList *list) {
+        write_strings(w, key, list ? (const char *const *)list->items : NULL);
+}
+
 static int write_document(JsonWriter *w, const RunResult *result) {
         const Outcome *out = &result->outcome;
         char buf[16];
@@ -202,8 +206,8 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         write_layers(w, result);
         write_limits(w, result->plan);
         write_denials(w, result);
-        write_strings(w, "set_aside",
-                      result->moved ? (const char *const *)result->moved->items : NULL);
+        write_list(w, "set_aside", result->moved);
+        write_list(w, "warnings", result->warnings);
         json_write_end(w);
         return json_write_finish(w);
 }
@@ -230,6 +234,11 @@ void report_print_json(const RunResult *result) {
 }
 
 /* --- for people --- */
+
+void report_print_warnings(const RunResult *result) {
+        for (size_t i = 0; result->warnings && i < result->warnings->count; i++)
+                (void)fprintf(stderr, "holt: %s\n", result->warnings->items[i]);
+}
 
 /* Who has set a limit, and what raises it. */
 static void print_limit(const RunResult *result, const char *path) {

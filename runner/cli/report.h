@@ -15,8 +15,9 @@ typedef struct RunResult {
         LayerState layers;
         bool started; /* layers were in force */
         Outcome outcome;
-        const Error *error;   /* NULL when holt did its part */
-        const StrList *moved; /* what guard_sweep() has set aside */
+        const Error *error;      /* NULL when holt did its part */
+        const StrList *moved;    /* what guard_sweep() has set aside */
+        const StrList *warnings; /* of warnings_find() */
 } RunResult;
 
 /* Opens path (absolute) for the report, before anything is started and with the caller's rights. An
@@ -33,6 +34,9 @@ int report_write(int fd, const char *path, const RunResult *result, Error *reter
 
 /* One JSON object on one line to stderr. */
 void report_print_json(const RunResult *result);
+
+/* What of the command line has had no effect, for people; for programs it is in the result. */
+void report_print_warnings(const RunResult *result);
 
 /* What a person has to know that the exit code does not say: why it ended early, what was refused,
  * what was set aside. Nothing after a plain success. */

@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
+#include "cli/warnings.h"
 #include "policy/plan.h"
 #include "sandbox/guard.h"
 #include "sandbox/launch.h"
@@ -68,7 +69,7 @@ typedef struct Run {
         LaunchPlan plan;
         Launch launch;
         Sandbox sandbox;
-        StrList moved;
+        StrList moved, warnings;
         char cwd[PATH_MAX];
         char *report_path; /* absolute, or NULL */
         int report_fd;
@@ -177,9 +178,21 @@ static int open_report(Run *run, Error *reterr) {
         return r;
 }
 
+/* Before the command has said anything. */
+static int warn(Run *run, Error *reterr) {
+        if (warnings_find(&run->policy, &run->plan, &run->warnings) < 0)
+                return error_oom(reterr);
+        run->result.warnings = &run->warnings;
+        if (!run->options.json)
+                report_print_warnings(&run->result);
+        return 0;
+}
+
 static int start(Run *run, Error *reterr) {
         int r = launch_prepare(&run->plan, &run->launch, reterr);
 
+        if (r == 0)
+                r = warn(run, reterr);
         if (r == 0)
                 r = launch_start(&run->launch, &run->sandbox, reterr);
         if (r < 0)

@@ -215,6 +215,7 @@ def test_the_report_says_all(holt: Holt) -> None:
     assert result.report["command"] == ["sh", "-c", "exit 3", "an argument"]
     assert set(result.report) == {
         "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "denials", "set_aside",
+        "warnings",
     }
     on = {name for name, state in result.layers.items() if state.startswith("on")}
     assert {"user", "mount", "pid", "net", "ipc", "uts", "cgroup", "proc", "dev", "capabilities", "seccomp", "notify",
@@ -334,6 +335,27 @@ def test_text_for_people_is_short(holt: Holt) -> None:
     """Nothing where all went well, or where the command has said itself what was wrong."""
     assert holt(["run", "--", "true"]).err == ""
     assert holt(["run", "--", "false"]).err == ""
+
+
+def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
+    put("there", "x")
+    flags = ("--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there", "--hide", "no/such",
+             "--hide", "/no/such")
+    result = holt(["run", *flags, "--", "true"], env={"THERE": "x"}).ok()
+    said = ["--env NO_SUCH: it is not set here, so there is nothing to pass on",
+            "--hide no/such: there is nothing to hide"]
+
+    assert result.err.splitlines() == [f"holt: {line}" for line in said]
+    assert result.report and result.report["warnings"] == said
+    assert holt(["run", "--json", *flags, "--", "true"], env={"THERE": "x"}, report=False).err.count("\n") == 1
+
+
+def test_what_a_policy_file_names_need_not_be_there(holt: Holt, put: Put) -> None:
+    put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
+    result = holt(["run", "--policy", "policy.json", "--", "true"]).ok()
+
+    assert result.err == ""
+    assert result.report and result.report["warnings"] == []
 
 
 def test_help_and_version(holt: Holt) -> None:
