@@ -311,7 +311,39 @@ static void print_denials(const RunResult *result) {
                 print_denial(result, &denials->items[i]);
 }
 
-static void print_moved(const StrList *moved) {
+static const PlanMount *find_workspace(const LaunchPlan *plan) {
+        const PlanMount *mount = plan && plan->workspace ? plan_mount_above(plan, plan->workspace)
+                                                         : NULL;
+
+        return mount && mount->kind == PLAN_BIND ? mount : NULL;
+}
+
+/* Whoever pastes the line must get no more than a mv: a project's own file may have chosen the
+ * name. */
+static bool can_be_pasted(const char *path) {
+        char visible[4096];
+
+        return !strchr(path, '\'') && streq(str_visible(path, visible, sizeof(visible)), path);
+}
+
+/* The command that takes one back to the name it had: NAME, without ".holt-untrusted" and what
+ * comes behind that. */
+static void print_way_back(const PlanMount *workspace, const char *moved) {
+        static const char suffix[] = ".holt-untrusted"; /* as guard.c has it */
+        size_t length = strlen(moved);
+        const char *source = workspace->source;
+
+        while (length > 0 && !str_starts(moved + length, suffix))
+                length--;
+        if (length > 0 && can_be_pasted(source) && can_be_pasted(moved))
+                (void)fprintf(stderr, "  mv '%s/%s' '%s/%.*s'\n", source, moved, source,
+                              (int)length, moved);
+}
+
+static void print_moved(const RunResult *result) {
+        const PlanMount *workspace = find_workspace(result->plan);
+        const StrList *moved = result->moved;
+
         for (size_t i = 0; moved && i < moved->count; i++) {
                 char name[256];
 
@@ -319,11 +351,13 @@ static void print_moved(const StrList *moved) {
                               "holt: the command made what the policy protects; it is now %s\n",
                               str_quote(moved->items[i], name, sizeof(name)));
         }
-        if (moved && moved->count > 0)
-                (void)fputs(
-                        "  The host's git and the like run what they find there. Look at it, then "
-                        "move it back if you trust it.\n",
-                        stderr);
+        if (!moved || moved->count == 0)
+                return;
+        (void)fputs("  The host's git and the like run what they find there. Look at it, then move "
+                    "it back if you trust it:\n",
+                    stderr);
+        for (size_t i = 0; workspace && i < moved->count; i++)
+                print_way_back(workspace, moved->items[i]);
 }
 
 void report_print_text(const RunResult *result) {
@@ -333,5 +367,5 @@ void report_print_text(const RunResult *result) {
                 print_cause(result);
                 print_denials(result);
         }
-        print_moved(result->moved);
+        print_moved(result);
 }

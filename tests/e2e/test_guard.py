@@ -125,6 +125,29 @@ def test_a_second_one_gets_another_name(holt: Holt, repository: Path) -> None:
     }
 
 
+def test_the_message_has_the_way_back(holt: Holt, identity: Identity, repository: Path) -> None:
+    """For whoever has looked at it: the line can be pasted."""
+    for _ in range(2):
+        result = holt.sh("git worktree add -q tree", *AUTHOR).ok()
+        assert result.set_aside[0].startswith(".git/worktrees.holt-untrusted")
+        subprocess.run(["rm", "-rf", repository / "tree"], check=True)
+    way = [line.strip() for line in result.err.splitlines() if line.startswith("  mv ")]
+
+    assert len(way) == 1 and "worktrees.holt-untrusted.2" in way[0]
+    assert identity.run(["sh", "-c", way[0]], cwd=Path("/")).returncode == 0
+    assert (repository / ".git" / "worktrees" / "tree").is_dir()
+
+
+def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identity: Identity) -> None:
+    """The name of what is protected may be an earlier command's choice: in .holt.json."""
+    (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["x\'; touch ran; \'"]}}')
+    identity.own(workspace / ".holt.json")
+    result = holt.sh("touch \"x'; touch ran; '\"").ok()
+
+    assert len(result.set_aside) == 1
+    assert "  mv " not in result.err
+
+
 @pytest.mark.parametrize("end", ("exit 3", "kill -KILL $$", "sleep 1000"))
 def test_it_is_set_aside_however_the_run_ends(end: str, holt: Holt, repository: Path) -> None:
     holt.sh(f"echo evil > .git/commondir; {end}", "--timeout", "500ms", "--kill-after", "0")
