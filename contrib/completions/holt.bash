@@ -1,7 +1,7 @@
 # bash completion for holt
 #
-# Verbs and options are taken from "holt --help" and "holt VERB --help" when they are asked for, so that they are those
-# of the holt that is installed.
+# Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
+# that they are those of the holt that is installed.
 
 # The options of a verb, one a line with its argument: "--ro PATH[:TARGET]", "--json".
 _holt_options() {
@@ -16,9 +16,9 @@ _holt_policy_verbs() {
         command holt policy --help 2>/dev/null | sed -nE 's/^  holt policy ([a-z]+).*/\1/p'
 }
 
-# The error for a layer that there is none of lists those that can be left out; nothing is run.
-_holt_layers() {
-        command holt run --allow-degraded '?' -- true 2>&1 | sed -n 's/.*these can: //p'
+# The words that the help of "run" lists below a value: LAYER, @GROUP.
+_holt_listed() {
+        command holt run --help 2>/dev/null | sed -nE "/^  $1 /,/^(  [^ ]|$)/s/^ {30}([a-z@].*)/\1/p"
 }
 
 _holt_presets() {
@@ -31,62 +31,119 @@ _holt_value() {
         NAME\|FILE)
                 mapfile -t COMPREPLY < <(compgen -W "$(_holt_presets)" -- "$2"; compgen -f -- "$2")
                 ;;
-        LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_layers)" -- "$2") ;;
-        NAME\|@GROUP) ;;
+        LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed LAYER)" -- "$2") ;;
+        NAME\|@GROUP)
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed @GROUP)" -- "$2")
+                # No file name, whose "@" would be quoted.
+                compopt +o filenames 2>/dev/null
+                ;;
         NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -v -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
         PATH* | FILE) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-        *\|*) mapfile -t COMPREPLY < <(compgen -W "${1//|/ }" -- "$2") ;;
+        [a-z]*) mapfile -t COMPREPLY < <(compgen -W "${1//|/ }" -- "$2") ;;
         esac
 }
 
-_holt() {
-        local word=${COMP_WORDS[COMP_CWORD]} i=2 options name argument
-        local -a verb=("${COMP_WORDS[1]}")
+# What is no option: policies, or files.
+_holt_operand() {
+        case $1 in
+        'policy show') _holt_value 'NAME|FILE' "$2" ;;
+        'policy check') _holt_value FILE "$2" ;;
+        esac
+}
 
-        COMPREPLY=()
-        if ((COMP_CWORD == 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_verbs) --help --version" -- "$word")
-                return
-        fi
-        if [[ ${verb[0]} == policy ]]; then
-                if ((COMP_CWORD == 2)); then
-                        mapfile -t COMPREPLY < <(compgen -W "$(_holt_policy_verbs) --help" -- "$word")
-                        return
-                fi
-                verb+=("${COMP_WORDS[2]}") i=3
-        fi
+# Bash breaks words at "=", ":" and "@" too (COMP_WORDBREAKS). Sets words to what stands between blanks, up to the
+# cursor; starts to where each is among bash's own; and tail to what bash will replace, the end of the last one.
+_holt_split() {
+        local i word blanks line=$COMP_LINE
 
-        options=$(_holt_options "${verb[@]}")
-        # Past the options comes a command, which has completions of its own.
-        for (( ; i < COMP_CWORD; i++)); do
-                name=${COMP_WORDS[i]}
-                argument=$(sed -n "s/^$name //p" <<<"$options")
-                if [[ $name == -- || $name != -* ]]; then
-                        [[ ${verb[0]} == run ]] || break
-                        [[ $name == -- ]] && ((i++))
-                        if declare -F _command_offset >/dev/null; then
-                                _command_offset "$i"
-                        elif ((i == COMP_CWORD)); then
-                                mapfile -t COMPREPLY < <(compgen -c -- "$word")
-                        else
-                                mapfile -t COMPREPLY < <(compgen -f -- "$word")
-                        fi
-                        return
-                elif [[ -n $argument ]]; then
-                        if ((i + 1 == COMP_CWORD)); then
-                                _holt_value "$argument" "$word"
-                                return
-                        fi
-                        ((i++))
+        words=() starts=() tail=${COMP_WORDS[COMP_CWORD]}
+        [[ $tail == *[=:] ]] && tail=
+        # readline takes a leading "@" for part of what it replaces, unlike COMP_WORDS.
+        [[ $tail == *@ ]] && tail=@
+        [[ $COMP_CWORD -gt 0 && ${COMP_WORDS[COMP_CWORD - 1]} == *@ && $COMP_LINE == *"@$tail" ]] && tail=@$tail
+        for ((i = 0; i <= COMP_CWORD; i++)); do
+                word=${COMP_WORDS[i]} blanks=${line%%[![:blank:]]*}
+                line=${line#"$blanks"}
+                line=${line#"$word"}
+                if ((i == 0)) || [[ -n $blanks ]]; then
+                        words+=("$word") starts+=("$i")
+                else
+                        words[-1]+=$word
                 fi
         done
-        if [[ $word == -* ]]; then
+}
+
+# The command that is run has completions of its own.
+_holt_command() {
+        if declare -F _comp_command_offset >/dev/null; then
+                _comp_command_offset "$1"
+        elif declare -F _command_offset >/dev/null; then
+                _command_offset "$1"
+        elif (($1 == COMP_CWORD)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+        else
+                mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+        fi
+}
+
+# Completes a value; of what comes out bash takes only what follows the last break.
+_holt_complete_value() {
+        local i skip=$((${#2} - ${#tail}))
+
+        _holt_value "$1" "$2"
+        for i in "${!COMPREPLY[@]}"; do
+                COMPREPLY[i]=${COMPREPLY[i]:skip}
+        done
+}
+
+# Completes what comes behind the verb, which may be two words; words[start] is the first.
+_holt_behind() {
+        local verb=$1 start=$2 last=$((${#words[@]} - 1)) i word=${words[-1]} options argument
+
+        # shellcheck disable=SC2086 # two words
+        options=$(_holt_options $verb)
+        for ((i = start; i < last; i++)); do
+                argument=$(sed -n "s/^${words[i]} //p" <<<"$options")
+                if [[ $verb == run && (${words[i]} == -- || ${words[i]} != -*) ]]; then
+                        [[ ${words[i]} == -- ]] && ((i++))
+                        _holt_command "${starts[i]}"
+                        return
+                elif [[ -n $argument ]] && ((++i == last)); then
+                        _holt_complete_value "$argument" "$word"
+                        return
+                fi
+        done
+        if [[ $word == --*=* ]]; then
+                _holt_complete_value "$(sed -n "s/^${word%%=*} //p" <<<"$options")" "${word#*=}"
+        elif [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word")
-        elif [[ ${verb[0]} == run ]]; then
+        elif [[ $verb == run ]]; then
                 mapfile -t COMPREPLY < <(compgen -c -- "$word")
         else
-                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                _holt_operand "$verb" "$word"
+        fi
+}
+
+_holt() {
+        local -a words starts
+        local tail
+
+        COMPREPLY=()
+        _holt_split
+        # "holt help VERB" goes on as "holt VERB".
+        if [[ ${words[1]} == help ]] && ((${#words[@]} > 2)); then
+                words=("${words[0]}" "${words[@]:2}")
+                ((${#words[@]} == 2)) || [[ ${#words[@]} -eq 3 && ${words[1]} == policy ]] || return
+        fi
+        if ((${#words[@]} == 2)); then
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_verbs) help --help --version" -- "${words[1]}")
+        elif [[ ${words[1]} != policy ]]; then
+                _holt_behind "${words[1]}" 2
+        elif ((${#words[@]} == 3)); then
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_policy_verbs) --help" -- "${words[2]}")
+        else
+                _holt_behind "policy ${words[2]}" 3
         fi
 }
 

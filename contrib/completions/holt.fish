@@ -1,7 +1,7 @@
 # fish completion for holt
 #
-# Verbs and options are taken from "holt --help" and "holt VERB --help" when they are asked for, so that they are those
-# of the holt that is installed.
+# Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
+# that they are those of the holt that is installed.
 
 # The verb that is being typed for: "run", "doctor", "policy show". Empty while there is none.
 function __holt_verb
@@ -16,10 +16,15 @@ end
 
 function __holt_verbs
     command holt --help 2>/dev/null | sed -nE '/^Verbs:/,/^$/s/^  ([a-z]+) +/\1\t/p'
+    printf 'help\tsay what a verb takes\n'
 end
 
 function __holt_policy_verbs
     command holt policy --help 2>/dev/null | sed -nE 's/^  holt policy ([a-z]+).*/\1/p'
+end
+
+function __holt_presets
+    command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
 end
 
 # NAME, ARGUMENT and help of each option of the verb. Where a name is too long for its column the help is on the next
@@ -50,24 +55,30 @@ function __holt_argument
     end
 end
 
-# The values of that argument. The error for a layer that there is none of lists those that can be left out; nothing is
-# run.
+# The words that the help of "run" lists below a value.
+function __holt_listed
+    command holt run --help 2>/dev/null | sed -nE "/^  $argv[1] /,/^(  [^ ]|\$)/s/^ {30}([a-z@].*)/\1/p" |
+        string split ' '
+end
+
+# The values of that argument.
 function __holt_values
     set -l argument (__holt_argument)
     switch "$argument"
         case 'NAME|FILE'
-            command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
+            __holt_presets
             __fish_complete_path
         case 'NAME|@GROUP'
+            __holt_listed @GROUP
         case LAYER
-            command holt run --allow-degraded '?' -- true 2>&1 | sed -n 's/.*these can: //p' | string split ' '
+            __holt_listed LAYER
         case 'NAME*VALUE*'
             set -nx
         case 'DIR*'
             __fish_complete_directories
         case 'PATH*' FILE
             __fish_complete_path
-        case '*|*'
+        case none '*|*'
             string split '|' $argument
     end
 end
@@ -101,6 +112,9 @@ function __holt_complete
         __holt_verbs
     else if test (count $words) -eq 2; and test "$words[2]" = policy
         __holt_policy_verbs
+    else if test "$words[2]" = help
+        test (count $words) -eq 2; and __holt_verbs
+        test "$words[3..]" = policy; and __holt_policy_verbs
     else if set -l command (__holt_command)
         complete -C (string join ' ' -- (string escape -- $command) (commandline -ct))
     else if test -n "$argument"
@@ -111,6 +125,7 @@ function __holt_complete
         complete -C (commandline -ct)
     else
         __holt_options
+        test "$words[2..3]" = 'policy show'; and __holt_presets
         __fish_complete_path
     end
 end

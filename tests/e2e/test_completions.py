@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shells complete is what this holt takes. Bash is asked as it asks itself: by its words, at a cursor."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.paths import PROJECT
+from lib.sandbox import Holt
+from lib.tools import needs
+
+Put = Callable[..., Path]
+
+SCRIPT = """
+source "$1"
+COMP_LINE=$2 COMP_POINT=${#2}
+shift 2
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_holt
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+# As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
+BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
+
+
+def split(line: str) -> list[str]:
+    return BREAKS.findall(line) + ([""] if line.endswith(" ") else [])
+
+
+@pytest.fixture
+def completed(holt: Holt) -> Callable[[str], list[str]]:
+    """The completions of a line, by the file that is installed."""
+    file = PROJECT / "contrib" / "completions" / "holt.bash"
+
+    def complete(line: str) -> list[str]:
+        path = f"{holt.binary.parent}:{os.environ['PATH']}"
+        done = holt.identity.run(
+            ["bash", "-c", SCRIPT, "bash", "/dev/stdin", line, *split(line)], cwd=holt.cwd,
+            env=holt.identity.environment({"PATH": path}), stdin=file.open(),
+        )
+        assert done.returncode == 0, done.stderr
+        return sorted(filter(None, done.stdout.splitlines()))
+
+    return complete
+
+
+@needs("bash")
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("line, expected", (
+    ("holt ", ["--help", "--version", "doctor", "help", "policy", "run"]),
+    ("holt help ", ["--help", "--version", "doctor", "help", "policy", "run"]),
+    ("holt policy ", ["--help", "check", "list", "schema", "show"]),
+    ("holt help policy s", ["schema", "show"]),
+    ("holt run --work", ["--workspace", "--workspace-mode"]),
+    ("holt run --json --allow-d", ["--allow-degraded"]),
+    ("holt run --policy s", ["standard", "strict"]),
+    ("holt run --policy=s", ["standard", "strict"]),
+    ("holt policy show --policy c", ["ci"]),
+    ("holt policy show s", ["standard", "strict"]),
+    ("holt policy show --landlock=", ["auto", "off", "require"]),
+    ("holt run --workspace-mode r", ["ro", "rw"]),
+    ("holt run --network ", ["none"]),
+    ("holt run --allow-degraded l", ["landlock", "limits"]),
+    ("holt run --allow-syscall @n", ["@namespace", "@network", "@numa"]),
+    ("holt run --deny-syscall=@n", ["@namespace", "@network", "@numa"]),
+    ("holt run --timeout ", []),
+    ("holt run --env HOLT_COMPLETED=a:b --pol", ["--policy"]),
+    ("holt run --ro fi", ["file"]),
+    ("holt run --ro=fi", ["file"]),
+    ("holt run --ro fi:/x --cwd d", ["dir"]),
+    ("holt policy check f", ["file"]),
+    ("holt run -- ls fi", ["file"]),
+    ("holt run --ro a@b ls x=y fi", ["file"]),
+    ("holt doctor --j", ["--json"]),
+))
+def test_bash_completes(line: str, expected: list[str], completed: Callable[[str], list[str]], put: Put) -> None:
+    put("file")
+    put("dir/x")
+
+    assert completed(line) == expected
