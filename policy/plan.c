@@ -180,8 +180,8 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
         if (!mounts)
                 return error_oom(reterr);
         plan->mounts = mounts;
-        return add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest),
-                         "hidden", rest, reterr);
+        return add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest), "hidden", rest,
+                         reterr);
 }
 
 const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {

@@ -84,7 +84,8 @@ static const struct {
           "t.json: $.limits.pids: null, where a number or \"none\" should be", "" },
         { "{\"holt\":1,\"limits\":{\"timeout\":30}}",
           "t.json: $.limits.timeout: a number, where a time like \"10m\" or \"90s\", or "
-                  "\"none\", should be", "" },
+          "\"none\", should be",
+          "" },
         { "{\"holt\":1,\"limits\":{\"memory\":[]}}",
           "t.json: $.limits.memory: an array, where a size like \"512MiB\" or a number of bytes "
           "should be",
