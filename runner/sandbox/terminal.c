@@ -4,19 +4,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
 
-enum { DRAIN_STALL_MS = 1000 };
+enum {
+        DRAIN_STALL_MS = 1000,
+        PATIENCE_NS = 20000000, /* that a write may block */
+};
 
 /* Bytes on their way in one direction. */
 typedef struct Pipe {
         char data[16 * 1024];
         size_t start, end;
+        bool held;   /* a carriage return comes first, which waits for what is behind it */
         bool closed; /* the source has ended, or the sink is gone */
 } Pipe;
 
@@ -25,11 +31,22 @@ struct Terminal {
         int master_fd;
         int input_fd;       /* the caller's terminal to read keys from, or FD_NONE */
         int output_fd;      /* the caller's terminal to print to */
-        bool output_blocks; /* it is the inherited fd itself */
+        bool output_blocks; /* it is the inherited fd itself ... */
+        timer_t patience;   /* ... and this interrupts a write to it */
         bool entered, raw;
         struct termios saved;
         Pipe in, out;
 };
+
+/* --- the caller's terminal --- */
+
+/* A terminal that does not control us, as of a harness that has made a pty and a session and no
+ * more (ENOTTY), has no background. */
+static bool in_foreground(int fd) {
+        pid_t group = tcgetpgrp(fd);
+
+        return group < 0 ? errno == ENOTTY : group == getpgrp();
+}
 
 /* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it;
  * O_NONBLOCK on the caller's own fd would be on the shell's, too. */
@@ -69,10 +86,26 @@ void terminal_plan(TerminalPlan *ret) {
                 return;
         /* Who reads from a terminal in its background would be stopped, too; and its mode is
          * somebody else's just now, a shell's that reads a line, say. */
-        if (ret->fds & 1 && tcgetpgrp(0) != getpgrp())
+        ret->background = ret->fds & 1 && !in_foreground(0);
+        if (ret->background)
                 make_cooked(&ret->mode);
-        ret->background = (ret->fds & 3) == 1 || (ret->fds & 1 && tcgetpgrp(0) != getpgrp());
+        ret->background |= (ret->fds & 3) == 1;
         ret->output_fd = open_output(ret->fds);
+}
+
+/* Every other signal is blocked (launch.c), and this one does no more than end a system call. */
+static void on_patience(int signal) {
+        (void)signal;
+}
+
+static int make_patience(timer_t *ret) {
+        const struct sigaction action = { .sa_handler = on_patience };
+        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
+
+        if (sigaction(SIGRTMIN, &action, NULL) < 0 ||
+            timer_create(CLOCK_MONOTONIC, &event, ret) < 0)
+                return -errno;
+        return 0;
 }
 
 Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
@@ -85,8 +118,13 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
         t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
         t->output_fd = plan->output_fd;
         t->output_blocks = t->output_fd < 0;
-        if (t->output_blocks)
+        if (t->output_blocks) {
                 t->output_fd = plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
+                if (make_patience(&t->patience) < 0) {
+                        free(t);
+                        return NULL;
+                }
+        }
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
         return t;
 }
@@ -94,6 +132,8 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
 Terminal *terminal_free(Terminal *t) {
         if (t && t->raw)
                 (void)tcsetattr(t->input_fd, TCSAFLUSH, &t->saved);
+        if (t && t->output_blocks)
+                (void)timer_delete(t->patience);
         free(t);
         return NULL;
 }
@@ -101,7 +141,7 @@ Terminal *terminal_free(Terminal *t) {
 /* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
  * mode. */
 bool terminal_in_foreground(const Terminal *t) {
-        return t->input_fd >= 0 && tcgetpgrp(t->input_fd) == getpgrp();
+        return t->input_fd >= 0 && in_foreground(t->input_fd);
 }
 
 void terminal_enter(Terminal *t) {
@@ -134,6 +174,8 @@ void terminal_resize(Terminal *t) {
                 (void)ioctl(t->master_fd, TIOCSWINSZ, &size);
 }
 
+/* --- bytes on their way --- */
+
 static bool pipe_empty(const Pipe *p) {
         return p->start == p->end;
 }
@@ -157,19 +199,25 @@ size_t terminal_poll(const Terminal *t, struct pollfd *fds) {
 
 /* EIO from a master means that no slave is open: the sandbox's programs have ended. */
 static void fill(Pipe *p, int fd) {
-        ssize_t n = read(fd, p->data, sizeof(p->data));
+        ssize_t n = read(fd, p->data + p->held, sizeof(p->data) - p->held);
 
         p->start = p->end = 0;
-        if (n > 0)
-                p->end = (size_t)n;
-        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-                p->closed = true;
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        p->closed = n <= 0;
+        p->end = p->held + (n > 0 ? (size_t)n : 0);
+        p->data[0] = p->held ? '\r' : p->data[0];
+        p->held = false;
 }
 
 /* Where the caller's terminal is not raw it puts a carriage return before each newline itself. */
 static void drop_returns(Pipe *p) {
         size_t kept = 0;
 
+        if (!p->closed && p->end > 0 && p->data[p->end - 1] == '\r') {
+                p->held = true;
+                p->end--;
+        }
         for (size_t i = 0; i < p->end; i++)
                 if (p->data[i] != '\r' || i + 1 == p->end || p->data[i + 1] != '\n')
                         p->data[kept++] = p->data[i];
@@ -182,10 +230,28 @@ static void fill_output(Terminal *t) {
                 drop_returns(&t->out);
 }
 
-static void empty(Pipe *p, int fd, bool may_block) {
-        /* After POLLOUT there is room for one byte at least. */
-        ssize_t n = write(fd, p->data + p->start, may_block ? 1 : p->end - p->start);
+/* On an fd that blocks: the terminal may be stopped (Ctrl-S) after it had room. */
+static ssize_t write_patiently(const Terminal *t, const char *data, size_t size) {
+        const struct itimerspec tick = { .it_interval.tv_nsec = PATIENCE_NS,
+                                         .it_value.tv_nsec = PATIENCE_NS },
+                                off = { 0 };
+        sigset_t set;
+        ssize_t n;
+        int errnum;
 
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGRTMIN);
+        (void)timer_settime(t->patience, 0, &tick, NULL);
+        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+        n = write(t->output_fd, data, size);
+        errnum = errno;
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)timer_settime(t->patience, 0, &off, NULL);
+        errno = errnum;
+        return n;
+}
+
+static void advance(Pipe *p, ssize_t n) {
         if (n > 0)
                 p->start += (size_t)n;
         else if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -193,15 +259,28 @@ static void empty(Pipe *p, int fd, bool may_block) {
                         p->end; /* nobody reads: what is printed is lost, as with a closed window */
 }
 
+static void empty_input(Terminal *t) {
+        Pipe *p = &t->in;
+
+        advance(p, write(t->master_fd, p->data + p->start, p->end - p->start));
+}
+
+static void empty_output(Terminal *t) {
+        Pipe *p = &t->out;
+
+        advance(p, t->output_blocks ? write_patiently(t, p->data + p->start, p->end - p->start)
+                                    : write(t->output_fd, p->data + p->start, p->end - p->start));
+}
+
 void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
         if (count < 3)
                 return;
         if (fds[0].revents & POLLOUT)
-                empty(&t->in, t->master_fd, false);
+                empty_input(t);
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && pipe_empty(&t->out))
                 fill_output(t);
         if (fds[1].revents)
-                empty(&t->out, t->output_fd, t->output_blocks);
+                empty_output(t);
         if (fds[2].revents)
                 fill(&t->in, t->input_fd);
 }
@@ -217,6 +296,6 @@ void terminal_drain(Terminal *t) {
                 }
                 if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
                         return;
-                empty(&t->out, t->output_fd, t->output_blocks);
+                empty_output(t);
         }
 }

@@ -244,8 +244,20 @@ def test_all_output_arrives(options: dict[str, bool], terminal: Start) -> None:
     caller = terminal(["run", "--", "seq", "3000"], **options)
 
     assert caller.wait() == 0
-    assert caller.output.replace("\r", "") == "".join(f"{i}\n" for i in range(1, 3001))
+    assert caller.output == "".join(f"{i}\r\n" for i in range(1, 3001))
     assert caller.modes() == caller.initial
+
+
+@pytest.mark.parametrize("options", (*REOPENED, INHERITED))
+def test_what_is_typed_arrives(options: dict[str, bool], terminal: Start) -> None:
+    """A terminal that does not control is what a harness makes by openpty(3) and setsid(2) alone."""
+    caller = terminal(["run", "--", "sh", "-c", "echo ready; read line; echo got $line"], **options)
+    caller.expect("ready")
+    caller.until_raw()
+    caller.send("hello\r")
+
+    assert caller.wait() == 0
+    assert "got hello" in caller.output
 
 
 def until_alone(pid: int) -> None:
@@ -273,9 +285,9 @@ def test_a_terminal_that_nobody_reads_does_not_stop_the_time(script: str, option
 
 
 @modes
-@pytest.mark.parametrize("options", REOPENED)
+@pytest.mark.parametrize("options", (*REOPENED, INHERITED))
 def test_a_stopped_terminal_does_not_stop_the_time(script: str, options: dict[str, bool], holt: Holt) -> None:
-    """By Ctrl-S. Not so an inherited one, which blocks the write if it is stopped just after it had room."""
+    """By Ctrl-S, also just after there was room for a write."""
     with by_shell(holt, script, *FLOOD, **options) as caller:
         caller.expect("y\r\n")
         termios.tcflow(caller.slave, termios.TCOOFF)
