@@ -70,6 +70,7 @@ static void kill_all(const Supervisor *s) {
 static void stop_self(const Supervisor *s, pid_t target) {
         sigset_t stop;
 
+        terminal_flush(s->terminal);
         terminal_leave(s->terminal);
         (void)sigemptyset(&stop);
         (void)sigaddset(&stop, SIGTSTP);

@@ -15,6 +15,7 @@
 
 enum {
         DRAIN_STALL_MS = 1000,
+        FLUSH_CHUNKS = 16,
         PATIENCE_NS = 20000000, /* that a write may block */
 };
 
@@ -285,17 +286,24 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
                 fill(&t->in, t->input_fd);
 }
 
-void terminal_drain(Terminal *t) {
-        while (!t->out.closed || !pipe_empty(&t->out)) {
-                struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
+/* One chunk on its way out; false when there is none, or nobody takes it. */
+static bool move_output(Terminal *t) {
+        struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
 
-                if (pipe_empty(&t->out)) {
-                        fill_output(t);
-                        if (pipe_empty(&t->out))
-                                return;
-                }
-                if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
-                        return;
-                empty_output(t);
-        }
+        if (pipe_empty(&t->out))
+                fill_output(t);
+        if (pipe_empty(&t->out) || poll(&fd, 1, DRAIN_STALL_MS) <= 0)
+                return false;
+        empty_output(t);
+        return true;
+}
+
+void terminal_drain(Terminal *t) {
+        while ((!t->out.closed || !pipe_empty(&t->out)) && move_output(t))
+                ;
+}
+
+void terminal_flush(Terminal *t) {
+        for (int i = 0; i < FLUSH_CHUNKS && move_output(t); i++)
+                ;
 }

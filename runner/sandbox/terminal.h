@@ -54,3 +54,6 @@ void terminal_pump(Terminal *terminal, const struct pollfd *fds, size_t count);
 /* Writes out what the sandbox has printed, to its end: for when the command has ended. Waits for a
  * stalled reader at most one second at a time while nothing moves. */
 void terminal_drain(Terminal *terminal);
+/* Writes out what it has printed by now, before holt stops; not without end, since somebody inside
+ * may be printing still. */
+void terminal_flush(Terminal *terminal);
