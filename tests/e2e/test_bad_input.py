@@ -381,6 +381,7 @@ def test_nobody_has_a_home(holt: Holt) -> None:
         assert holt(["run", "--", "true"], env={"HOME": home}).code == 0
 
 
+@pytest.mark.not_sanitized
 def test_a_full_table_of_descriptors(holt: Holt) -> None:
     """A caller with hardly any descriptors to give."""
     result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -n 6; exec "$0" "$@"'])

@@ -127,6 +127,7 @@ def test_without_clone3_there_is_clone(holt: Holt, hostile: Hostile) -> None:
 
 @pytest.mark.identities("user", "nested")
 @pytest.mark.parametrize("clone3", (errno.EPERM, errno.ENOSYS), ids=("EPERM", "ENOSYS"))
+@pytest.mark.not_sanitized
 def test_a_container_that_forbids_namespaces(clone3: int, holt: Holt, hostile: Hostile) -> None:
     prefix = [*hostile.refusing("clone", error=errno.EPERM), *hostile.refusing("clone3", error=clone3)]
 

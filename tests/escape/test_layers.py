@@ -199,6 +199,7 @@ def test_no_failed_call_is_passed_over(
     assert not (workspace / "ran").exists()
 
 
+@pytest.mark.not_sanitized
 def test_limits_that_can_not_be_set_end_the_run(holt: Holt, hostile: Hostile, workspace: Path) -> None:
     """C libraries set them by the one call or the other: both are gone here."""
     prefix = hostile.refusing("setrlimit", "prlimit64", error=errno.EPERM)

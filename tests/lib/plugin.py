@@ -11,6 +11,7 @@ has to leave nothing behind: see lib/leaks.py.
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import shutil
@@ -70,8 +71,16 @@ def _has_parameters(item: pytest.Item) -> bool:
     return not any("got empty parameter set" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skip"))
 
 
+@functools.cache
+def _is_sanitized() -> bool:
+    try:
+        return b"__asan_init" in paths.built_holt().read_bytes()
+    except paths.NoBinary:
+        return False
+
+
 def _applies(item: pytest.Item) -> bool:
-    if not _has_parameters(item):
+    if not _has_parameters(item) or (_is_sanitized() and item.get_closest_marker("not_sanitized")):
         return False
     marker = item.get_closest_marker("identities")
     if marker and getattr(item, "callspec").params["identity"] not in marker.args:
