@@ -184,6 +184,14 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
                          reterr);
 }
 
+const PlanMount *plan_workspace(const LaunchPlan *plan) {
+        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND &&
+                    streq(plan->mounts[i].target, plan->workspace))
+                        return &plan->mounts[i];
+        return NULL;
+}
+
 const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
         const PlanMount *best = NULL;
 

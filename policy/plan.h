@@ -163,6 +163,9 @@ int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret,
  * 0, -EINVAL (too many mounts) or -ENOMEM. */
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
 
+/* The workspace's mount, or NULL. */
+const PlanMount *plan_workspace(const LaunchPlan *plan);
+
 /* The innermost mount of the plan (requested mounts only) whose target is path or above it, or
  * NULL. */
 const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);

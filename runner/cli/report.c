@@ -7,13 +7,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/beneath.h"
 #include "base/json-write.h"
 #include "base/sys.h"
 #include "policy/syscalls.h"
+#include "sandbox/guard.h"
 
 /* --- the file --- */
 
@@ -268,11 +268,9 @@ static void print_timeout(const RunResult *result) {
 
 /* A caller's own limit that is lower holds in its place, and then it was not the policy's. */
 static bool ended_by_file_size(const RunResult *result) {
-        struct rlimit limit;
-
         return result->outcome.cause == CAUSE_SIGNALED && result->outcome.signal == SIGXFSZ &&
                result->plan->file_size && !(result->layers.missing & LAYER_BIT(LAYER_LIMITS)) &&
-               getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max >= result->plan->file_size;
+               result->plan->file_size == result->policy->file_size;
 }
 
 static void print_file_size(const RunResult *result) {
@@ -311,13 +309,6 @@ static void print_denials(const RunResult *result) {
                 print_denial(result, &denials->items[i]);
 }
 
-static const PlanMount *find_workspace(const LaunchPlan *plan) {
-        const PlanMount *mount = plan && plan->workspace ? plan_mount_above(plan, plan->workspace)
-                                                         : NULL;
-
-        return mount && mount->kind == PLAN_BIND ? mount : NULL;
-}
-
 /* Whoever pastes the line must get no more than a mv: a project's own file may have chosen the
  * name. */
 static bool can_be_pasted(const char *path) {
@@ -326,14 +317,13 @@ static bool can_be_pasted(const char *path) {
         return !strchr(path, '\'') && streq(str_visible(path, visible, sizeof(visible)), path);
 }
 
-/* The command that takes one back to the name it had: NAME, without ".holt-untrusted" and what
- * comes behind that. */
+/* The command that takes one back to the name it had: NAME, without the suffix and what comes
+ * behind that. */
 static void print_way_back(const PlanMount *workspace, const char *moved) {
-        static const char suffix[] = ".holt-untrusted"; /* as guard.c has it */
         size_t length = strlen(moved);
         const char *source = workspace->source;
 
-        while (length > 0 && !str_starts(moved + length, suffix))
+        while (length > 0 && !str_starts(moved + length, GUARD_SUFFIX))
                 length--;
         if (length > 0 && can_be_pasted(source) && can_be_pasted(moved))
                 (void)fprintf(stderr, "  mv '%s/%s' '%s/%.*s'\n", source, moved, source,
@@ -341,7 +331,7 @@ static void print_way_back(const PlanMount *workspace, const char *moved) {
 }
 
 static void print_moved(const RunResult *result) {
-        const PlanMount *workspace = find_workspace(result->plan);
+        const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
         const StrList *moved = result->moved;
 
         for (size_t i = 0; moved && i < moved->count; i++) {

@@ -15,19 +15,17 @@
 
 enum { NAMES_TRIED = 9 };
 
-static const char suffix[] = ".holt-untrusted";
-
 /* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
  * that the last is one that it can't have guessed. */
 static char *aside_name(const char *name, int attempt) {
         uint64_t random = 0;
 
         if (attempt == 1)
-                return str_format("%s%s", name, suffix);
+                return str_format("%s" GUARD_SUFFIX, name);
         if (attempt < NAMES_TRIED)
-                return str_format("%s%s.%d", name, suffix, attempt);
+                return str_format("%s" GUARD_SUFFIX ".%d", name, attempt);
         (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
-        return str_format("%s%s.%016llx", name, suffix, (unsigned long long)random);
+        return str_format("%s" GUARD_SUFFIX ".%016llx", name, (unsigned long long)random);
 }
 
 /* The command may have taken our right to enter or change a directory of its own; as its owner we

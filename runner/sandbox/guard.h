@@ -10,6 +10,10 @@
 #include "policy/plan.h"
 #include "sandbox/repository.h"
 
+/* What is set aside as NAME is called NAME.holt-untrusted, with a number or more behind it where
+ * that is taken. */
+#define GUARD_SUFFIX ".holt-untrusted"
+
 /* Renames aside what came to be at the plan's unpinned guards below workspace_fd, where the sandbox
  * could write: no link is followed. Then, if the workspace's own index is not what it was (before,
  * as the launch has it), the .git of each submodule that is new there; and the index itself where

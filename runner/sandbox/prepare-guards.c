@@ -236,7 +236,7 @@ static int prepare_submodules(Launch *launch, const PlanMount *workspace, Error 
 
 int prepare_guards(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
-        const PlanMount *workspace = prepare_workspace(plan);
+        const PlanMount *workspace = plan_workspace(plan);
         const bool submodules = plan_protects_git(plan);
         int r = 0;
 

@@ -16,14 +16,6 @@
 
 /* --- sources --- */
 
-const PlanMount *prepare_workspace(const LaunchPlan *plan) {
-        for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND &&
-                    streq(plan->mounts[i].target, plan->workspace))
-                        return &plan->mounts[i];
-        return NULL;
-}
-
 /* Whoever can write here can write everybody's programs or settings, or the caller's own start-up
  * files. */
 static const struct {
@@ -196,7 +188,7 @@ static int refuse_root(const PlanMount *workspace, Error *reterr) {
 /* The caller lets the id map go, and this host has none: the command gets the uid of the
  * workspace's owner, so that it can work there. That may be anybody but root. */
 static int prepare_unmapped(Launch *launch, Error *reterr) {
-        const PlanMount *workspace = prepare_workspace(launch->plan);
+        const PlanMount *workspace = plan_workspace(launch->plan);
         struct stat st;
         int r;
 

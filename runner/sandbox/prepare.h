@@ -15,6 +15,3 @@ int prepare_all(Launch *launch, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
-
-/* The workspace among the plan's mounts, or NULL. */
-const PlanMount *prepare_workspace(const LaunchPlan *plan);

@@ -193,6 +193,14 @@ def test_the_report_has_the_limits(holt: Holt) -> None:
     }
 
 
+def test_a_limit_of_the_caller_s_own_is_not_blamed_on_the_policy(holt: Holt) -> None:
+    result = holt(["run", "--", "dd", "if=/dev/zero", "of=f", "bs=8192", "count=1"],
+                  prefix=("prlimit", "--fsize=4096:unlimited"))
+
+    assert result.cause == "signaled"
+    assert "file-size" not in result.err
+
+
 def test_the_report_has_the_limits_that_the_caller_is_held_to(holt: Holt) -> None:
     """A hard limit below the policy's word is what the command gets."""
     prefix = ("prlimit", "--nofile=100:200", "--fsize=4096:unlimited")
