@@ -111,6 +111,10 @@ static const CheckRange core_limit[] = { VALUE(4, PRETEND) };
 static const CheckRange core_prlimit[] = { VALUE(4, CHECK_PRLIMIT_LOW) };
 static const CheckRange no_new_limit_low[] = { VALUE(0, CHECK_PRLIMIT_HIGH) };
 
+static const char set_id[] =
+        "a mode with the set-user-ID or set-group-ID bit, by which the host would run the file as "
+        "its owner";
+
 #define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
 
 const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
@@ -118,8 +122,8 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
          * for whoever starts it; nosuid holds inside alone. A file born with a bit (open(2),
          * mknod(2)) loses it with the first byte that is written, as CAP_FSETID is not there, and
          * mkdir(2) passes a directory's S_ISGID on by itself. */
-        CHECK_OF(CHMOD) = { 1, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
-        CHECK_OF(CHMODAT) = { 2, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(CHMOD) = { 1, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
+        CHECK_OF(CHMODAT) = { 2, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
         CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },

@@ -129,7 +129,8 @@ typedef struct SyscallCheck {
         SyscallAction otherwise;
         const CheckRange *ranges;
         size_t count;
-        bool high; /* of a pointer: its other 32 bits */
+        bool high;       /* of a pointer: its other 32 bits */
+        const char *why; /* of one that is reported: what is refused, and never granted */
 } SyscallCheck;
 
 extern const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST];

@@ -330,6 +330,13 @@ int syscall_refusal(unsigned nr) {
         return row ? refusals[row_refusal(row)].errnum : ENOSYS;
 }
 
+const char *syscall_refused_argument(unsigned nr) {
+        const SyscallRow *row = row_of_number(nr);
+        const unsigned action = row ? row->actions[0] : ACTION_ALLOW;
+
+        return action < ACTION_CHECK_FIRST ? NULL : syscall_checks[action - ACTION_CHECK_FIRST].why;
+}
+
 bool syscall_grantable(unsigned nr, const StrList *allow) {
         static const char *const makers[] = { "@namespace", "unshare", "clone", "clone3" };
         const SyscallRow *row = row_of_number(nr);

@@ -72,8 +72,12 @@ int syscall_refusal(unsigned nr);
  *        another layer stops what is done in them. */
 bool syscall_grantable(unsigned nr, const StrList *allow);
 
+/* What it is of its arguments that a reported call was refused for, where allowing it by its name
+ * would give more than it asks for: then there is no grant. NULL for every other call. */
+const char *syscall_refused_argument(unsigned nr);
+
 /* For listings: the i-th group ("@mount"), NULL past the last. */
 const char *syscalls_group_name(size_t i);
 
-/* For listings: the group that a call is in ("@mount"), or NULL for an unknown one. */
+/* The group that a call is in ("@mount"), or NULL for an unknown one. */
 const char *syscall_group(unsigned nr);

@@ -152,11 +152,26 @@ static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
 }
 
 /* Landlock refuses to change mounts, in a user namespace of the command's own too. */
-static bool is_grantable(const RunResult *result, const Denial *denial) {
-        const bool landlock = result->layers.landlock_abi > 0;
+static bool is_denied(const Policy *policy, const Denial *denial) {
+        const char *name = syscall_name(denial->nr), *group = syscall_group(denial->nr);
 
-        return syscall_grantable(
-                denial->nr, landlock || !result->policy ? NULL : &result->policy->syscalls_allow);
+        return policy && name &&
+               (strlist_has(&policy->syscalls_deny, name) ||
+                strlist_has(&policy->syscalls_deny, group));
+}
+
+/* Why no grant would help, or NULL where one does. */
+static const char *why_not(const RunResult *result, const Denial *denial) {
+        const StrList *allow = result->policy ? &result->policy->syscalls_allow : NULL;
+        const char *argument = syscall_refused_argument(denial->nr);
+
+        if (is_denied(result->policy, denial))
+                return "the policy denies it (syscalls.deny)";
+        if (argument)
+                return argument;
+        if (!syscall_grantable(denial->nr, result->layers.landlock_abi > 0 ? NULL : allow))
+                return "it takes a capability, which no command in a sandbox has";
+        return NULL;
 }
 
 static void write_denials(JsonWriter *w, const RunResult *result) {
@@ -174,7 +189,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
                 json_write_string(w, "what", name);
                 json_write_uint(w, "count", denial->count);
                 json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
-                json_write_string(w, "grant", is_grantable(result, denial) ? grant : NULL);
+                json_write_string(w, "grant", why_not(result, denial) ? NULL : grant);
                 json_write_end(w);
         }
         json_write_end(w);
@@ -292,14 +307,14 @@ static void print_cause(const RunResult *result) {
 }
 
 static void print_denial(const RunResult *result, const Denial *denial) {
-        const char *name = syscall_name(denial->nr);
+        const char *name = syscall_name(denial->nr), *why = why_not(result, denial);
 
         (void)fprintf(stderr, "holt: refused %s (%" PRIu64 "x, %s); ", name ? name : "?",
                       denial->count, error_errno_name(syscall_refusal(denial->nr)));
-        if (is_grantable(result, denial))
-                (void)fprintf(stderr, "--allow-syscall %s allows it\n", name);
+        if (why)
+                (void)fprintf(stderr, "%s\n", why);
         else
-                (void)fputs("it takes a capability, which no command in a sandbox has\n", stderr);
+                (void)fprintf(stderr, "--allow-syscall %s allows it\n", name);
 }
 
 static void print_denials(const RunResult *result) {

@@ -306,6 +306,24 @@ MOUNT = "import ctypes; c = ctypes.CDLL(None); c.mount(0, 0, 0, 0, 0); c.chroot(
 
 
 @needs("python3")
+def test_set_id_bits_have_no_grant(holt: Holt) -> None:
+    """To allow chmod by its name would make programs that the host runs as their owner."""
+    result = holt.sh("touch x; chmod u+s x")
+
+    assert {d["grant"] for d in result.denials.values()} == {None}
+    assert "set-user-ID" in result.err
+    assert "--allow-syscall" not in result.err
+
+
+def test_what_the_policy_denies_has_no_grant(holt: Holt) -> None:
+    """A denial has the last word, so that allowing would not help."""
+    for flags in (("--deny-syscall", "ptrace"), ("--deny-syscall", "@ptrace", "--allow-syscall", "ptrace")):
+        result = holt(["run", *flags, "--", "python3", "-c", f"{PTRACE}; exit(1)"])
+
+        assert result.denials["ptrace"]["grant"] is None
+        assert "syscalls.deny" in result.err
+
+
 def test_what_takes_a_capability_has_no_grant(holt: Holt) -> None:
     """The kernel refuses it too, so that no option of holt would be of use."""
     result = holt(["run", "--", "python3", "-c", MOUNT])
