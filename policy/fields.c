@@ -214,6 +214,22 @@ static int set_workspace(Policy *policy, const char *value, Error *reterr) {
         return set_workspace_paths(policy, path, target, reterr);
 }
 
+/* A caller who adds "ro" to be safe does not mean to show a directory that is not there by an
+ * earlier word. */
+static int set_workspace_mode(Policy *policy, const char *value, Error *reterr) {
+        const bool none = policy->workspace_mode == WORKSPACE_NONE;
+        int r = policy_set(policy, "filesystem.workspace.mode", value, ORIGIN_CALLER,
+                           "--workspace-mode", reterr);
+
+        if (r < 0 || !none || policy->workspace_mode == WORKSPACE_NONE)
+                return r;
+        r = error_set(reterr, ERROR_USAGE, 0,
+                      "--workspace-mode %s: the policy has no workspace by now "
+                      "(filesystem.workspace.mode is \"none\")",
+                      value);
+        return error_cure(reterr, r, "Name the directory before it: --workspace DIR");
+}
+
 /* --env NAME=VALUE sets, --env NAME passes the caller's. */
 static int set_env(Policy *policy, const char *value, Error *reterr) {
         return policy_set(policy, strchr(value, '=') ? "env.set" : "env.pass", value, ORIGIN_CALLER,
@@ -292,6 +308,7 @@ const PolicyField policy_fields[] = {
           .ranks = workspace_ranks,
           .option = "--workspace-mode",
           .option_arg = "rw|ro|none",
+          .set_option = set_workspace_mode,
           .help = "whether the command may write in the workspace" },
         { .path = "filesystem.files.source",
           .kind = FIELD_PATH,

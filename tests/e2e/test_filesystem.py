@@ -453,3 +453,13 @@ def test_large_files_grow_and_sparse_ones_stay_so(holt: Holt) -> None:
     holt.sh("truncate -s 10G sparse; rm sparse; truncate -s 1M file; fallocate -l 2M file && stat -c %s file").ok()
 
     assert os.stat(holt.cwd / "file").st_size == 2 << 20
+
+
+def test_no_workspace_is_not_made_one_by_its_mode(holt: Holt, put: Make) -> None:
+    put("secret", "text\n")
+    flags = ("--workspace", "none", "--workspace-mode", "ro")
+
+    assert "--workspace-mode ro" in holt(["run", *flags, "--", "cat", "secret"]).refusal()
+    assert holt(["run", *flags[2:], *flags[:2], "--", "ls", "secret"]).code == 2
+    assert holt(["run", *flags, "--workspace", ".", "--", "true"]).code == 125
+    assert holt(["run", *flags[:2], "--workspace", ".", *flags[2:], "--", "cat", "secret"]).ok().out == "text\n"
