@@ -21,6 +21,8 @@ const size_t tree_etc_count = ELEMENTSOF(tree_etc);
 
 /* Host uids that are not mapped show as 65534, so root's files in /usr belong to "nobody" here. */
 const TreeFile tree_etc_files[] = {
+        /* What git can see here it was given; who owns it on the host is no reason to refuse it. */
+        { "gitconfig", "[safe]\n\tdirectory = *\n" },
         { "passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                     "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
                     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },

@@ -31,16 +31,30 @@ static int open_inherited(const char *path) {
         return -1;
 }
 
+/* What a holt that is killed by SIGKILL leaves, in place of an older run's result. */
+static int report_start(int fd) {
+        static const char lost[] = "{\"holt\": 1, \"cause\": \"lost\", \"exit_code\": 137}\n";
+        struct stat st;
+
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return 0;
+        if (ftruncate(fd, 0) < 0 || pwrite(fd, lost, sizeof(lost) - 1, 0) < 0)
+                return -errno;
+        return 0;
+}
+
 int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
         int fd = open_inherited(path), r;
 
         if (fd < 0)
                 fd = beneath_open(path, writable, O_WRONLY | O_CREAT | O_NOCTTY, 0644);
-        if (fd >= 0) {
+        r = fd < 0 ? fd : report_start(fd);
+        if (r == 0) {
                 *ret_fd = fd;
                 return 0;
         }
-        r = error_set(reterr, ERROR_USAGE, -fd, "--report %s", path);
+        fd_close(fd);
+        r = error_set(reterr, ERROR_USAGE, -r, "--report %s", path);
         if (fd == -ELOOP)
                 return error_cure(
                         reterr, r,

@@ -163,6 +163,14 @@ static int set_map(const Launch *launch, const PlanMount *mount, int tree_fd, Er
         return 0;
 }
 
+/* What is only to be looked at is shown as to a stranger: /etc as a whole keeps its secrets. What
+ * is private itself was named because it is wanted. */
+static bool is_private(const PlanMount *mount) {
+        struct stat st;
+
+        return fstat(mount->fd, &st) == 0 && !(st.st_mode & S_IROTH);
+}
+
 int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
         _cleanup_close_ int tree_fd = sys_open_tree(
                 mount->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
@@ -171,7 +179,7 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
         if (tree_fd < 0)
                 return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
                                    mount->source);
-        if (launch->identity.id_mapped && !(mount->flags & PLAN_SHOWN))
+        if (launch->identity.id_mapped && (!(mount->flags & PLAN_SHOWN) || is_private(mount)))
                 r = set_map(launch, mount, tree_fd, reterr);
         if (r < 0)
                 return r;

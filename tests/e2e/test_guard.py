@@ -230,3 +230,15 @@ def test_another_workspace_is_guarded_too(holt: Holt, repository: Path, place: P
 
     assert "Read-only file system" in result.err
     assert result.set_aside == [".git/commondir.holt-untrusted"]
+
+
+def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
+    holt: Holt, place: Path, identity: Identity, repository: Path
+) -> None:
+    """As the README says; run by root, what is given to be read belongs to nobody inside."""
+    git(identity, repository, "worktree", "add", "-q", place / "tree")
+    (place / "tree" / "new").write_text("")
+    common = repository / ".git"
+    result = holt.sh("git status --porcelain; git log --format=%s", "--ro", common, cwd=place / "tree").ok()
+
+    assert result.out == "?? new\nthe first\n"

@@ -145,12 +145,27 @@ def test_the_largest_process_is_measured(holt: Holt) -> None:
     assert usage(holt(["run", "--", "true"]).ok())["max_rss_bytes"] < 50_000_000
 
 
+def test_a_report_says_lost_until_there_is_more_to_say(holt: Holt, identity: Identity) -> None:
+    """Not nothing, and not what an earlier run left in the file."""
+    report = identity.tmp / "lost.json"
+    report.write_text('{"cause": "exited", "exit_code": 0, "and": "much more than the new one has to say"}')
+    identity.own(report)
+    with holt.start(["run", "--report", report, "--", "sh", "-c", "echo started; exec sleep 1000"]) as running:
+        assert running.readline() == "started"
+        running.kill()
+        running.wait()
+
+    left = json.loads(report.read_text())
+    report.unlink()
+    assert left == {"holt": 1, "cause": "lost", "exit_code": 137}
+
+
 # --- limits ---
 
 
 @pytest.mark.parametrize("flags, script, complaint", (
     (("--memory", "200MiB"), "b = bytearray(400_000_000)", "MemoryError"),
-    (("--open-files", "50"), "f = [open('/dev/null') for _ in range(100)]", "Too many open files"),
+    (("--open-files", "64"), "f = [open('/dev/null') for _ in range(100)]", "Too many open files"),
     (("--file-size", "1MiB"), "import signal as s; s.signal(s.SIGXFSZ, s.SIG_IGN); open('f', 'wb').write(b'x' * 2**21)",
      "File too large"),
     (("--pids", "20"), "import threading as t; e = t.Event(); [t.Thread(target=e.wait, daemon=True).start() "

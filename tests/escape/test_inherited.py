@@ -99,6 +99,22 @@ def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
     assert result.out == "open\n"
 
 
+@pytest.mark.identities("root")
+@pytest.mark.parametrize("kind", ("file", "directory"))
+def test_what_is_private_itself_is_given_as_it_is_named(kind: str, holt: Holt, place: Path) -> None:
+    """A ~/.gitconfig of mode 0600, a toolchain in a directory of mode 0700: they were named to be used."""
+    given = place / "given"
+    given.mkdir(0o700)
+    (given / "secret").write_text("text\n")
+    (given / "secret").chmod(stat.S_IRUSR)
+    source = given if kind == "directory" else given / "secret"
+    script = "cat /given/secret /given 2>/dev/null; echo x >>/given/secret; echo x >>/given; exit 0"
+    result = holt.sh(script, "--ro", f"{source}:/given").ok()
+
+    assert result.out == "text\n"
+    assert (given / "secret").read_text() == "text\n"
+
+
 def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt) -> None:
     """Ignored signals are inherited, and with this one a parent has no children to wait for."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -25,7 +25,7 @@ static const struct {
         { "limits.pids", "100", "50", 0 },
         { "limits.pids", "100", "101", KEEPS },
         { "limits.pids", "100", "none", KEEPS },
-        { "limits.open_files", "100", "50", 0 },
+        { "limits.open_files", "100", "80", 0 },
         { "limits.open_files", "100", "101", KEEPS },
         { "limits.open_files", "none", "64", 0 },
         { "limits.file_size", "1MiB", "1KiB", 0 },

@@ -57,7 +57,7 @@ static const struct {
         { "limits.kill_after", "0" },
         { "limits.memory", "3GiB" },
         { "limits.pids", "none" },
-        { "limits.open_files", "17" },
+        { "limits.open_files", "71" },
         { "limits.file_size", "1" },
         { "syscalls.preset", "strict" },
         { "syscalls.allow", "ptrace" },

@@ -141,7 +141,7 @@ static const struct {
           "t: \"99999999999999999999\" is out of range; write 1 to 4194304, or \"none\" for no "
           "limit" },
         { "limits.open_files", "3",
-          "t: \"3\" is out of range; write 16 to 1073741824, or \"none\" for no limit" },
+          "t: \"3\" is out of range; write 64 to 1073741824, or \"none\" for no limit" },
         { "syscalls.preset", "Strict",
           "t: \"Strict\" is not known; write \"default\" or \"strict\"" },
         { "layers.landlock", "on",
