@@ -62,7 +62,15 @@ static int reader_open(Reader *reader, const uint8_t *bytes, size_t size, size_t
 
 /* --- entries --- */
 
-/* Versions 2 and 3: the name, and one to eight zeros up to a multiple of eight bytes. */
+static bool is_zero(const uint8_t *bytes, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (bytes[i] != 0)
+                        return false;
+        return true;
+}
+
+/* Versions 2 and 3: the name, and one to eight zeros up to a multiple of eight bytes. Where there
+ * are none git goes by a longer name than the length says. */
 static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
         if (length == NAME_LENGTH)
                 length = strnlen((const char *)reader->bytes + at, reader->end - at);
@@ -71,7 +79,10 @@ static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
         memcpy(reader->name, reader->bytes + at, length);
         reader->length = length;
         reader->at = entry + ((at - entry + length + 8) & ~(size_t)7);
-        return reader->at <= reader->end ? 0 : -EBADMSG;
+        if (reader->at > reader->end ||
+            !is_zero(reader->bytes + at + length, reader->at - at - length))
+                return -EBADMSG;
+        return 0;
 }
 
 /* git's own variable length: seven bits a byte, most significant first, one added at each step. */
@@ -132,6 +143,21 @@ static bool is_mode(uint32_t mode) {
         return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
 }
 
+/* git writes no other path, but reads one and goes there: "./sub" is sub, and "." is itself without
+ * end. Nor has it ever seen a name that no file system takes. */
+static bool is_path(const char *name) {
+        for (const char *part = name;; part++) {
+                const size_t length = strcspn(part, "/");
+
+                if (length == 0 || length > NAME_MAX || (length == 1 && part[0] == '.') ||
+                    (length == 2 && part[0] == '.' && part[1] == '.'))
+                        return false;
+                part += length;
+                if (*part == '\0')
+                        return (size_t)(part - name) < PATH_MAX - sizeof("/.git");
+        }
+}
+
 static int take_entry(Reader *reader, bool every, GitIndex *ret) {
         const bool link = reader->mode == MODE_GITLINK;
 
@@ -144,7 +170,7 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
         }
         if (!link && !every)
                 return 0;
-        if (strlen(reader->name) != reader->length)
+        if (strlen(reader->name) != reader->length || !is_path(reader->name))
                 return -EBADMSG;
         if (ret->links.count == GIT_INDEX_LINKS_MAX)
                 return -E2BIG;
@@ -187,15 +213,11 @@ static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
 }
 
 static int take_shared(const Reader *reader, const uint8_t *data, size_t size, GitIndex *ret) {
-        bool zero = true;
-
         if (size < reader->hash_size)
                 return -EBADMSG;
-        for (size_t i = 0; i < reader->hash_size; i++) {
-                zero &= data[i] == 0;
+        for (size_t i = 0; i < reader->hash_size; i++)
                 (void)snprintf(ret->shared + 2 * i, 3, "%02x", data[i]);
-        }
-        if (zero)
+        if (is_zero(data, reader->hash_size))
                 ret->shared[0] = '\0';
         return 0;
 }

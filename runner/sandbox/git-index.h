@@ -17,7 +17,7 @@ enum {
 };
 
 typedef struct GitIndex {
-        StrList links; /* paths of the gitlinks, relative to the work tree, as the index has them */
+        StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
         char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
         bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
 } GitIndex;

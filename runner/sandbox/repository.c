@@ -134,24 +134,6 @@ static bool is_recent(const struct timespec *changed) {
         return clock_gettime(CLOCK_REALTIME, &now) < 0 || changed->tv_sec >= now.tv_sec - 1;
 }
 
-/* git makes no other entries, and takes none: they could lead out of the work tree. */
-static bool is_normal(const char *link) {
-        _cleanup_free_ char *normal = path_join("/", link);
-
-        return normal && streq(normal + 1, link);
-}
-
-static int take_links(const GitIndex *index, StrList *ret) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < index->links.count; i++)
-                if (is_normal(index->links.items[i]))
-                        r = strlist_add(ret, index->links.items[i]);
-        if (r < 0)
-                strlist_clear(ret);
-        return r;
-}
-
 int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
         _cleanup_(git_index_clear) GitIndex index = { 0 };
         struct stat st = { 0 };
@@ -163,5 +145,9 @@ int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
                                    .uncertain = index.shared[0] || is_recent(&st.st_ctim) };
         if (r == 0 && index.shared[0])
                 r = add_shared(git_fd, &index);
-        return r < 0 ? r : take_links(&index, ret_links);
+        if (r < 0)
+                return r;
+        *ret_links = index.links;
+        index.links = (StrList){ 0 };
+        return 0;
 }

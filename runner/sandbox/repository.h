@@ -32,7 +32,7 @@ typedef struct IndexState {
 bool repository_unchanged(int git_fd, const IndexState *state);
 
 /* The gitlinks of the repository whose directory git_fd is, by its index as it is now: paths in
- * normal form, to be added to an empty list. The state is written in any case.
+ * normal form. The state is written in any case.
  *
  * 0, and the caller ends with strlist_clear(); -ENOENT without an index; what git_index_read()
  * says of one that git did not write; -ELOOP or another negative errno of openat2(2). */

@@ -126,6 +126,58 @@ def test_a_path_in_the_index_leads_nowhere_else(
     assert (place / "other" / ".git" / "config").exists()
 
 
+# --- an index that git reads and would not write ---
+
+FORGE = Path(__file__).with_name("forge-index.py")
+
+
+def forged(kind: str, path: str = "sub") -> Plant:
+    return lambda r: f"mkdir -p d; {make(path)}; /usr/bin/python3 forge.py {kind}; {evil(r, path)}"
+
+
+FORGED: dict[str, Plant] = {
+    "a path with a dot": forged("dot"),
+    "a path that ends in a slash": forged("slash"),
+    "a path with two slashes": forged("slashes"),
+    "a path that goes up": forged("up"),
+    "an absolute path": forged("absolute"),
+    "a name longer than it says": forged("length"),
+}
+
+
+@pytest.fixture
+def forge(repository: Repository) -> None:
+    (repository.path / "forge.py").write_text(FORGE.read_text())
+    repository.identity.own(repository.path / "forge.py")
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("plant", FORGED.values(), ids=FORGED.keys())
+def test_a_forged_index_is_set_aside(plant: Plant, holt: Holt, repository: Repository) -> None:
+    result = holt.sh(plant(repository))
+
+    assert not repository.use(), str(result)
+    assert ".git/index.holt-untrusted" in result.set_aside
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("plant", FORGED.values(), ids=FORGED.keys())
+def test_each_forged_index_works_without_holt(plant: Plant, repository: Repository) -> None:
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()
+
+
+# "itself" would have the host's git start itself without end, "long" is a path that no run could look at.
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("kind", ("itself", "long"))
+def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Repository) -> None:
+    result = holt.sh(f"{make()}; /usr/bin/python3 forge.py {kind}").ok()
+
+    assert result.set_aside == [".git/index.holt-untrusted"]
+    holt(["run", "--", "true"]).ok()
+
+
 # --- submodules that are the caller's own ---
 
 

@@ -251,6 +251,33 @@ static void test_a_split_index_names_its_other_part(void **state) {
         git_index_clear(&index);
 }
 
+/* git goes by the bytes up to the next zero, whatever the length says. */
+static void test_a_name_ends_where_it_says(void **state) {
+        Bytes bytes = make_header(2, 1, 20);
+
+        (void)state;
+        put_stat(&bytes, 0160000, 2);
+        put(&bytes, "sub", 3);
+        put_zeros(&bytes, 5);
+        assert_refused(&bytes);
+}
+
+static void test_paths_are_in_normal_form(void **state) {
+        static const char *const others[] = { ".",    "..",    "./sub",  "sub/",  "a//sub",
+                                              "/sub", "sub/.", "../sub", "a/../b" };
+        char name[300] = "";
+
+        (void)state;
+        memset(name, 'n', sizeof(name) - 1);
+        for (size_t i = 0; i <= sizeof(others) / sizeof(others[0]); i++) {
+                const bool last = i == sizeof(others) / sizeof(others[0]);
+                Bytes bytes = make_header(2, 1, 20);
+
+                put_entry(&bytes, 0160000, last ? name : others[i]);
+                assert_refused(&bytes);
+        }
+}
+
 static void test_there_is_a_bound(void **state) {
         enum { COUNT = GIT_INDEX_LINKS_MAX + 1, ENTRY = 72 };
         const size_t size = 12 + COUNT * (size_t)ENTRY + 20;
@@ -280,6 +307,8 @@ int main(void) {
                 cmocka_unit_test(test_blocks_begin_where_the_entries_do),
                 cmocka_unit_test(test_the_end_is_where_the_entries_end),
                 cmocka_unit_test(test_a_split_index_names_its_other_part),
+                cmocka_unit_test(test_a_name_ends_where_it_says),
+                cmocka_unit_test(test_paths_are_in_normal_form),
                 cmocka_unit_test(test_there_is_a_bound),
         };
 
