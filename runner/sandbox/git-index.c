@@ -222,11 +222,25 @@ static int take_shared(const Reader *reader, const uint8_t *data, size_t size, G
         return 0;
 }
 
+/* The two that matter, each of which git writes once: no more than that is worth the time. */
+static int take_extension(const Reader *reader, const uint8_t *name, const uint8_t *data,
+                          size_t size, bool seen[2], GitIndex *ret) {
+        const bool link = memcmp(name, "link", 4) == 0;
+
+        if (!link && memcmp(name, "IEOT", 4) != 0)
+                return 0;
+        if (seen[link])
+                return -EBADMSG;
+        seen[link] = true;
+        return link ? take_shared(reader, data, size, ret) : check_blocks(reader, data, size);
+}
+
 /* From where the entries end to the closing hash. */
 static int read_extensions(const Reader *reader, GitIndex *ret) {
         /* git looks for EOIE here, whatever comes before. */
         const size_t eoie_size = 4 + reader->hash_size;
         size_t at = reader->at, last = 0;
+        bool seen[2] = { false };
         int r = 0;
 
         while (r == 0 && at < reader->end) {
@@ -238,10 +252,8 @@ static int read_extensions(const Reader *reader, GitIndex *ret) {
                 size = number(extension + 4);
                 if (size > reader->end - at - EXTENSION_HEADER)
                         return -EBADMSG;
-                if (memcmp(extension, "link", 4) == 0)
-                        r = take_shared(reader, extension + EXTENSION_HEADER, size, ret);
-                else if (memcmp(extension, "IEOT", 4) == 0)
-                        r = check_blocks(reader, extension + EXTENSION_HEADER, size);
+                r = take_extension(reader, extension, extension + EXTENSION_HEADER, size, seen,
+                                   ret);
                 last = at;
                 at += EXTENSION_HEADER + size;
         }

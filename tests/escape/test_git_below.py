@@ -168,9 +168,10 @@ def test_each_forged_index_works_without_holt(plant: Plant, repository: Reposito
     assert repository.use()
 
 
-# "itself" would have the host's git start itself without end, "long" is a path that no run could look at.
+# "itself" would have the host's git start itself without end, "long" is a path that no run could look at, "blocks"
+# take hours to check.
 @pytest.mark.usefixtures("forge")
-@pytest.mark.parametrize("kind", ("itself", "long"))
+@pytest.mark.parametrize("kind", ("itself", "long", "blocks"))
 def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Repository) -> None:
     result = holt.sh(f"{make()}; /usr/bin/python3 forge.py {kind}").ok()
 

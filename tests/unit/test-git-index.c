@@ -213,6 +213,16 @@ static void test_blocks_begin_where_the_entries_do(void **state) {
         }
 }
 
+/* Each takes as long as all entries. */
+static void test_blocks_are_said_once(void **state) {
+        const Bytes once = make_with_blocks(12 + 72, 2), plain = make_plain(20);
+        Bytes twice = once;
+
+        (void)state;
+        put(&twice, once.data + plain.size, once.size - plain.size);
+        assert_refused(&twice);
+}
+
 static Bytes make_with_end(uint32_t offset) {
         Bytes bytes = make_plain(20), data = { 0 };
 
@@ -305,6 +315,7 @@ int main(void) {
                 cmocka_unit_test(test_unknown_versions_are_refused),
                 cmocka_unit_test(test_bytes_that_are_no_extension_are_refused),
                 cmocka_unit_test(test_blocks_begin_where_the_entries_do),
+                cmocka_unit_test(test_blocks_are_said_once),
                 cmocka_unit_test(test_the_end_is_where_the_entries_end),
                 cmocka_unit_test(test_a_split_index_names_its_other_part),
                 cmocka_unit_test(test_a_name_ends_where_it_says),
