@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. An index is a header, count entries, extensions (four letters, a length,
- * data) and a hash. How long a hash is stands nowhere in it: both lengths are tried, and exactly
- * one has to fit to the last byte. git may also start to read in the middle, by two extensions for
- * threads: EOIE says where the entries end, IEOT where blocks of them begin; both have to say what
- * reading from the start finds. */
+ * data) and a hash. How long a hash is stands nowhere in it: where nobody knows both lengths are
+ * tried, and exactly one has to fit to the last byte. git may also start to read in the middle, by
+ * two extensions for threads: EOIE says where the entries end, IEOT where blocks of them begin;
+ * both have to say what reading from the start finds. */
 #include "sandbox/git-index.h"
 
 #include <errno.h>
@@ -276,10 +276,12 @@ static int read_as(const uint8_t *bytes, size_t size, size_t hash_size, bool eve
         return r < 0 ? r : read_extensions(&reader, ret);
 }
 
-int git_index_read(const void *bytes, size_t size, bool every, GitIndex *ret) {
+int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret) {
         GitIndex sha1 = { 0 }, sha256 = { 0 };
-        const int as_sha1 = read_as(bytes, size, SHA1_SIZE, every, &sha1);
-        const int as_sha256 = read_as(bytes, size, SHA256_SIZE, every, &sha256);
+        const int as_sha1 = hash == GIT_SHA256 ? -EBADMSG
+                                               : read_as(bytes, size, SHA1_SIZE, every, &sha1);
+        const int as_sha256 = hash == GIT_SHA1 ? -EBADMSG
+                                               : read_as(bytes, size, SHA256_SIZE, every, &sha256);
         const bool is_sha1 = as_sha256 == -EBADMSG;
         const int r = is_sha1 ? as_sha1 : as_sha1 == -EBADMSG ? as_sha256 : -EBADMSG;
 

@@ -16,17 +16,20 @@ enum {
         GIT_INDEX_LINKS_MAX = 10000,
 };
 
+typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
+
 typedef struct GitIndex {
         StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
         char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
         bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
 } GitIndex;
 
-/* What bytes say. every: all entries and not only gitlinks, for the shared part where
- * nameless is true.
+/* What bytes say. hash: the repository's, which nobody but its owner may have said; one that git
+ * reads by the other could be made to say something else. every: all entries and not only gitlinks,
+ * for the shared part where nameless is true.
  *
  * 0, and the caller ends with git_index_clear(); -EBADMSG for what is no index, or not one way
  * only; -E2BIG past GIT_INDEX_LINKS_MAX; -ENOMEM. */
-int git_index_read(const void *bytes, size_t size, bool every, GitIndex *ret);
+int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret);
 
 void git_index_clear(GitIndex *index);

@@ -80,7 +80,8 @@ bool repository_unchanged(int git_fd, const IndexState *state) {
                st.st_ctim.tv_nsec == state->changed.tv_nsec;
 }
 
-/* Owned by the caller. Read and not mapped: somebody could cut the file short meanwhile. */
+/* Owned by the caller, with a zero behind it. Read and not mapped: somebody could cut the file
+ * short meanwhile. */
 static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *ret_st) {
         _cleanup_close_ int fd = sys_openat2(
                 git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, NO_LINKS);
@@ -102,8 +103,30 @@ static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *
         }
         if (done < size)
                 return n < 0 ? -errno : -EBADMSG;
+        bytes[size] = '\0';
         *ret = TAKE_PTR(bytes);
         return 0;
+}
+
+/* By extensions.objectFormat of its config, which git reads without what that includes. That of a
+ * worktree lies elsewhere. The command can write none of them. */
+static GitHash find_hash(int git_fd) {
+        _cleanup_free_ uint8_t *bytes = NULL;
+        struct stat st;
+        int r = read_whole(git_fd, "config", &bytes, &st);
+        const char *text;
+
+        if (r < 0)
+                return r == -ENOENT && faccessat(git_fd, "commondir", F_OK, 0) < 0 ? GIT_SHA1
+                                                                                   : GIT_EITHER;
+        text = (const char *)bytes;
+        while ((text = strcasestr(text, "objectformat"))) {
+                text += strlen("objectformat");
+                text += strspn(text, " \t=\"");
+                if (strncasecmp(text, "sha256", 6) == 0)
+                        return GIT_SHA256;
+        }
+        return GIT_SHA1;
 }
 
 static int read_index(int git_fd, const char *name, bool every, GitIndex *ret,
@@ -111,7 +134,9 @@ static int read_index(int git_fd, const char *name, bool every, GitIndex *ret,
         _cleanup_free_ uint8_t *bytes = NULL;
         int r = read_whole(git_fd, name, &bytes, ret_st);
 
-        return r < 0 ? r : git_index_read(bytes, (size_t)ret_st->st_size, every, ret);
+        return r < 0 ? r
+                     : git_index_read(bytes, (size_t)ret_st->st_size, find_hash(git_fd), every,
+                                      ret);
 }
 
 /* git-update-index(1), --split-index. */

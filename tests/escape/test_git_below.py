@@ -142,6 +142,7 @@ FORGED: dict[str, Plant] = {
     "a path that goes up": forged("up"),
     "an absolute path": forged("absolute"),
     "a name longer than it says": forged("length"),
+    "another list with longer hashes": forged("hashes"),
 }
 
 
@@ -166,6 +167,23 @@ def test_each_forged_index_works_without_holt(plant: Plant, repository: Reposito
     repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
 
     assert repository.use()
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_longer_hashes_are_read(sandboxed: bool, holt: Holt, workspace: Path, identity: Identity) -> None:
+    repository = Repository(workspace, identity)
+    repository.git("init", "-q", "--object-format=sha256")
+    script = f"{make(init='git init -q --object-format=sha256')}; git add sub;" + config(
+        repository,
+        "sub/.git/config",
+        "\\n[extensions]\\n\\tobjectformat = sha256\\n[core]\\n\\trepositoryformatversion = 1\\n",
+    )
+    if sandboxed:
+        assert holt.sh(script).set_aside == ["sub/.git.holt-untrusted"]
+    else:
+        identity.run(["bash", "-c", script], cwd=workspace)
+
+    assert repository.use() is not sandboxed
 
 
 # "itself" would have the host's git start itself without end, "long" is a path that no run could look at, "blocks"

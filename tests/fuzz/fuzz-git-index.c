@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int every = 0; every < 2; every++) {
                 GitIndex index = { 0 };
 
-                if (git_index_read(data, size, every, &index) == 0) {
+                if (git_index_read(data, size, GIT_EITHER, every, &index) == 0) {
                         if (index.links.count > GIT_INDEX_LINKS_MAX || strlen(index.shared) > 64)
                                 __builtin_trap();
                         for (size_t i = 0; i < index.links.count; i++)

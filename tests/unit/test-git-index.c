@@ -85,7 +85,7 @@ static int read_all(const Bytes *bytes, GitIndex *ret) {
         Bytes whole = *bytes;
 
         put_zeros(&whole, whole.hash_size);
-        return git_index_read(whole.data, whole.size, false, ret);
+        return git_index_read(whole.data, whole.size, GIT_EITHER, false, ret);
 }
 
 static void assert_links(const Bytes *bytes, const char *const *links) {
@@ -129,6 +129,23 @@ static void test_gitlinks_are_found(void **state) {
         assert_links(&sha256, plain_links);
 }
 
+static void test_the_repository_says_which_hash(void **state) {
+        static const GitHash hashes[] = { GIT_SHA1, GIT_SHA256 };
+
+        (void)state;
+        for (size_t i = 0; i < 2; i++) {
+                Bytes bytes = make_plain(hashes[i] == GIT_SHA1 ? 20 : 32);
+                GitIndex index = { 0 };
+
+                put_zeros(&bytes, bytes.hash_size);
+                for (size_t j = 0; j < 2; j++)
+                        assert_int_equal(
+                                git_index_read(bytes.data, bytes.size, hashes[j], false, &index),
+                                i == j ? 0 : -EBADMSG);
+                git_index_clear(&index);
+        }
+}
+
 static void test_compressed_names_are_put_together(void **state) {
         const char *const links[] = { "a/sub", "a/sum", NULL };
         Bytes bytes = make_header(4, 3, 20);
@@ -161,7 +178,7 @@ static void test_a_cut_index_is_refused_wherever_it_is_cut(void **state) {
 
                 assert_non_null(copy);
                 memcpy(copy, whole.data, size);
-                assert_int_equal(git_index_read(copy, size, false, &index), -EBADMSG);
+                assert_int_equal(git_index_read(copy, size, GIT_EITHER, false, &index), -EBADMSG);
                 free(copy);
         }
 }
@@ -302,13 +319,14 @@ static void test_there_is_a_bound(void **state) {
         memcpy(whole, header.data, header.size);
         for (size_t i = 0; i < COUNT; i++)
                 memcpy(whole + 12 + i * ENTRY, entry.data, ENTRY);
-        assert_int_equal(git_index_read(whole, size, false, &index), -E2BIG);
+        assert_int_equal(git_index_read(whole, size, GIT_EITHER, false, &index), -E2BIG);
         free(whole);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_gitlinks_are_found),
+                cmocka_unit_test(test_the_repository_says_which_hash),
                 cmocka_unit_test(test_compressed_names_are_put_together),
                 cmocka_unit_test(test_a_name_that_cuts_more_than_there_is_is_refused),
                 cmocka_unit_test(test_a_cut_index_is_refused_wherever_it_is_cut),
