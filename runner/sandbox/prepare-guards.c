@@ -175,22 +175,33 @@ static int add_links_of(LaunchPlan *plan, int git_fd, const char *skip, const ch
         return r < 0 ? 0 : add_links(plan, &links, skip, outer, reterr);
 }
 
-/* The submodules of the repository that the workspace is or lies in. */
+/* Those of every repository that the workspace lies in: a .git between, which an earlier run may
+ * have made, need not be one to git. */
+static int add_from_above(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+        _cleanup_free_ char *tree = strdup(workspace->real);
+        int r = tree ? 0 : error_oom(reterr);
+
+        while (r == 0) {
+                _cleanup_close_ int git_fd = repository_open_above(tree);
+                _cleanup_free_ char *below = NULL;
+                IndexState ignored;
+
+                if (git_fd < 0)
+                        return 0;
+                below = str_format("%s/", workspace->real + strlen(tree) + 1);
+                if (!below)
+                        return error_oom(reterr);
+                r = add_links_of(plan, git_fd, below, "", &ignored, reterr);
+        }
+        return r;
+}
+
+/* The submodules of the repository that the workspace is, and of those that it lies in. */
 static int add_submodules(Launch *launch, const PlanMount *workspace, Error *reterr) {
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git");
-        _cleanup_free_ char *below = NULL;
-        IndexState ignored;
-        size_t length;
+        int r = git_fd < 0 ? 0 : add_links_of(launch->plan, git_fd, "", "", &launch->index, reterr);
 
-        if (git_fd >= 0)
-                return add_links_of(launch->plan, git_fd, "", "", &launch->index, reterr);
-        git_fd = repository_open_above(workspace->real, &length);
-        if (git_fd < 0)
-                return 0;
-        below = str_format("%s/", workspace->real + length + 1);
-        if (!below)
-                return error_oom(reterr);
-        return add_links_of(launch->plan, git_fd, below, "", &ignored, reterr);
+        return r < 0 ? r : add_from_above(launch->plan, workspace, reterr);
 }
 
 /* Those of a submodule: git goes on from there. */

@@ -47,13 +47,7 @@ int repository_open(int tree_fd, const char *tree, const char *path) {
         return other < 0 ? -errno : other;
 }
 
-int repository_open_above(const char *directory, size_t *ret_length) {
-        char tree[PATH_MAX];
-        size_t length = strlen(directory);
-
-        if (length >= sizeof(tree))
-                return -ENAMETOOLONG;
-        memcpy(tree, directory, length + 1);
+int repository_open_above(char *tree) {
         for (char *slash = strrchr(tree, '/'); slash; slash = strrchr(tree, '/')) {
                 _cleanup_close_ int tree_fd = FD_NONE;
                 int fd;
@@ -61,10 +55,8 @@ int repository_open_above(const char *directory, size_t *ret_length) {
                 *slash = '\0';
                 tree_fd = open(tree[0] ? tree : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
                 fd = tree_fd < 0 ? -errno : repository_open(tree_fd, tree[0] ? tree : "/", ".git");
-                if (fd >= 0) {
-                        *ret_length = strlen(tree);
+                if (fd >= 0)
                         return fd;
-                }
         }
         return -ENOENT;
 }

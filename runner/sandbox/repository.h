@@ -18,9 +18,10 @@ char *repository_leads(int tree_fd, const char *tree, const char *path);
  * a negative errno. */
 int repository_open(int tree_fd, const char *tree, const char *path);
 
-/* Opens the nearest .git above directory, an absolute path of the kernel's: an fd as above, with
- * the length of the work tree's own path. -ENOENT when there is none. */
-int repository_open_above(const char *directory, size_t *ret_length);
+/* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
+ * tree where that is ("" for the root), so that the next call finds the next one: an fd as above.
+ * -ENOENT when there is none. */
+int repository_open_above(char *tree);
 
 /* Whether the index of a repository is the one that was looked at: no program can set its ctime. */
 typedef struct IndexState {

@@ -319,6 +319,18 @@ def test_a_workspace_below_the_top_guards_the_submodules_in_it(
     assert repository.use() is not sandboxed
 
 
+@pytest.mark.parametrize("between", ("lib", "lib/deep"))
+@pytest.mark.parametrize("first", ("mkdir .git", "git init -q"))
+def test_a_git_directory_between_hides_no_submodule(first: str, between: str, holt: Holt, repository: Repository) -> None:
+    """git passes over one that is no repository, from where it stands, or is asked at the top."""
+    script = f"mkdir -p lib/deep; {make('lib/deep/sub')}; git add lib"
+    repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    holt.sh(first, cwd=repository.path / between).ok()
+    holt.sh(evil(repository), cwd=repository.path / "lib/deep")
+
+    assert not repository.use()
+
+
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_a_worktree_guards_the_submodules_in_it(
     sandboxed: bool, holt: Holt, place: Path, repository: Repository
