@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/paths.h"
@@ -144,6 +145,20 @@ static int add_shared(int git_fd, GitIndex *index) {
         return r == -ENOENT ? -EBADMSG : r;
 }
 
+/* Whether each change of a file in the file system is a new ctime. On a tmpfs one by a mapping that
+ * has been read before is not (vma_needs_dirty_tracking() of the kernel), and so on an overlay of
+ * one; FUSE and the network's ask somebody else. */
+static bool keeps_changes(int git_fd) {
+        static const uint32_t keeping[] = { 0xef53 /* ext */, 0x58465342 /* XFS */,
+                                            0x9123683e /* btrfs */ };
+        struct statfs fs;
+
+        for (size_t i = 0; fstatfs(git_fd, &fs) == 0 && i < ELEMENTSOF(keeping); i++)
+                if ((uint32_t)fs.f_type == keeping[i])
+                        return true;
+        return false;
+}
+
 /* Two changes within one tick of the kernel's clock have one ctime. */
 static bool is_recent(const struct timespec *changed) {
         struct timespec now;
@@ -159,7 +174,8 @@ int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
         *ret_state = (IndexState){ .device = st.st_dev,
                                    .inode = st.st_ino,
                                    .changed = st.st_ctim,
-                                   .uncertain = index.shared[0] || is_recent(&st.st_ctim) };
+                                   .uncertain = index.shared[0] || is_recent(&st.st_ctim) ||
+                                                !keeps_changes(git_fd) };
         if (r == 0 && index.shared[0])
                 r = add_shared(git_fd, &index);
         if (r < 0)

@@ -23,12 +23,13 @@ int repository_open(int tree_fd, const char *tree, const char *path);
  * -ENOENT when there is none. */
 int repository_open_above(char *tree);
 
-/* Whether the index of a repository is the one that was looked at: no program can set its ctime. */
+/* Whether the index of a repository is the one that was looked at: no program can set its ctime,
+ * which is as good as the file system keeps it. */
 typedef struct IndexState {
         dev_t device;
         ino_t inode;
         struct timespec changed;
-        bool uncertain; /* a second file belongs to it, or the clock may not have moved on since */
+        bool uncertain; /* a second file belongs to it, or its ctime may not have moved on since */
 } IndexState;
 bool repository_unchanged(int git_fd, const IndexState *state);
 

@@ -7,7 +7,10 @@ says it, on the .git of submodules that were there before, and on the places whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -167,6 +170,47 @@ def test_each_forged_index_works_without_holt(plant: Plant, repository: Reposito
     repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
 
     assert repository.use()
+
+
+@pytest.fixture
+def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
+    """A workspace on a tmpfs, as /tmp is on many a host."""
+    path = place / "memory"
+    path.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a tmpfs")
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(path)], check=True)
+    workspace = path / "ws"
+    identity.own(path)
+    identity.run(["mkdir", workspace]).check_returncode()
+    yield workspace
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_an_index_in_memory_keeps_no_change_for_itself(
+    sandboxed: bool, holt: Holt, in_memory: Path, identity: Identity
+) -> None:
+    """What is written by a mapping there leaves the file's times as they were."""
+    repository = Repository(in_memory, identity).init()
+    code = (
+        "import mmap, os; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
+        "at = d.index(b'file\\0') - 62; m[at + 24:at + 28] = bytes([0, 0, 0xe0, 0])"
+    )
+    (in_memory / "map.py").write_text(code)
+    index = in_memory / ".git/index"
+    # Of one that is as young as the run nothing is taken for granted anyway.
+    time.sleep(max(0.0, index.stat().st_ctime + 2.1 - time.time()))
+    before = index.stat()
+    script = f"{make()}; /usr/bin/python3 map.py; rm file; mv sub file; {evil(repository, 'file')}"
+    if sandboxed:
+        result = holt.sh(script, cwd=in_memory)
+        assert result.set_aside == ["file/.git.holt-untrusted"]
+    else:
+        identity.run(["bash", "-c", script], cwd=in_memory)
+
+    assert index.stat().st_ctime_ns == before.st_ctime_ns
+    assert repository.use() is not sandboxed
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
