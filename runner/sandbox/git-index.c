@@ -23,6 +23,7 @@ enum {
         EXTENSION_HEADER = 8,
         SHA1_SIZE = 20,
         SHA256_SIZE = 32,
+        HASH_TEXT = 2 * SHA256_SIZE + 1,
 };
 
 typedef struct Reader {
@@ -34,6 +35,7 @@ typedef struct Reader {
         /* the entry last read, and where the next one begins */
         size_t at;
         uint32_t mode;
+        const uint8_t *object;
         char name[PATH_MAX];
         size_t length;
         size_t kept; /* how much of its name is the one's before (version 4) */
@@ -130,6 +132,7 @@ static int read_entry(Reader *reader) {
         if (name + 2 > reader->end)
                 return -EBADMSG;
         reader->mode = number(reader->bytes + entry + MODE_AT);
+        reader->object = reader->bytes + entry + STAT_SIZE;
         flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
         name += flags & FLAG_MORE ? 2 : 0;
         r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
@@ -139,7 +142,7 @@ static int read_entry(Reader *reader) {
 }
 
 static bool is_mode(uint32_t mode) {
-        /* A sparse index has directories, too, in which there is no gitlink. */
+        /* A sparse index has directories, too. */
         return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
 }
 
@@ -158,11 +161,38 @@ static bool is_path(const char *name) {
         }
 }
 
+static void write_hash(const uint8_t *hash, size_t size, char ret[HASH_TEXT]) {
+        for (size_t i = 0; i < size; i++)
+                (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
+}
+
+/* A sparse directory, whose name ends in a slash. */
+static int take_tree(Reader *reader, GitIndex *ret) {
+        char object[HASH_TEXT];
+
+        if (reader->length < 2 || reader->name[reader->length - 1] != '/' ||
+            strlen(reader->name) != reader->length)
+                return -EBADMSG;
+        /* The name before is what version 4 goes on with. */
+        reader->name[reader->length - 1] = '\0';
+        write_hash(reader->object, reader->hash_size, object);
+        if (!is_path(reader->name))
+                return -EBADMSG;
+        if (ret->trees.count == GIT_INDEX_TREES_MAX)
+                return -E2BIG;
+        if (strlist_take(&ret->trees, str_format("%s %s", object, reader->name)) < 0)
+                return -ENOMEM;
+        reader->name[reader->length - 1] = '/';
+        return 0;
+}
+
 static int take_entry(Reader *reader, bool every, GitIndex *ret) {
         const bool link = reader->mode == MODE_GITLINK;
 
         if (!is_mode(reader->mode))
                 return -EBADMSG;
+        if (S_ISDIR(reader->mode))
+                return take_tree(reader, ret);
         if (reader->length == 0) {
                 reader->nameless = true;
                 ret->nameless |= link;
@@ -215,8 +245,7 @@ static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
 static int take_shared(const Reader *reader, const uint8_t *data, size_t size, GitIndex *ret) {
         if (size < reader->hash_size)
                 return -EBADMSG;
-        for (size_t i = 0; i < reader->hash_size; i++)
-                (void)snprintf(ret->shared + 2 * i, 3, "%02x", data[i]);
+        write_hash(data, reader->hash_size, ret->shared);
         if (is_zero(data, reader->hash_size))
                 ret->shared[0] = '\0';
         return 0;
@@ -295,5 +324,6 @@ int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, Git
 
 void git_index_clear(GitIndex *index) {
         strlist_clear(&index->links);
+        strlist_clear(&index->trees);
         *index = (GitIndex){ 0 };
 }

@@ -14,12 +14,15 @@
 enum {
         GIT_INDEX_SIZE_MAX = 1 << 29, /* bytes */
         GIT_INDEX_LINKS_MAX = 10000,
+        GIT_INDEX_TREES_MAX = 100000,
 };
 
 typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
 
 typedef struct GitIndex {
-        StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
+        StrList links; /* paths of the gitlinks, relative to the work tree, in normal form */
+        StrList trees; /* OBJECT PATH of each sparse directory: whatever is in the tree is below it
+                        */
         char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
         bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
 } GitIndex;
@@ -29,7 +32,7 @@ typedef struct GitIndex {
  * for the shared part where nameless is true.
  *
  * 0, and the caller ends with git_index_clear(); -EBADMSG for what is no index, or not one way
- * only; -E2BIG past GIT_INDEX_LINKS_MAX; -ENOMEM. */
+ * only; -E2BIG past these bounds; -ENOMEM. */
 int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret);
 
 void git_index_clear(GitIndex *index);

@@ -141,13 +141,23 @@ static int sweep_links(const LaunchPlan *plan, int workspace_fd, const StrList *
         return result;
 }
 
+/* git makes no sparse directory with a gitlink in it, and enters one all the same once something is
+ * at its path: neither the directory nor what is there may be the command's. */
+static bool has_new_tree(int workspace_fd, const StrList *trees, const StrList *before) {
+        for (size_t i = 0; i < trees->count; i++)
+                if (repository_tree_there(workspace_fd, trees->items[i]) &&
+                    !strlist_has(before, trees->items[i]))
+                        return true;
+        return false;
+}
+
 /* The command may have put a repository of its own into the index. */
 static int sweep_index(const LaunchPlan *plan, int workspace_fd, const IndexState *before,
                        StrList *moved, Error *reterr) {
         _cleanup_close_ int git_fd = openat(workspace_fd, ".git",
                                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(strlist_clear) StrList links = { 0 };
-        IndexState now;
+        _cleanup_(index_state_clear) IndexState now = { 0 };
         int r;
 
         if (git_fd < 0 || !is_there(git_fd, "index") || repository_unchanged(git_fd, before))
@@ -155,6 +165,8 @@ static int sweep_index(const LaunchPlan *plan, int workspace_fd, const IndexStat
         r = repository_links(git_fd, &links, &now);
         if (r == -ENOMEM)
                 return error_oom(reterr);
+        if (r == 0 && has_new_tree(workspace_fd, &now.trees, &before->trees))
+                r = -EBADMSG;
         return r < 0 ? set_aside(git_fd, ".git/", "index", moved, reterr)
                      : sweep_links(plan, workspace_fd, &links, moved, reterr);
 }

@@ -184,7 +184,7 @@ static int add_from_above(LaunchPlan *plan, const PlanMount *workspace, Error *r
         while (r == 0) {
                 _cleanup_close_ int git_fd = repository_open_above(tree);
                 _cleanup_free_ char *below = NULL;
-                IndexState ignored;
+                _cleanup_(index_state_clear) IndexState ignored = { 0 };
 
                 if (git_fd < 0)
                         return 0;
@@ -196,11 +196,24 @@ static int add_from_above(LaunchPlan *plan, const PlanMount *workspace, Error *r
         return r;
 }
 
+/* Of the sparse directories those where something is: guard.c lets them be. */
+static void keep_there(StrList *trees, const PlanMount *workspace) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < trees->count; i++)
+                if (repository_tree_there(workspace->fd, trees->items[i]))
+                        trees->items[kept++] = trees->items[i];
+                else
+                        free(trees->items[i]);
+        trees->count = kept;
+}
+
 /* The submodules of the repository that the workspace is, and of those that it lies in. */
 static int add_submodules(Launch *launch, const PlanMount *workspace, Error *reterr) {
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git");
         int r = git_fd < 0 ? 0 : add_links_of(launch->plan, git_fd, "", "", &launch->index, reterr);
 
+        keep_there(&launch->index.trees, workspace);
         return r < 0 ? r : add_from_above(launch->plan, workspace, reterr);
 }
 
@@ -209,7 +222,7 @@ static int add_nested(LaunchPlan *plan, const PlanMount *workspace, size_t index
         const char *path = plan->guards[index].path;
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path);
         _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
-        IndexState ignored;
+        _cleanup_(index_state_clear) IndexState ignored = { 0 };
 
         if (!outer)
                 return error_oom(reterr);

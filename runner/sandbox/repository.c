@@ -64,6 +64,18 @@ int repository_open_above(char *tree) {
 
 /* --- its index --- */
 
+void index_state_clear(IndexState *state) {
+        strlist_clear(&state->trees);
+}
+
+bool repository_tree_there(int tree_fd, const char *tree) {
+        const char *path = tree + strcspn(tree, " ") + 1;
+        _cleanup_close_ int fd = sys_openat2(tree_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+                                             NO_LINKS);
+
+        return fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 bool repository_unchanged(int git_fd, const IndexState *state) {
         struct stat st;
 
@@ -141,6 +153,8 @@ static int add_shared(int git_fd, GitIndex *index) {
 
         for (size_t i = 0; r == 0 && i < shared.links.count; i++)
                 r = strlist_add(&index->links, shared.links.items[i]);
+        for (size_t i = 0; r == 0 && i < shared.trees.count; i++)
+                r = strlist_add(&index->trees, shared.trees.items[i]);
         /* git finds nothing to read then, either. */
         return r == -ENOENT ? -EBADMSG : r;
 }
@@ -174,13 +188,14 @@ int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
         *ret_state = (IndexState){ .device = st.st_dev,
                                    .inode = st.st_ino,
                                    .changed = st.st_ctim,
-                                   .uncertain = index.shared[0] || is_recent(&st.st_ctim) ||
-                                                !keeps_changes(git_fd) };
+                                   .uncertain = index.shared[0] || index.trees.count > 0 ||
+                                                is_recent(&st.st_ctim) || !keeps_changes(git_fd) };
         if (r == 0 && index.shared[0])
                 r = add_shared(git_fd, &index);
         if (r < 0)
                 return r;
         *ret_links = index.links;
-        index.links = (StrList){ 0 };
+        ret_state->trees = index.trees;
+        index.links = index.trees = (StrList){ 0 };
         return 0;
 }

@@ -23,18 +23,24 @@ int repository_open(int tree_fd, const char *tree, const char *path);
  * -ENOENT when there is none. */
 int repository_open_above(char *tree);
 
-/* Whether the index of a repository is the one that was looked at: no program can set its ctime,
- * which is as good as the file system keeps it. */
+/* What the index of a repository said when it was looked at. */
 typedef struct IndexState {
         dev_t device;
         ino_t inode;
-        struct timespec changed;
-        bool uncertain; /* a second file belongs to it, or its ctime may not have moved on since */
+        struct timespec changed; /* no program can set it, but not every file system keeps it */
+        bool uncertain;          /* it does not say all, or its ctime may not have moved on since */
+        StrList trees;           /* its sparse directories, as git-index.h has them; owned */
 } IndexState;
 bool repository_unchanged(int git_fd, const IndexState *state);
 
+void index_state_clear(IndexState *state);
+
+/* Whether something is where a sparse directory would be, which git keeps off the disk. While
+ * nothing is there nothing is entered, whatever the tree has in it. */
+bool repository_tree_there(int tree_fd, const char *tree);
+
 /* The gitlinks of the repository whose directory git_fd is, by its index as it is now: paths in
- * normal form. The state is written in any case.
+ * normal form. The state is written in any case; the caller ends with index_state_clear().
  *
  * 0, and the caller ends with strlist_clear(); -ENOENT without an index; what git_index_read()
  * says of one that git did not write; -ELOOP or another negative errno of openat2(2). */

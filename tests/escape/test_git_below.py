@@ -230,6 +230,42 @@ def test_longer_hashes_are_read(sandboxed: bool, holt: Holt, workspace: Path, id
     assert repository.use() is not sandboxed
 
 
+def make_sparse(repository: Repository) -> None:
+    for name in ("core.sparseCheckout", "core.sparseCheckoutCone"):
+        repository.git("config", name, "true")
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("runs", (1, 2))
+def test_a_gitlink_in_a_sparse_directory_is_not_entered(
+    runs: int, sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """It is in a tree then, and not in the index. In two runs the index is an old one when the directory is made."""
+    make_sparse(repository)
+    script = forged("sparse", "d/sub")(repository)
+    scripts = [script] if runs == 1 else [f"{script}; mv d e", "mv e d"]
+    for one in scripts:
+        if sandboxed:
+            holt.sh(one)
+        else:
+            repository.identity.run(["bash", "-c", one], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+    """Of git's own making, and with what is not git's left in it."""
+    repository.identity.run(
+        ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
+    )
+    repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "k")
+    assert "d/" in repository.git("ls-files", "--sparse").split()
+    assert holt.sh(f"echo 1 >k/f; git add k; {AS_A} commit -qm k").ok().set_aside == []
+    repository.identity.run(["mkdir", repository.path / "d"])
+    assert holt.sh("touch d/left").ok().set_aside == []
+
+
 # "itself" would have the host's git start itself without end, "long" is a path that no run could look at, "blocks"
 # take hours to check.
 @pytest.mark.usefixtures("forge")

@@ -305,6 +305,20 @@ static void test_paths_are_in_normal_form(void **state) {
         }
 }
 
+static void test_sparse_directories_are_named(void **state) {
+        Bytes bytes = make_header(2, 1, 20), other = bytes;
+        GitIndex index = { 0 };
+
+        (void)state;
+        put_entry(&bytes, 0040000, "a/b/");
+        assert_int_equal(read_all(&bytes, &index), 0);
+        assert_int_equal(index.trees.count, 1);
+        assert_string_equal(index.trees.items[0], "0000000000000000000000000000000000000000 a/b");
+        git_index_clear(&index);
+        put_entry(&other, 0040000, "a");
+        assert_refused(&other);
+}
+
 static void test_there_is_a_bound(void **state) {
         enum { COUNT = GIT_INDEX_LINKS_MAX + 1, ENTRY = 72 };
         const size_t size = 12 + COUNT * (size_t)ENTRY + 20;
@@ -338,6 +352,7 @@ int main(void) {
                 cmocka_unit_test(test_a_split_index_names_its_other_part),
                 cmocka_unit_test(test_a_name_ends_where_it_says),
                 cmocka_unit_test(test_paths_are_in_normal_form),
+                cmocka_unit_test(test_sparse_directories_are_named),
                 cmocka_unit_test(test_there_is_a_bound),
         };
 
