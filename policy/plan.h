@@ -106,7 +106,9 @@ typedef struct PlanGuard {
         char *path;
 
         /* prepared */
-        bool pinned;    /* it exists, and is mounted read-only over itself */
+        bool pinned; /* it exists, and is mounted read-only over itself: what is this */
+        dev_t device;
+        ino_t inode;
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 

@@ -82,13 +82,21 @@ static bool is_there(int dir_fd, const char *name) {
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* Follows path part by part. What goes aside is the last part, or the first that is a link, a file
- * or a directory that can't be looked into; of a submodule only the last, since git does not follow
- * another way to it. */
-static int sweep_one(int workspace_fd, const char *path, bool submodule, StrList *moved,
-                     Error *reterr) {
+/* A mount holds only inside. Whoever renames what lies below it, the host's git or another holt
+ * that sets it aside, takes the mount along, and the command may have had the name since then. */
+static bool is_held(int dir_fd, const char *name, const PlanGuard *guard) {
+        struct stat st;
+
+        return guard->pinned && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               st.st_dev == guard->device && st.st_ino == guard->inode;
+}
+
+/* Follows the path part by part. What goes aside is the last part, or the first that is a link, a
+ * file or a directory that can't be looked into; of a submodule only the last, since git does not
+ * follow another way to it. */
+static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
         _cleanup_close_ int dir_fd = openat(workspace_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        _cleanup_free_ char *rest = strdup(path), *dir = NULL;
+        _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
         char *part = rest;
 
         if (!rest)
@@ -101,9 +109,9 @@ static int sweep_one(int workspace_fd, const char *path, bool submodule, StrList
                 part[length] = '\0';
                 if (!last) {
                         r = descend(dir_fd, part, &fd);
-                        if (r == 0 || (r == -ENOTDIR && submodule))
+                        if (r == 0 || (r == -ENOTDIR && guard->submodule))
                                 return 0;
-                } else if (!is_there(dir_fd, part)) {
+                } else if (!is_there(dir_fd, part) || is_held(dir_fd, part, guard)) {
                         return 0;
                 }
                 if (last || r < 0)
@@ -112,7 +120,7 @@ static int sweep_one(int workspace_fd, const char *path, bool submodule, StrList
                 dir_fd = fd;
                 part += length + 1;
         }
-        dir = strndup(path, (size_t)(part - rest));
+        dir = strndup(guard->path, (size_t)(part - rest));
         return dir ? set_aside(dir_fd, dir, part, moved, reterr) : error_oom(reterr);
 }
 
@@ -131,10 +139,11 @@ static int sweep_links(const LaunchPlan *plan, int workspace_fd, const StrList *
 
         for (size_t i = 0; i < links->count; i++) {
                 _cleanup_free_ char *path = str_format("%s/.git", links->items[i]);
+                const PlanGuard link = { .path = path, .submodule = true };
                 int r = path ? 0 : error_oom(result ? NULL : reterr);
 
                 if (path && !is_pinned(plan, path))
-                        r = sweep_one(workspace_fd, path, true, moved, result ? NULL : reterr);
+                        r = sweep_one(workspace_fd, &link, moved, result ? NULL : reterr);
                 if (r < 0 && result == 0)
                         result = r;
         }
@@ -176,10 +185,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, const IndexState *befo
         int result = 0;
 
         for (size_t i = 0; i < plan->guards_count; i++) {
-                const PlanGuard *guard = &plan->guards[i];
-                int r = guard->pinned ? 0
-                                      : sweep_one(workspace_fd, guard->path, guard->submodule,
-                                                  moved, result ? NULL : reterr);
+                int r = sweep_one(workspace_fd, &plan->guards[i], moved, result ? NULL : reterr);
 
                 if (r < 0 && result == 0)
                         result = r;

@@ -14,10 +14,11 @@
  * that is taken. */
 #define GUARD_SUFFIX ".holt-untrusted"
 
-/* Renames aside what came to be at the plan's unpinned guards below workspace_fd, where the sandbox
- * could write: no link is followed. Then, if the workspace's own index is not what it was (before,
- * as the launch has it), the .git of each submodule that is new there; and the index itself where
- * nobody can say what git would read in it. Names of what is aside now are added to moved.
+/* Renames aside what came to be at the plan's guards below workspace_fd, where the sandbox could
+ * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.
+ * Then, if the workspace's own index is not what it was (before, as the launch has it), the .git of
+ * each submodule that is new there; and the index itself where nobody can say what git would read
+ * in it. Names of what is aside now are added to moved.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */

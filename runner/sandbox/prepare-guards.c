@@ -25,10 +25,9 @@ static int open_guarded(int workspace_fd, const char *path) {
 
 /* The .git of a worktree or a submodule is a file that names another directory: where a part of the
  * path is a file, that file is what has to stay. */
-static int guard_file(int workspace_fd, char *path) {
+static int guard_file(int workspace_fd, char *path, struct stat *ret) {
         for (size_t i = 1; path[i]; i++) {
                 _cleanup_close_ int fd = FD_NONE;
-                struct stat st;
 
                 if (path[i] != '/')
                         continue;
@@ -36,7 +35,7 @@ static int guard_file(int workspace_fd, char *path) {
                 fd = open_guarded(workspace_fd, path);
                 if (fd < 0)
                         return -errno;
-                if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+                if (fstat(fd, ret) == 0 && !S_ISDIR(ret->st_mode))
                         return 0;
                 path[i] = '/';
         }
@@ -110,7 +109,7 @@ static int prepare_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         if (r == -ELOOP)
                 return refuse_link(guard, workspace, reterr);
         if (r == -ENOTDIR) {
-                r = guard_file(workspace->fd, guard->path);
+                r = guard_file(workspace->fd, guard->path, &st);
                 if (r == 0 && check_git_file(plan, workspace, guard->path, reterr) < 0)
                         return -EINVAL;
         } else if (r == 0 && guard->submodule && S_ISREG(st.st_mode) &&
@@ -121,6 +120,8 @@ static int prepare_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
                 return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
                                  workspace->source);
         guard->pinned = r == 0;
+        guard->device = r == 0 ? st.st_dev : 0;
+        guard->inode = r == 0 ? st.st_ino : 0;
         return 0;
 }
 

@@ -221,6 +221,11 @@ def test_a_directory_that_can_not_be_entered_is_no_hiding_place(
     assert not hooks.exists() or "hooks" in result.err
 
 
+def test_what_is_guarded_stays_where_it_is_in_a_closed_directory(holt: Holt, repository: Repository) -> None:
+    assert holt.sh("chmod 0 .git").ok().set_aside in ([], [".git/index.holt-untrusted"])
+    assert (repository.path / ".git/hooks").exists() and (repository.path / ".git/config").exists()
+
+
 @pytest.mark.parametrize("end", ("exit 1", "kill -KILL $$", "sleep 1000"))
 def test_it_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: Repository) -> None:
     script = f"git init -q; {hook(empty)}; {end}"

@@ -129,6 +129,36 @@ def test_a_path_in_the_index_leads_nowhere_else(
     assert (place / "other" / ".git" / "config").exists()
 
 
+# --- two runs at once ---
+
+AWAIT = "while [ ! -e {} ]; do sleep 0.05; done;"
+
+
+def test_two_runs_do_not_give_each_other_a_repository(holt: Holt, repository: Repository) -> None:
+    """The first adds one, which the second finds guarded at its start, and free when the first has ended."""
+    first = f"{make()}; git add sub; echo added; {AWAIT.format('second')}"
+    second = f"touch second; {AWAIT.format('sub/.git.holt-untrusted')} {make()}; {evil(repository)}"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "added"
+        result = holt.sh(second)
+        assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
+
+    assert not repository.use(), str(result)
+    assert result.set_aside == ["sub/.git.holt-untrusted.2"]
+
+
+def test_what_the_host_replaces_is_not_the_commands_to_write(holt: Holt, repository: Repository) -> None:
+    """git writes its config anew, and what is mounted on the old one goes with that."""
+    script = f"echo ready; until {{ {config(repository, '.git/config')}; }} 2>/dev/null; do sleep 0.05; done"
+    with holt.start(["run", "--", "bash", "-c", script]) as running:
+        assert running.readline() == "ready"
+        repository.git("config", "user.name", "Somebody")
+        result = running.wait()
+
+    assert not repository.use(), str(result)
+    assert result.set_aside == [".git/config.holt-untrusted"]
+
+
 # --- an index that git reads and would not write ---
 
 FORGE = Path(__file__).with_name("forge-index.py")

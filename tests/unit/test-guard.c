@@ -38,8 +38,12 @@ static void make_file(const char *path) {
         fd_close(fd);
 }
 
-static size_t sweep(const char *path, bool pinned, char moved_to[128]) {
-        PlanGuard guard = { .path = (char *)(uintptr_t)path, .pinned = pinned };
+/* pinned: what was there when the sandbox started, or NULL. */
+static size_t sweep(const char *path, const struct stat *pinned, char moved_to[128]) {
+        PlanGuard guard = { .path = (char *)(uintptr_t)path,
+                            .pinned = pinned != NULL,
+                            .device = pinned ? pinned->st_dev : 0,
+                            .inode = pinned ? pinned->st_ino : 0 };
         const LaunchPlan plan = { .guards = &guard, .guards_count = 1 };
         _cleanup_(strlist_clear) StrList moved = { 0 };
         _cleanup_close_ int fd = open(".", O_PATH | O_DIRECTORY);
@@ -60,25 +64,32 @@ static void test_what_came_to_be_goes_aside(void **state) {
         (void)state;
         assert_int_equal(mkdir(".git", 0755), 0);
         make_file(".git/config");
-        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_int_equal(sweep(".git/config", NULL, moved), 1);
         assert_string_equal(moved, ".git/config.holt-untrusted");
         assert_int_equal(access(".git/config", F_OK), -1);
         assert_int_equal(access(".git/config.holt-untrusted", F_OK), 0);
         /* A second time there is a name for it, too. */
         make_file(".git/config");
-        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_int_equal(sweep(".git/config", NULL, moved), 1);
         assert_string_equal(moved, ".git/config.holt-untrusted.2");
 }
 
 static void test_what_is_mounted_over_or_absent_stays(void **state) {
         char moved[128];
+        struct stat st;
 
         (void)state;
-        assert_int_equal(sweep(".git/hooks", false, moved), 0);
+        assert_int_equal(sweep(".git/hooks", NULL, moved), 0);
         assert_int_equal(mkdir(".git", 0755), 0);
         assert_int_equal(mkdir(".git/hooks", 0755), 0);
-        assert_int_equal(sweep(".git/hooks", true, moved), 0);
+        assert_int_equal(stat(".git/hooks", &st), 0);
+        assert_int_equal(sweep(".git/hooks", &st, moved), 0);
         assert_int_equal(access(".git/hooks", F_OK), 0);
+        /* Something else by the same name does not. */
+        assert_int_equal(rename(".git/hooks", ".git/old"), 0);
+        assert_int_equal(mkdir(".git/hooks", 0755), 0);
+        assert_int_equal(sweep(".git/hooks", &st, moved), 1);
+        assert_string_equal(moved, ".git/hooks.holt-untrusted");
 }
 
 /* The link itself goes aside, and what it leads to is not touched. */
@@ -89,7 +100,7 @@ static void test_no_link_is_followed(void **state) {
         assert_int_equal(mkdir("elsewhere", 0755), 0);
         make_file("elsewhere/config");
         assert_int_equal(symlink("elsewhere", ".git"), 0);
-        assert_int_equal(sweep(".git/config", false, moved), 1);
+        assert_int_equal(sweep(".git/config", NULL, moved), 1);
         assert_string_equal(moved, ".git.holt-untrusted");
         assert_int_equal(access("elsewhere/config", F_OK), 0);
         assert_int_equal(access(".git/config", F_OK), -1);
