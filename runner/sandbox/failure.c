@@ -150,6 +150,14 @@ static bool read_shebang(const LaunchPlan *plan, const char *program, char head[
         return parse_shebang(head, ret);
 }
 
+/* The script may be the command's own work: its first line is no reason to mount any directory, as
+ * that of somebody's keys, but one where a program is. */
+static bool host_has_program(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
 static int explain_interpreter(const LaunchPlan *plan, const char *program, const char *name,
                                int errnum, Error *reterr) {
         char head[SHEBANG_MAX], quoted[SHEBANG_MAX * 4], *interpreter;
@@ -172,9 +180,11 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
                                   "Its lines end in CR LF, and the CR counts as part of the "
                                   "name: sed -i 's/\\r$//' %s takes them away.",
                                   name);
-        return cure_by_host(plan, interpreter,
-                            "The host has none either: correct the first line of the script.", r,
-                            reterr);
+        if (!plan->rootfs[0] && !host_has_program(interpreter))
+                return error_cure(reterr, r,
+                                  "The host has no such program either: correct the first "
+                                  "line of the script.");
+        return cure_by_host(plan, interpreter, mount_it, r, reterr);
 }
 
 /* --- all of them --- */

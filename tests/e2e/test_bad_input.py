@@ -300,6 +300,16 @@ def test_a_script_whose_interpreter_is_not_mounted(holt: Holt, place: Path, put:
     assert "--ro" in result.cure
 
 
+def test_a_script_gives_no_reason_to_mount_what_is_no_program(holt: Holt, place: Path, put: Make) -> None:
+    """Its first line may be the work of a command: holt would recommend to show the next one somebody's keys."""
+    key = put(place / ".ssh" / "id_rsa", "a key\n", 0o600)
+    put("script", f"#!{key}\n", 0o755)
+
+    result = holt(["run", "--", "./script"])
+    assert str(key) in result.refusal(126)
+    assert "--ro" not in result.cure
+
+
 def test_a_script_that_may_not_be_executed(holt: Holt, put: Make) -> None:
     put("script", "#!/bin/sh\ntouch ran\n", 0o644)
 
