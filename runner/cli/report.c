@@ -295,11 +295,12 @@ static void print_timeout(const RunResult *result) {
         print_limit(result, path);
 }
 
-/* A caller's own limit that is lower holds in its place, and then it was not the policy's. */
+/* A caller's own limit that is lower holds in its place, as it does where the policy has none, and
+ * then it was not the policy's. */
 static bool ended_by_file_size(const RunResult *result) {
         return result->outcome.cause == CAUSE_SIGNALED && result->outcome.signal == SIGXFSZ &&
-               result->plan->file_size && !(result->layers.missing & LAYER_BIT(LAYER_LIMITS)) &&
-               result->plan->file_size == result->policy->file_size;
+               result->plan->file_size && result->plan->file_size == result->policy->file_size &&
+               !(result->layers.missing & LAYER_BIT(LAYER_LIMITS));
 }
 
 static void print_file_size(const RunResult *result) {

@@ -20,8 +20,13 @@ static const struct {
         { "file_size", RLIMIT_FSIZE, offsetof(LaunchPlan, file_size) },
 };
 
-/* One that the policy leaves open stays what the caller's shell has made it. */
+/* One that the policy leaves open stays what the caller's shell has made it: nothing at all is next
+ * to 1, since 0 is none. Where nothing more can be had than that no word is needed. */
 static uint64_t bound(uint64_t value, const struct rlimit *own) {
+        if (own->rlim_max == 0)
+                return 0;
+        if (value == 0 && own->rlim_cur == 0)
+                return 1;
         if (value == 0)
                 return own->rlim_cur == RLIM_INFINITY ? 0 : own->rlim_cur;
         return own->rlim_max < value ? own->rlim_max : value;

@@ -227,6 +227,23 @@ def test_the_report_has_the_limits_that_the_caller_is_held_to(holt: Holt) -> Non
     assert result.report["limits"]["file_size_bytes"] == 4096
 
 
+def test_a_limit_of_nothing_at_all_is_one(holt: Holt) -> None:
+    """As "ulimit -S -f 0" makes it, which holt raises for itself."""
+    prefix = ("prlimit", "--fsize=0:unlimited")
+    result = holt(["run", "--", "sh", "-c", "echo text >file"], prefix=prefix, report=False)
+
+    assert result.code == 128 + signal.SIGXFSZ
+    assert len((holt.cwd / "file").read_text()) <= 1
+
+
+def test_the_callers_file_size_is_not_laid_to_the_policy(holt: Holt) -> None:
+    prefix = ("prlimit", "--fsize=4096:unlimited")
+    result = holt(["run", "--", "sh", "-c", "exec head -c 9999 /dev/zero >file"], prefix=prefix, report=False)
+
+    assert result.code == 128 + signal.SIGXFSZ
+    assert "--file-size" not in result.err
+
+
 # --- where the report goes ---
 
 
