@@ -91,10 +91,18 @@ static bool is_held(int dir_fd, const char *name, const PlanGuard *guard) {
                st.st_dev == guard->device && st.st_ino == guard->inode;
 }
 
+/* What is called name in dir_fd, where path has its last part or has something in its way. */
+static int sweep_name(int dir_fd, const char *dir, const char *name, const PlanGuard *guard,
+                      StrList *moved, Error *reterr) {
+        if (!is_there(dir_fd, name) || is_held(dir_fd, name, guard))
+                return 0;
+        return set_aside(dir_fd, dir, name, moved, reterr);
+}
+
 /* Follows the path part by part. What goes aside is the last part, or the first that is a link, a
  * file or a directory that can't be looked into; of a submodule only the last, since git does not
  * follow another way to it. */
-static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
+static int sweep_parts(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
         _cleanup_close_ int dir_fd = openat(workspace_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
         char *part = rest;
@@ -111,8 +119,6 @@ static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, E
                         r = descend(dir_fd, part, &fd);
                         if (r == 0 || (r == -ENOTDIR && guard->submodule))
                                 return 0;
-                } else if (!is_there(dir_fd, part) || is_held(dir_fd, part, guard)) {
-                        return 0;
                 }
                 if (last || r < 0)
                         break;
@@ -121,7 +127,29 @@ static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, E
                 part += length + 1;
         }
         dir = strndup(guard->path, (size_t)(part - rest));
-        return dir ? set_aside(dir_fd, dir, part, moved, reterr) : error_oom(reterr);
+        return dir ? sweep_name(dir_fd, dir, part, guard, moved, reterr) : error_oom(reterr);
+}
+
+/* At once where nothing is in the way: there may be thousands of paths, each of thousands of parts.
+ */
+static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
+        const char *slash = strrchr(guard->path, '/');
+        _cleanup_free_ char *dir = strndup(guard->path,
+                                           slash ? (size_t)(slash + 1 - guard->path) : 0);
+        _cleanup_close_ int dir_fd = FD_NONE;
+
+        if (!dir)
+                return error_oom(reterr);
+        dir_fd = sys_openat2(workspace_fd, slash ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        if (dir_fd < 0 &&
+            (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
+                return 0;
+        if (dir_fd < 0)
+                return sweep_parts(workspace_fd, guard, moved, reterr);
+        if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
+                (void)make_usable(dir_fd);
+        return sweep_name(dir_fd, dir, slash ? slash + 1 : guard->path, guard, moved, reterr);
 }
 
 /* --- submodules --- */
