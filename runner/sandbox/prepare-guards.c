@@ -230,6 +230,36 @@ static int add_nested(LaunchPlan *plan, const PlanMount *workspace, size_t index
         return git_fd < 0 ? 0 : add_links_of(plan, git_fd, "", outer, &ignored, reterr);
 }
 
+/* --- a bare repository --- */
+
+/* As gitrepository-layout(5) has it, and git looks for it. */
+static bool is_bare(int workspace_fd) {
+        static const char *const parts[] = { "HEAD", "objects", "refs" };
+
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (faccessat(workspace_fd, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                        return false;
+        return true;
+}
+
+/* What is protected in .git lies at the top then. */
+static int add_bare(LaunchPlan *plan, Error *reterr) {
+        const size_t asked = plan->guards_count;
+        int r = reserve_guards(plan, asked, reterr);
+
+        for (size_t i = 0; r == 0 && i < asked; i++) {
+                char *path;
+
+                if (!str_starts(plan->guards[i].path, ".git/"))
+                        continue;
+                path = strdup(plan->guards[i].path + strlen(".git/"));
+                if (!path)
+                        return error_oom(reterr);
+                plan->guards[plan->guards_count++] = (PlanGuard){ .path = path };
+        }
+        return r;
+}
+
 /* --- together --- */
 
 /* Where .git is a file, guards of what would be in it all end at that file. */
@@ -268,6 +298,8 @@ int prepare_guards(Launch *launch, Error *reterr) {
         if (!workspace)
                 return 0;
         launch->workspace_fd = workspace->fd;
+        if (submodules && is_bare(workspace->fd))
+                r = add_bare(plan, reterr);
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
                 r = prepare_guard(plan, &plan->guards[i], workspace, reterr);
                 if (r == 0)

@@ -487,6 +487,26 @@ def test_the_workspace_does_not_become_a_bare_repository(holt: Holt, repository:
     assert not repository.use(), str(result)
 
 
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("plant", ("hook", "config"))
+def test_a_workspace_that_is_a_bare_repository_is_guarded(
+    plant: str, sandboxed: bool, holt: Holt, place: Path, workspace: Path, identity: Identity
+) -> None:
+    """What is protected in .git has no .git before it here."""
+    identity.run(["git", "init", "-q", "--bare", "."], cwd=workspace).check_returncode()
+    marker = place / "pwned"
+    hook = f"printf '#!/bin/sh\ntouch {marker}\n' >hooks/pre-receive; chmod +x hooks/pre-receive"
+    script = {"hook": hook, "config": f"git config core.fsmonitor 'touch {marker}; false'; {hook}"}[plant]
+    if sandboxed:
+        holt.sh(f"{script}; exit 0")
+    else:
+        identity.run(["bash", "-c", script], cwd=workspace)
+    identity.run(["bash", "-c", f"git clone -q {workspace} ../clone; cd ../clone; {AS_A} commit -q --allow-empty -m x;"
+                  "git push -q origin HEAD"], cwd=workspace)
+
+    assert marker.exists() is not sandboxed
+
+
 def test_becoming_a_bare_repository_works_without_holt(repository: Repository) -> None:
     repository.identity.run(["bash", "-c", bare(repository)], cwd=repository.path)
 
