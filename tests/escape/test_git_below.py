@@ -431,7 +431,9 @@ def test_a_workspace_below_the_top_guards_the_submodules_in_it(
 
 @pytest.mark.parametrize("between", ("lib", "lib/deep"))
 @pytest.mark.parametrize("first", ("mkdir .git", "git init -q"))
-def test_a_git_directory_between_hides_no_submodule(first: str, between: str, holt: Holt, repository: Repository) -> None:
+def test_a_git_directory_between_hides_no_submodule(
+    first: str, between: str, holt: Holt, repository: Repository
+) -> None:
     """git passes over one that is no repository, from where it stands, or is asked at the top."""
     script = f"mkdir -p lib/deep; {make('lib/deep/sub')}; git add lib"
     repository.identity.run(["bash", "-c", script], cwd=repository.path)
