@@ -207,8 +207,6 @@ def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
     """A workspace on a tmpfs, as /tmp is on many a host."""
     path = place / "memory"
     path.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a tmpfs")
     subprocess.run(["mount", "-t", "tmpfs", "none", str(path)], check=True)
     workspace = path / "ws"
     identity.own(path)
@@ -217,6 +215,7 @@ def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
+@pytest.mark.root_host
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_an_index_in_memory_keeps_no_change_for_itself(
     sandboxed: bool, holt: Holt, in_memory: Path, identity: Identity
