@@ -7,7 +7,6 @@ says it, on the .git of submodules that were there before, and on the places whe
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
