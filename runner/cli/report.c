@@ -340,24 +340,50 @@ static void print_denials(const RunResult *result) {
 }
 
 /* Whoever pastes the line must get no more than a mv: a project's own file may have chosen the
- * name. */
+ * name, and a terminal acts on what can't be printed. */
 static bool can_be_pasted(const char *path) {
         char visible[4096];
 
-        return !strchr(path, '\'') && streq(str_visible(path, visible, sizeof(visible)), path);
+        return streq(str_visible(path, visible, sizeof(visible)), path);
+}
+
+/* Text inside of a shell's single quotes, which end for each that is in it. */
+static void print_quoted(const char *text, size_t length) {
+        for (size_t i = 0; i < length; i++)
+                (void)(text[i] == '\'' ? fputs("'\\''", stderr) : fputc(text[i], stderr));
 }
 
 /* The command that takes one back to the name it had: NAME, without the suffix and what comes
  * behind that. */
 static void print_way_back(const PlanMount *workspace, const char *moved) {
-        size_t length = strlen(moved);
+        const size_t whole = strlen(moved);
         const char *source = workspace->source;
+        size_t length = whole;
 
         while (length > 0 && !str_starts(moved + length, GUARD_SUFFIX))
                 length--;
-        if (length > 0 && can_be_pasted(source) && can_be_pasted(moved))
-                (void)fprintf(stderr, "  mv '%s/%s' '%s/%.*s'\n", source, moved, source,
-                              (int)length, moved);
+        if (length == 0 || !can_be_pasted(source) || !can_be_pasted(moved))
+                return;
+        (void)fputs("  mv '", stderr);
+        print_quoted(source, strlen(source));
+        (void)fputc('/', stderr);
+        print_quoted(moved, whole);
+        (void)fputs("' '", stderr);
+        print_quoted(source, strlen(source));
+        (void)fputc('/', stderr);
+        print_quoted(moved, length);
+        (void)fputs("'\n", stderr);
+}
+
+/* Whether one of them is a .git, or in one. */
+static bool concerns_git(const StrList *moved) {
+        for (size_t i = 0; i < moved->count; i++)
+                for (const char *part = moved->items[i]; part; part = strchr(part, '/')) {
+                        part += *part == '/';
+                        if (str_starts(part, ".git/") || str_starts(part, ".git" GUARD_SUFFIX))
+                                return true;
+                }
+        return false;
 }
 
 static void print_moved(const RunResult *result) {
@@ -373,9 +399,9 @@ static void print_moved(const RunResult *result) {
         }
         if (!moved || moved->count == 0)
                 return;
-        (void)fputs("  The host's git and the like run what they find there. Look at it, then move "
-                    "it back if you trust it:\n",
-                    stderr);
+        (void)fprintf(stderr, "  %s. Look at it, then move it back if you trust it:\n",
+                      concerns_git(moved) ? "The host's git and the like run what they find there"
+                                          : "Whatever reads it outside would take it for yours");
         for (size_t i = 0; workspace && i < moved->count; i++)
                 print_way_back(workspace, moved->items[i]);
 }

@@ -143,9 +143,18 @@ def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identi
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["x\'; touch ran; \'"]}}')
     identity.own(workspace / ".holt.json")
     result = holt.sh("touch \"x'; touch ran; '\"").ok()
+    way = [line for line in result.err.splitlines() if line.startswith("  mv ")]
 
-    assert len(result.set_aside) == 1
-    assert "  mv " not in result.err
+    assert len(result.set_aside) == 1 and len(way) == 1
+    assert identity.run(["sh", "-c", way[0]], cwd=workspace).returncode == 0
+    assert files(workspace) == {".holt.json", "x'; touch ran; '"}
+
+
+def test_what_is_set_aside_need_not_be_git_s(holt: Holt, workspace: Path) -> None:
+    result = holt.sh("touch Makefile", "--protect", "Makefile").ok()
+
+    assert result.set_aside == ["Makefile.holt-untrusted"]
+    assert "  mv " in result.err and "git" not in result.err.splitlines()[1]
 
 
 @pytest.mark.parametrize("end", ("exit 3", "kill -KILL $$", "sleep 1000"))
