@@ -109,16 +109,23 @@ const char *error_kind_name(ErrorKind kind) {
         return kinds[kind].name;
 }
 
-void error_print(const Error *error) {
-        const char *line = error->cure;
-        char text[4 * sizeof(error->text)];
+const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {
+        size_t used;
 
         /* Paths in it may be an attacker's; a terminal must not act on them. */
-        (void)fprintf(stderr, "holt: %s", str_visible(error->text, text, sizeof(text)));
+        (void)str_visible(error->text, buf, 4 * sizeof(error->text));
+        used = strlen(buf);
         if (error->errnum > 0)
-                (void)fprintf(stderr, ": %s (%s)", strerror(error->errnum),
-                              error_errno_name(error->errnum));
-        (void)fputs(error->errnum > 0 ? ".\n" : "\n", stderr);
+                (void)snprintf(buf + used, ERROR_SENTENCE_MAX - used, ": %s (%s).",
+                               strerror(error->errnum), error_errno_name(error->errnum));
+        return buf;
+}
+
+void error_print(const Error *error) {
+        const char *line = error->cure;
+        char sentence[ERROR_SENTENCE_MAX];
+
+        (void)fprintf(stderr, "holt: %s\n", error_sentence(error, sentence));
         while (*line) {
                 int length = (int)strcspn(line, "\n");
 

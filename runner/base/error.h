@@ -51,5 +51,10 @@ int error_exit_code(const Error *error);
 /* "setup", "usage", "policy", "layer", "not-executable", "not-found". */
 const char *error_kind_name(ErrorKind kind);
 
+/* What a person reads, on one line: "TEXT: No such file or directory (ENOENT).", or TEXT alone
+ * where there is no errno. Returns buf. */
+enum { ERROR_SENTENCE_MAX = 4 * sizeof(((Error *)NULL)->text) + 160 };
+const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]);
+
 /* Prints "holt: TEXT: No such file or directory (ENOENT).\n  CURE\n" to stderr. For cli/ only. */
 void error_print(const Error *error);

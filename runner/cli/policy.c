@@ -133,13 +133,15 @@ static int check_file(const char *name, Error *reterr) {
 }
 
 static void check_json(JsonWriter *w, const char *name, const Error *error) {
+        char sentence[ERROR_SENTENCE_MAX];
+
         json_write_object(w, NULL);
         json_write_string(w, "file", name);
         json_write_bool(w, "ok", !error);
         if (error) {
                 json_write_object(w, "error");
                 json_write_string(w, "kind", error_kind_name(error->kind));
-                json_write_string(w, "message", error->text);
+                json_write_string(w, "message", error_sentence(error, sentence));
                 json_write_string(w, "errno",
                                   error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
                 json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);

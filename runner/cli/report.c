@@ -96,13 +96,15 @@ static const char *signal_name(int signal, char buf[16]) {
 }
 
 static void write_error(JsonWriter *w, const Error *error) {
+        char sentence[ERROR_SENTENCE_MAX];
+
         if (!error) {
                 json_write_null(w, "error");
                 return;
         }
         json_write_object(w, "error");
         json_write_string(w, "kind", error_kind_name(error->kind));
-        json_write_string(w, "message", error->text);
+        json_write_string(w, "message", error_sentence(error, sentence));
         json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
         json_write_string(w, "layer",
                           error->kind == ERROR_LAYER ? layer_table[error->layer].name : NULL);

@@ -270,6 +270,7 @@ def test_the_report_names_the_cause_of_a_failure(holt: Holt) -> None:
     assert result.report
     assert result.report["error"]["kind"] == "policy"
     assert "/no/such" in result.report["error"]["message"]
+    assert result.err.splitlines()[0] == f"holt: {result.report['error']['message']}"
     assert result.report["error"]["errno"] == "ENOENT"
     assert result.report["error"]["cure"]
 
