@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/sys.h"
 #include "policy/load.h"
+#include "sandbox/prepare.h"
 
 /* O_NONBLOCK: a FIFO must not hold holt up before it is seen to be one. It means nothing for a
  * regular file. */
@@ -20,6 +22,22 @@ static int fail_file(const char *name, int errnum, const char *what, Error *rete
 
         return error_set(reterr, ERROR_POLICY, errnum, "%s policy file %s", what,
                          str_quote(name, quoted, sizeof(quoted)));
+}
+
+static int fail_open(const char *name, int errnum, bool project, Error *reterr) {
+        int r = fail_file(name, errnum, "cannot open", reterr);
+
+        if (errnum == ELOOP && project)
+                return error_cure(reterr, r,
+                                  "It is a link, which a program inside may have made; a project's "
+                                  "own file must be a file of the workspace itself.");
+        if (errnum == ENOENT)
+                return error_cure(reterr, r,
+                                  "It is not there: correct the path. A preset has neither a \"/\" "
+                                  "nor \".json\" in its name; holt policy list names them.");
+        if (errnum == EACCES)
+                return error_cure(reterr, r, "It is opened with your rights: you may not read it.");
+        return r;
 }
 
 static int fail_size(const char *name, Error *reterr) {
@@ -79,14 +97,15 @@ static int read_regular(int fd, const char *name, char **ret, size_t *ret_length
         return read_all(fd, name, ret, ret_length, reterr);
 }
 
-int policy_files_read(const char *name, char **ret, size_t *ret_length, Error *reterr) {
+int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
+                      Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
 
         if (streq(name, "-"))
                 return read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
-        fd = open(name, OPEN_FLAGS);
+        fd = open(name, OPEN_FLAGS | (project ? O_NOFOLLOW : 0));
         if (fd < 0)
-                return fail_file(name, errno, "cannot open", reterr);
+                return fail_open(name, errno, project, reterr);
         return read_regular(fd, name, ret, ret_length, reterr);
 }
 
@@ -97,7 +116,7 @@ static int apply_one(Policy *policy, const char *name, Error *reterr) {
 
         if (!options_policy_is_file(name))
                 return policy_preset(policy, name, "--policy", reterr);
-        r = policy_files_read(name, &bytes, &length, reterr);
+        r = policy_files_read(name, false, &bytes, &length, reterr);
         if (r < 0)
                 return r;
         return policy_load(policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
@@ -114,38 +133,36 @@ int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 
-static int open_project(int workspace_fd, int *ret, Error *reterr) {
-        int fd = sys_openat2(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS, 0,
-                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,
+                        Error *reterr) {
+        _cleanup_close_ int fd = sys_openat2(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS, 0,
+                                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                                     RESOLVE_NO_MAGICLINKS);
         int r;
 
-        if (fd < 0 && errno == ENOENT)
-                return 0;
-        if (fd < 0 && errno == ELOOP) {
-                r = fail_file(POLICY_PROJECT_FILE, ELOOP, "cannot open the workspace's", reterr);
-                return error_cure(reterr, r,
-                                  "It is a link, which a program inside may have made; it must be "
-                                  "a file of the workspace itself.");
-        }
         if (fd < 0)
-                return fail_file(POLICY_PROJECT_FILE, errno, "cannot open the workspace's", reterr);
-        *ret = fd;
-        return 1;
+                return errno == ENOENT ? 0 : fail_open(name, errno, true, reterr);
+        r = read_regular(fd, name, ret, ret_length, reterr);
+        return r < 0 ? r : 1;
 }
 
 int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
-        _cleanup_close_ int fd = FD_NONE;
-        _cleanup_free_ char *bytes = NULL;
+        _cleanup_free_ char *bytes = NULL, *name = NULL;
+        char workspace[PATH_MAX] = "";
         size_t length = 0;
         int r;
 
-        r = open_project(workspace_fd, &fd, reterr);
+        /* holt may have been started somewhere else. */
+        if (path_of_fd(workspace_fd, workspace) == 0)
+                name = path_join(workspace, POLICY_PROJECT_FILE);
+        if (!name)
+                name = strdup(POLICY_PROJECT_FILE);
+        if (!name)
+                return error_oom(reterr);
+        r = read_project(workspace_fd, name, &bytes, &length, reterr);
         if (r <= 0)
                 return r;
-        r = read_regular(fd, POLICY_PROJECT_FILE, &bytes, &length, reterr);
-        if (r < 0)
-                return r;
-        return policy_load(policy, bytes, length, POLICY_PROJECT_FILE, ORIGIN_PROJECT, reterr);
+        return policy_load(policy, bytes, length, name, ORIGIN_PROJECT, reterr);
 }
 
 int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr) {
@@ -163,9 +180,10 @@ int policy_files_resolve(Policy *policy, const OptionResult *result, Error *rete
                 const PolicyNote *note = policy_note(policy, "filesystem.workspace.source", NULL);
                 const char *where = note ? note->where : "--workspace";
 
-                return error_set(reterr, ERROR_POLICY, errno, "%s%s %s", where,
-                                 where[0] == '-' ? "" : ":",
-                                 str_quote(workspace, quoted, sizeof(quoted)));
+                r = error_set(reterr, ERROR_POLICY, errno, "%s%s %s", where,
+                              where[0] == '-' ? "" : ":",
+                              str_quote(workspace, quoted, sizeof(quoted)));
+                return prepare_source_cure(workspace, r, reterr);
         }
         return policy_files_project(policy, fd, reterr);
 }

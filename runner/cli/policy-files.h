@@ -12,11 +12,14 @@
 /* Reads a policy file of the caller's, or stdin where name is "-". It has to be a regular file
  * (stdin may be a pipe) of at most JSON_SIZE_MAX bytes.
  *
+ * project  it is one of a project's own, which is never a link.
  * ret  owned by the caller; ends in a NUL that is not counted.
  *
- * 0, -EINVAL (not a regular file), -EFBIG, -ENOMEM, another negative errno of open(2) or read(2).
+ * 0, -EINVAL (not a regular file), -ELOOP (such a link), -EFBIG, -ENOMEM, another negative errno of
+ * open(2) or read(2).
  */
-int policy_files_read(const char *name, char **ret, size_t *ret_length, Error *reterr);
+int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
+                      Error *reterr);
 
 /* Starts policy (zeroed) from what --policy names, presets and files in their order, or else from
  * POLICY_PRESET_DEFAULT; then applies the options. 0, or a negative errno of policy_files_read(),

@@ -123,7 +123,7 @@ static int check_file(const char *name, Error *reterr) {
         size_t length = 0;
         int r;
 
-        r = policy_files_read(name, &bytes, &length, reterr);
+        r = policy_files_read(name, project, &bytes, &length, reterr);
         if (r == 0 && project)
                 r = policy_preset(&policy, POLICY_PRESET_DEFAULT, name, reterr);
         if (r < 0)

@@ -91,18 +91,33 @@ static int check_wide(const PlanMount *mount, Error *reterr) {
                           "If this is what you want, say so: --allow-wide");
 }
 
+static const struct {
+        int errnum;
+        const char *cure;
+} source_cures[] = {
+        { ENOTDIR, "A file is where a directory should be: correct the path. A file is given by "
+                   "--ro or --rw." },
+        { EACCES, "It is opened with your rights, and you may not go there yourself." },
+        { ELOOP, "A link is in the way, in a directory that commands in a sandbox can write; holt "
+                 "follows none there." },
+};
+
+int prepare_source_cure(const char *source, int r, Error *reterr) {
+        char quoted[512];
+
+        if (r == -ENOENT)
+                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                                  str_quote(source, quoted, sizeof(quoted)));
+        for (size_t i = 0; i < ELEMENTSOF(source_cures); i++)
+                if (source_cures[i].errnum == -r)
+                        return error_cure(reterr, r, "%s", source_cures[i].cure);
+        return r;
+}
+
 static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, errnum, "%s", mount->origin);
 
-        if (errnum == ENOENT)
-                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
-                                  mount->source);
-        if (errnum == ELOOP)
-                return error_cure(
-                        reterr, r,
-                        "A link is in the way, in a directory that commands in a sandbox can "
-                        "write; holt follows none there.");
-        return r;
+        return prepare_source_cure(mount->source, r, reterr);
 }
 
 /* What a run before could write may hold links of its making: see beneath.h. */
@@ -135,9 +150,7 @@ static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error
         bool must = (plan->workspace && streq(mount->target, plan->workspace)) ||
                     streq(mount->target, "/mnt/files");
 
-        if (must && !mount->directory)
-                return error_set(reterr, ERROR_POLICY, ENOTDIR, "%s", mount->origin);
-        return 0;
+        return must && !mount->directory ? source_error(mount, ENOTDIR, reterr) : 0;
 }
 
 static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *writable,

@@ -15,3 +15,7 @@ int prepare_all(Launch *launch, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
+
+/* Adds to the error of a host path that could not be opened what to do. r is the negative errno;
+ * returns it. */
+int prepare_source_cure(const char *source, int r, Error *reterr);

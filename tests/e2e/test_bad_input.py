@@ -97,8 +97,10 @@ def test_an_option_that_means_nothing(flags: list[str], words: tuple[str, ...], 
 @pytest.mark.parametrize("option", ("--workspace", "--files", "--rootfs"))
 def test_a_file_where_a_directory_should_be(option: str, holt: Holt, put: Make) -> None:
     put("file")
+    result = holt(["run", option, "file", *TOUCH])
 
-    assert "Not a directory (ENOTDIR)" in holt(["run", option, "file", *TOUCH]).refusal()
+    assert "Not a directory (ENOTDIR)" in result.refusal()
+    assert result.cure
 
 
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))

@@ -267,7 +267,7 @@ def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> No
 
     project(put, limits={"timeout": "50ms"})
     by_project = said("--timeout", "10m")
-    assert "after 50ms, the limit of the workspace's .holt.json: $.limits.timeout" in by_project
+    assert f"after 50ms, the limit of the workspace's {holt.cwd}/.holt.json: $.limits.timeout" in by_project
     assert "no option can" in by_project and "--timeout" not in by_project
     project(put, limits={"timeout": "10m"})
     assert "--timeout" in said("--timeout", "100ms")
@@ -283,7 +283,17 @@ def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:
 def test_the_project_s_file_is_no_link(holt: Holt, place: Path, put: Make) -> None:
     (holt.cwd / ".holt.json").symlink_to(put(place / "elsewhere.json", '{"holt": 1}'))
 
-    assert ".holt.json" in holt(["run", "--", "true"]).refusal()
+    for args in (["run", "--", "true"], ["policy", "show"], ["policy", "check", ".holt.json"]):
+        result = holt(args)
+        assert ".holt.json" in result.refusal()
+        assert "It is a link" in result.cure
+
+
+def test_the_project_s_file_has_its_full_name(holt: Holt, place: Path, put: Make) -> None:
+    project(put, limits={"pids": "many"})
+    result = holt(["run", "--workspace", holt.cwd, "--", "true"], cwd=place)
+
+    assert result.refusal().startswith(f"{holt.cwd}/.holt.json: $.limits.pids")
 
 
 # --- system calls ---
