@@ -26,6 +26,7 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->mounts);
         free(plan->guards);
         free(plan->rootfs);
+        free(plan->rootfs_origin);
         free(plan->workspace);
         free(plan->cwd);
         free(plan->program);
@@ -45,6 +46,11 @@ static const char *asked_by(const Policy *policy, const char *field, const char 
         return note ? note->where : option;
 }
 
+/* The same with what was asked for, for errors. Owned by the caller; NULL when memory is out. */
+static char *make_origin(const char *where, const char *text) {
+        return str_format("%s%s %s", where, where[0] == '-' ? "" : ":", text);
+}
+
 /* Adds a mount and takes source and target (NULL counts as memory being out). */
 static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
                      char *target, const char *where, const char *text, Error *reterr) {
@@ -62,8 +68,7 @@ static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char 
                               .flags = flags,
                               .source = source,
                               .target = target,
-                              .origin = str_format("%s%s %s", where, where[0] == '-' ? "" : ":",
-                                                   text),
+                              .origin = make_origin(where, text),
                               .fd = FD_NONE };
         if (!target || !mount->origin || (kind == PLAN_BIND && !source))
                 return error_oom(reterr);
@@ -316,6 +321,20 @@ bool plan_protects_git(const LaunchPlan *plan) {
         return false;
 }
 
+static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                      Error *reterr) {
+        const char *path = policy->rootfs ? policy->rootfs : "/";
+
+        plan->rootfs = path_join(context->cwd, path);
+        plan->rootfs_origin = make_origin(asked_by(policy, "filesystem.rootfs", NULL, "--rootfs"),
+                                          path);
+        if (!plan->rootfs || !plan->rootfs_origin)
+                return error_oom(reterr);
+        if (streq(plan->rootfs, "/"))
+                plan->rootfs[0] = '\0';
+        return 0;
+}
+
 static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                      Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
@@ -324,12 +343,11 @@ static int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *
 
         plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
                               sizeof(*plan->mounts));
-        plan->rootfs = policy->rootfs ? path_join(context->cwd, policy->rootfs) : strdup("");
-        if (!plan->mounts || !plan->rootfs)
+        if (!plan->mounts)
                 return error_oom(reterr);
-        if (streq(plan->rootfs, "/"))
-                plan->rootfs[0] = '\0';
-        r = add_workspace(plan, policy, context, reterr);
+        r = add_rootfs(plan, policy, context, reterr);
+        if (r == 0)
+                r = add_workspace(plan, policy, context, reterr);
         if (r == 0)
                 r = add_files(plan, policy, context, reterr);
         if (r == 0)

@@ -115,6 +115,7 @@ typedef struct PlanGuard {
 typedef struct LaunchPlan {
         /* the tree */
         char *rootfs; /* "" for the host's, else an absolute path without a slash at the end */
+        char *rootfs_origin; /* as a mount's */
         PlanMount *mounts;
         size_t mounts_count;
         PlanGuard *guards;

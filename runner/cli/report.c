@@ -43,6 +43,18 @@ static int report_start(int fd) {
         return 0;
 }
 
+static const struct {
+        int errnum;
+        const char *cure;
+} open_cures[] = {
+        { ENOENT, "Its directory is not there: make it, or correct the path." },
+        { ENOTDIR, "A file is where a directory should be: correct the path." },
+        { EISDIR, "It is a directory: name a file in it." },
+        { EACCES, "It is written with your rights: name a file that you may write." },
+        { ELOOP, "A link is in the way, in a directory that commands in the sandbox can write; "
+                 "holt follows none there." },
+};
+
 int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
         int fd = open_inherited(path), r;
 
@@ -55,11 +67,9 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
         }
         fd_close(fd);
         r = error_set(reterr, ERROR_USAGE, -r, "--report %s", path);
-        if (fd == -ELOOP)
-                return error_cure(
-                        reterr, r,
-                        "A link is in the way, in a directory that commands in the sandbox "
-                        "can write; holt follows none there.");
+        for (size_t i = 0; i < ELEMENTSOF(open_cures); i++)
+                if (open_cures[i].errnum == -r)
+                        return error_cure(reterr, r, "%s", open_cures[i].cure);
         return r;
 }
 

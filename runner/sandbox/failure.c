@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
@@ -187,6 +188,40 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
         return cure_by_host(plan, interpreter, mount_it, r, reterr);
 }
 
+/* --- it may not be executed --- */
+
+/* Of what a mount of the plan has; the rest is for others to guess. */
+static const char *why_not_executable(int fd) {
+        struct statvfs fs;
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return NULL;
+        if (S_ISDIR(st.st_mode))
+                return "It is a directory: name a program in it.";
+        if (!S_ISREG(st.st_mode))
+                return "It is not a regular file.";
+        if (!(st.st_mode & 0111))
+                return "Its mode does not let anybody execute it: chmod +x, or give it to its "
+                       "interpreter, as in: holt run -- sh FILE";
+        if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOEXEC)
+                return "Its file system is mounted noexec: copy it to another, or give it to its "
+                       "interpreter, as in: holt run -- sh FILE";
+        return NULL;
+}
+
+static int cure_access(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
+        _cleanup_free_ char *path = strchr(program, '/') ? place_inside(plan, program) : NULL;
+        _cleanup_close_ int fd = path ? open_inside(plan, path, 0) : FD_NONE;
+        const char *why = why_not_executable(fd);
+
+        return error_cure(reterr, r, "%s",
+                          why ? why
+                              : "It, or its interpreter, has to be a regular file with a mode that "
+                                "lets the sandbox's user execute it, on a file system that is not "
+                                "mounted noexec.");
+}
+
 /* --- all of them --- */
 
 static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, const char *name,
@@ -200,6 +235,12 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
                 return error_cure(reterr, r,
                                   "One process (limits.pids) is too few: holt's init is one, and "
                                   "the command another. Give it more with --pids N.");
+        if (failure->detail == INIT_STEP_EXEC && errnum == EACCES)
+                return cure_access(plan, plan->argv.items[0], r, reterr);
+        if (failure->detail == INIT_STEP_EXEC && errnum == ENOEXEC)
+                return error_cure(reterr, r,
+                                  "It is no program for this machine; a script starts with #! and "
+                                  "the path of its interpreter.");
         return r;
 }
 

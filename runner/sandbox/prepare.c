@@ -91,8 +91,10 @@ static int prepare_system(Launch *launch, Error *reterr) {
         _cleanup_close_ int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = 0;
 
-        if (tree_fd < 0)
-                return error_set(reterr, ERROR_POLICY, errno, "--rootfs %s", tree);
+        if (tree_fd < 0) {
+                r = error_set(reterr, ERROR_POLICY, errno, "%s", launch->plan->rootfs_origin);
+                return prepare_source_cure(tree, r, reterr);
+        }
         launch->system = calloc(tree_system_count + tree_etc_count, sizeof(*launch->system));
         if (!launch->system)
                 return error_oom(reterr);
@@ -100,9 +102,9 @@ static int prepare_system(Launch *launch, Error *reterr) {
                 r = look_at(launch, tree_fd, "", tree_system[i], reterr);
         if (r == 0 && launch->system_count == 0)
                 r = error_set(reterr, ERROR_POLICY, 0,
-                              "--rootfs %s: there is neither usr nor bin in it; name the top of a "
+                              "%s: there is neither usr nor bin in it; name the top of a "
                               "system tree",
-                              tree);
+                              launch->plan->rootfs_origin);
         return r < 0 ? r : look_at_etc(launch, tree_fd, reterr);
 }
 

@@ -103,6 +103,24 @@ def test_a_file_where_a_directory_should_be(option: str, holt: Holt, put: Make) 
     assert result.cure
 
 
+@pytest.mark.parametrize("flags", (
+    ["--report", "/no/such/x"], ["--report", "/usr"], ["--report", "/dev/null/x"], ["--policy", "./no.json"],
+    ["--rootfs", "/no/such"], ["--rootfs", "/dev"], ["--workspace", "/no/such"],
+), ids=" ".join)
+def test_a_path_that_leads_nowhere_has_a_cure(flags: list[str], holt: Holt) -> None:
+    result = holt(["run", *flags, *TOUCH])
+
+    assert flags[1] in result.refusal()
+    assert result.cure or "name the top of a system tree" in result.refusal()
+
+
+def test_a_rootfs_that_is_not_there_is_where_it_was_asked_for(holt: Holt, put: Make) -> None:
+    put("policy.json", '{"holt": 1, "filesystem": {"rootfs": "/no/such"}}')
+    result = holt(["run", "--policy", "policy.json", *TOUCH])
+
+    assert result.refusal().startswith("policy.json: $.filesystem.rootfs: /no/such: ")
+
+
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
 def test_an_option_without_its_value(option: str, holt: Holt) -> None:
     assert option in holt(["run", option], report=False).refusal()
@@ -270,7 +288,10 @@ def test_a_link_that_leads_out_is_told_from_a_program_that_is_not_there(holt: Ho
 def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
     mkdir("directory")
 
-    assert "./directory" in holt(["run", "--", "./directory"]).refusal(126)
+    result = holt(["run", "--", "./directory"])
+    assert "./directory" in result.refusal(126)
+    assert "It is a directory" in result.cure
+    assert "regular file" in cure(holt(["run", "--", "/usr"]), 126)
 
 
 def test_no_program_at_all(holt: Holt) -> None:
@@ -315,7 +336,9 @@ def test_a_script_gives_no_reason_to_mount_what_is_no_program(holt: Holt, place:
 def test_a_script_that_may_not_be_executed(holt: Holt, put: Make) -> None:
     put("script", "#!/bin/sh\ntouch ran\n", 0o644)
 
-    assert "Permission denied (EACCES)" in holt(["run", "--", "./script"]).refusal(126)
+    result = holt(["run", "--", "./script"])
+    assert "Permission denied (EACCES)" in result.refusal(126)
+    assert "chmod +x" in result.cure
 
 
 def elf(machine: int) -> bytes:
@@ -334,6 +357,7 @@ def test_a_program_that_the_machine_can_not_run(text: bytes, holt: Holt, put: Ma
 
     assert "./program" in result.refusal(126)
     assert "ENOEXEC" in result.err
+    assert "#!" in result.cure
 
 
 def test_an_empty_file_is_an_empty_script(holt: Holt, put: Make) -> None:
