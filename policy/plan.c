@@ -229,6 +229,35 @@ static int compare_targets(const void *a, const void *b) {
         return strcmp(x->target, y->target);
 }
 
+/* What to give in place of it, by the option that asked for it; else by a policy file. */
+static const struct {
+        const char *option, *cure;
+} wide_cures[] = {
+        { "--workspace ",
+          "Change to a project's own directory, or name one with --workspace DIR." },
+        { "--files ", "Name a directory that is for this alone: --files DIR" },
+        { "--rw ", "Name the directory in it that the command needs: --rw DIR; to be read only: "
+                   "--ro DIR" },
+        { "--ro ", "Name the directory in it that the command needs: --ro DIR; what is below /usr "
+                   "is there anyway." },
+        { "", "Name a directory in it there, the one that the command needs." },
+};
+
+int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "%s: %s is too wide to hand to a command that nobody has vetted",
+                          mount->origin, path);
+        size_t i = 0;
+
+        while (!str_starts(mount->origin, wide_cures[i].option))
+                i++;
+        /* Nothing can be allowed to lie over the root. */
+        return error_cure(reterr, r, "%s%s", wide_cures[i].cure,
+                          streq(mount->target, "/")
+                                  ? ""
+                                  : "\nIf this is what you want, say so: --allow-wide");
+}
+
 /* The fields were checked as they were written; a relative path has only now become its own target.
  */
 static int check_target(const PlanMount *mount, Error *reterr) {
@@ -236,16 +265,8 @@ static int check_target(const PlanMount *mount, Error *reterr) {
 
         if (mount->kind == PLAN_HIDE || policy_target_check(mount->target, &why) == 0)
                 return 0;
-        if (mount->kind == PLAN_BIND && streq(mount->target, "/") && streq(mount->source, "/")) {
-                int r = error_set(reterr, ERROR_POLICY, 0,
-                                  "%s: / is too wide to hand to a command that nobody has vetted",
-                                  mount->origin);
-
-                return error_cure(
-                        reterr, r,
-                        "Change to a project's own directory, or name one with --workspace "
-                        "DIR.");
-        }
+        if (mount->kind == PLAN_BIND && streq(mount->target, "/") && streq(mount->source, "/"))
+                return plan_refuse_wide(mount, "/", reterr);
         return error_set(reterr, ERROR_POLICY, 0, "%s: the place inside, %s, %s: PATH:/TARGET",
                          mount->origin, mount->target, why);
 }

@@ -166,6 +166,9 @@ int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret,
  * 0, -EINVAL (too many mounts) or -ENOMEM. */
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
 
+/* Refuses a mount whose source, path, is too wide to be written. Returns -EINVAL. */
+int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);
+
 /* The workspace's mount, or NULL. */
 const PlanMount *plan_workspace(const LaunchPlan *plan);
 

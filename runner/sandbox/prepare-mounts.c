@@ -79,16 +79,8 @@ static bool is_home(const PlanMount *mount, const char *path) {
 /* By the kernel's path, so that a link to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, Error *reterr) {
         const char *path = mount->real;
-        int r;
 
-        if (!is_wide(path) && !is_home(mount, path))
-                return 0;
-        r = error_set(reterr, ERROR_POLICY, 0,
-                      "%s: %s is too wide to hand to a command that nobody has vetted",
-                      mount->origin, path);
-        return error_cure(reterr, r,
-                          "Change to a project's own directory, or name one with --workspace DIR.\n"
-                          "If this is what you want, say so: --allow-wide");
+        return is_wide(path) || is_home(mount, path) ? plan_refuse_wide(mount, path, reterr) : 0;
 }
 
 static const struct {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_a_wide_root_is_refused(option: str, path: str, holt: Holt) -> None:
 
     assert "too wide" in result.refusal()
     assert "--allow-wide" in result.cure
+    assert f"{option} DIR" in result.cure
+
+
+def test_a_wide_root_of_a_policy_file_is_mended_there(holt: Holt, place: Path, put: Callable[..., Path]) -> None:
+    policy = put(place / "policy.json", '{"holt": 1, "filesystem": {"read_write": ["/usr:/x"]}}')
+    result = holt(["run", "--policy", policy, "--", "true"])
+
+    assert f"{policy}: $.filesystem.read_write[0]: /usr" in result.refusal()
+    assert "--workspace" not in result.cure and "--rw" not in result.cure
 
 
 @pytest.mark.parametrize("spelling", ("/usr/", "/usr/.", "//usr", "/etc/../usr", "/usr/bin/.."))
