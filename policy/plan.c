@@ -495,6 +495,7 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
                 if (plan->mounts[i].kind == PLAN_BIND &&
                     streq(plan->mounts[i].target, plan->workspace))
                         workspace = &plan->mounts[i];
+        plan->cwd_asked = context->inside_cwd;
         if (context->inside_cwd)
                 plan->cwd = path_join(plan->workspace ? plan->workspace : "/home/agent",
                                       context->inside_cwd);

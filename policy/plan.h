@@ -123,6 +123,7 @@ typedef struct LaunchPlan {
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */
+        bool cwd_asked;  /* by --cwd */
         bool allow_wide;
 
         /* the command */

@@ -151,6 +151,23 @@ static int pin_parents(const LaunchPlan *plan, const char *path, Error *error) {
 
 /* --- mounts --- */
 
+static int fail_target(const PlanMount *mount, int errnum, Error *error) {
+        int r;
+
+        if (errnum == ENOENT) {
+                r = step_fail(error, LAYER_NONE, ENOENT, mount->origin,
+                              "needs its mount point made first, since that lies in a directory of "
+                              "the host");
+                return step_cure(
+                        error, r,
+                        "Make it there, or name another place inside that is in no "
+                        "directory of the host, as in --ro PATH:/TARGET or --tmpfs TARGET");
+        }
+        return step_fail(error, LAYER_NONE, errnum, mount->origin,
+                         errnum == ELOOP ? "has a link in the way of its mount point"
+                                         : "can't be mounted at its place inside");
+}
+
 static int attach_at_path(const LaunchPlan *plan, int mount_fd, const PlanMount *mount,
                           Error *error) {
         int target_fd = -1;
@@ -159,18 +176,11 @@ static int attach_at_path(const LaunchPlan *plan, int mount_fd, const PlanMount 
         if (r < 0)
                 return r;
         r = open_target(mount->target, &target_fd);
-
-        if (r == -ENOENT)
-                return step_fail(error, LAYER_NONE, ENOENT,
-                                 "make this mount point first, it lies in a directory of the host:",
-                                 mount->target);
-        if (r == -ELOOP)
-                return step_fail(error, LAYER_NONE, ELOOP,
-                                 "a link is in the way of the mount point", mount->target);
-        if (r < 0 || sys_move_mount(mount_fd, "", target_fd, "",
-                                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-                return step_fail(error, LAYER_NONE, r < 0 ? -r : errno, "cannot mount at",
-                                 mount->target);
+        if (r < 0)
+                return fail_target(mount, -r, error);
+        if (sys_move_mount(mount_fd, "", target_fd, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return fail_target(mount, errno, error);
         fd_close(target_fd);
         return 0;
 }

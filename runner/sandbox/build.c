@@ -416,6 +416,23 @@ static int let_the_host_go(void) {
         return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
 }
 
+static int build_cwd(const LaunchPlan *plan, Error *error) {
+        int r;
+
+        if (chdir(plan->cwd) == 0)
+                return 0;
+        r = step_fail(error, LAYER_NONE, errno,
+                      plan->cwd_asked   ? "--cwd: cannot start in the sandbox's directory"
+                      : plan->workspace ? "the workspace: cannot start in the sandbox's directory"
+                                        : "cannot start in the sandbox's directory",
+                      plan->cwd);
+        return step_cure(error, r,
+                         plan->cwd_asked
+                                 ? "Name a directory that is there inside; a relative one is below "
+                                   "the workspace."
+                                 : "Name one that is there inside, and may be entered: --cwd DIR");
+}
+
 static int build_enter(Launch *launch, Error *error) {
         int r;
 
@@ -424,11 +441,7 @@ static int build_enter(Launch *launch, Error *error) {
         r = let_the_host_go();
         if (r < 0)
                 return step_fail(error, LAYER_MOUNT, -r, "cannot let go of", "the host's tree");
-        if (chdir(launch->plan->cwd) < 0)
-                return step_fail(
-                        error, LAYER_NONE, errno,
-                        "cannot start in this directory of the sandbox:", launch->plan->cwd);
-        return 0;
+        return build_cwd(launch->plan, error);
 }
 
 /* The session is init's own, so nothing inside belongs to a session, process group or terminal of

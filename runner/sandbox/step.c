@@ -25,16 +25,23 @@ int step_fail(Error *error, Layer layer, int errnum, const char *what, const cha
         return -errnum;
 }
 
+int step_cure(Error *error, int r, const char *cure) {
+        error->cure[0] = '\0';
+        append(error->cure, sizeof(error->cure), cure);
+        return r;
+}
+
 int steps_run(const Step *steps, size_t count, Launch *launch, Error *error) {
         for (size_t i = 0; i < count; i++) {
                 int r = steps[i].run(launch, error);
 
-                if (r < 0) {
+                if (r < 0 && error->kind == ERROR_LAYER) {
                         append(error->text, sizeof(error->text), " (to ");
                         append(error->text, sizeof(error->text), steps[i].name);
                         append(error->text, sizeof(error->text), ")");
-                        return r;
                 }
+                if (r < 0)
+                        return r;
         }
         return 0;
 }

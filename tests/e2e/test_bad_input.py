@@ -121,6 +121,20 @@ def test_a_rootfs_that_is_not_there_is_where_it_was_asked_for(holt: Holt, put: M
     assert result.refusal().startswith("policy.json: $.filesystem.rootfs: /no/such: ")
 
 
+@pytest.mark.parametrize("flags, said, cure", (
+    (["--cwd", "/no/such"], "--cwd: ", "there inside"),
+    (["--cwd", "no-such"], "--cwd: ", "below the workspace"),
+    (["--ro", "/etc/os-release:/usr/no-such"], "--ro /etc/os-release:/usr/no-such needs its mount point", "Make it"),
+    (["--tmpfs", "/usr/no-such"], "--tmpfs /usr/no-such needs its mount point", "Make it"),
+), ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_a_place_inside_that_is_not_there(flags: list[str], said: str, cure: str, holt: Holt) -> None:
+    result = holt(["run", *flags, *TOUCH])
+
+    assert result.refusal().startswith(said)
+    assert "(to " not in result.refusal()
+    assert cure in result.cure
+
+
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
 def test_an_option_without_its_value(option: str, holt: Holt) -> None:
     assert option in holt(["run", option], report=False).refusal()
