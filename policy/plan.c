@@ -29,6 +29,7 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->rootfs_origin);
         free(plan->workspace);
         free(plan->cwd);
+        free(plan->pids_origin);
         free(plan->program);
         free(plan->program_quiet);
         strlist_clear(&plan->argv);
@@ -543,7 +544,7 @@ static int plan_confine(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return compile(policy, false, &plan->program_quiet, &plan->program_quiet_length, reterr);
 }
 
-static void plan_limits(LaunchPlan *plan, const Policy *policy) {
+static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         plan->timeout = policy->timeout;
         plan->kill_after = policy->kill_after;
         plan->memory = policy->memory;
@@ -551,6 +552,9 @@ static void plan_limits(LaunchPlan *plan, const Policy *policy) {
         plan->open_files = policy->open_files;
         plan->file_size = policy->file_size;
         plan->tmp_size = policy->tmp_size;
+        if (policy->pids == 1)
+                plan->pids_origin = policy_limit_text(policy, policy_field("limits.pids"));
+        return policy->pids == 1 && !plan->pids_origin ? error_oom(reterr) : 0;
 }
 
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr) {
@@ -560,8 +564,9 @@ int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret,
                             .degraded = context->degraded };
         int r;
 
-        plan_limits(&plan, policy);
-        r = plan_tree(&plan, policy, context, reterr);
+        r = plan_limits(&plan, policy, reterr);
+        if (r == 0)
+                r = plan_tree(&plan, policy, context, reterr);
         if (r == 0)
                 r = plan_env(&plan, policy, context, reterr);
         if (r == 0)

@@ -325,6 +325,20 @@ const PolicyNote *policy_note(const Policy *policy, const char *path, const char
         return NULL;
 }
 
+char *policy_limit_text(const Policy *policy, const PolicyField *field) {
+        const PolicyNote *note = policy_note(policy, field->path, NULL);
+
+        if (!note)
+                return str_format("the preset %s; raise it with %s %s", policy->preset,
+                                  field->option, field->option_arg);
+        if (note->origin == ORIGIN_PROJECT)
+                return str_format("the workspace's %s; raise it there, no option can", note->where);
+        if (streq(note->where, field->option))
+                return str_format("%s; raise it there", note->where);
+        return str_format("%s; raise it there, or with %s %s", note->where, field->option,
+                          field->option_arg);
+}
+
 /* A preset leaves none: it comes first, and most runs have nothing else. */
 static int add_note(Policy *policy, const Word *word) {
         const bool list = word->field->kind == FIELD_LIST;

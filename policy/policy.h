@@ -115,6 +115,10 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
  * where it is the preset's, or there is no such value. Variables in env.set have none. */
 const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text);
 
+/* Who has set the limit of the field, and what raises it: "--pids; raise it there". Owned by the
+ * caller; NULL when memory is out. */
+char *policy_limit_text(const Policy *policy, const struct PolicyField *field);
+
 #define POLICY_PRESET_DEFAULT "standard"
 
 /* Starts policy, which must be zeroed or cleared, from the built-in preset called name: "strict",

@@ -281,22 +281,10 @@ void report_print_warnings(const RunResult *result) {
                 (void)fprintf(stderr, "holt: %s\n", result->warnings->items[i]);
 }
 
-/* Who has set a limit, and what raises it. */
 static void print_limit(const RunResult *result, const char *path) {
-        const PolicyNote *note = policy_note(result->policy, path, NULL);
-        const PolicyField *field = policy_field(path);
+        _cleanup_free_ char *text = policy_limit_text(result->policy, policy_field(path));
 
-        if (!note)
-                (void)fprintf(stderr, "the preset %s; raise it with %s %s\n",
-                              result->policy->preset, field->option, field->option_arg);
-        else if (note->origin == ORIGIN_PROJECT)
-                (void)fprintf(stderr, "the workspace's %s; raise it there, no option can\n",
-                              note->where);
-        else if (streq(note->where, field->option))
-                (void)fprintf(stderr, "%s; raise it there\n", note->where);
-        else
-                (void)fprintf(stderr, "%s; raise it there, or with %s %s\n", note->where,
-                              field->option, field->option_arg);
+        (void)fprintf(stderr, "%s\n", text ? text : "the policy");
 }
 
 static void print_timeout(const RunResult *result) {

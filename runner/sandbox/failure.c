@@ -231,10 +231,11 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
                           errnum, "cannot execute \"%s\"", name);
 
         /* With more than one the reason may be a limit of the host's. */
-        if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids == 1)
+        if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids_origin)
                 return error_cure(reterr, r,
-                                  "One process (limits.pids) is too few: holt's init is one, and "
-                                  "the command another. Give it more with --pids N.");
+                                  "One process is too few: holt's init is one, and the command "
+                                  "another. It is the limit of %s.",
+                                  plan->pids_origin);
         if (failure->detail == INIT_STEP_EXEC && errnum == EACCES)
                 return cure_access(plan, plan->argv.items[0], r, reterr);
         if (failure->detail == INIT_STEP_EXEC && errnum == ENOEXEC)

@@ -273,6 +273,15 @@ def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> No
     assert "--timeout" in said("--timeout", "100ms")
 
 
+def test_one_process_is_too_few_whoever_says_so(holt: Holt, put: Make) -> None:
+    assert "limit of --pids; raise it there" in holt(["run", "--pids", "1", "--", "true"]).cure
+    project(put, limits={"pids": 1})
+    result = holt(["run", "--pids", "100", "--", "true"])
+
+    assert result.code == 125
+    assert ".holt.json: $.limits.pids; raise it there, no option can" in result.cure
+
+
 def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:
     """The file of a workspace that is none."""
     project(put, limits={"pids": "none"})

@@ -193,7 +193,7 @@ def test_one_process_is_too_few(holt: Holt) -> None:
     result = holt(["run", "--pids", "1", "--", "true"])
 
     assert "EAGAIN" in result.refusal()
-    assert "limits.pids" in result.cure and "init" in result.cure
+    assert "--pids; raise it there" in result.cure and "init" in result.cure
     holt(["run", "--pids", "2", "--", "true"]).ok()
 
 
