@@ -101,6 +101,41 @@ static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r,
         return error_cure(reterr, r, "%s", mount_it);
 }
 
+/* What a shell does itself, and no file is there for. */
+static const char *const builtins[] = {
+        ".",       "alias", "bg",    "bind",   "builtin", "cd",   "command", "declare",  "dirs",
+        "eval",    "exec",  "exit",  "export", "fc",      "fg",   "for",     "function", "hash",
+        "history", "if",    "jobs",  "let",    "local",   "popd", "pushd",   "read",     "return",
+        "set",     "shift", "shopt", "source", "times",   "trap", "type",    "ulimit",   "umask",
+        "unalias", "unset", "wait",  "while",  "[[",
+};
+
+static bool is_builtin(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(builtins); i++)
+                if (streq(builtins[i], name))
+                        return true;
+        return false;
+}
+
+/* Whether the command is one for a shell, as it was written; what to do then. */
+static bool cure_shell(const LaunchPlan *plan, const char *name, Error *reterr) {
+        const char *program = plan->argv.items[0];
+
+        if (is_builtin(program))
+                (void)error_cure(reterr, 0,
+                                 "The shell does that itself; there is no program for it: holt run "
+                                 "-- bash -c '%s ...'",
+                                 program);
+        else if (plan->argv.count == 1 && strpbrk(program, " \t"))
+                (void)error_cure(reterr, 0,
+                                 "It is one word, with a blank in it. Its words apart: holt run -- "
+                                 "%s\nFor a shell: holt run -- bash -c '...'",
+                                 name);
+        else
+                return false;
+        return true;
+}
+
 static int explain_lookup(const LaunchPlan *plan, const char *program, const char *name,
                           Error *reterr) {
         _cleanup_free_ char *path = place_inside(plan, program), *wanted = NULL;
@@ -110,6 +145,8 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
 
         if (!path)
                 return error_oom(reterr);
+        if (cure_shell(plan, name, reterr))
+                return r;
         if (!strchr(program, '/'))
                 return error_cure(reterr, r,
                                   "Install it on the host below /usr, or mount where it lies (--ro "

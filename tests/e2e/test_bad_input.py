@@ -308,6 +308,14 @@ def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
     assert "regular file" in cure(holt(["run", "--", "/usr"]), 126)
 
 
+@pytest.mark.parametrize("argv, words", (
+    (["ls -la"], "holt run -- ls -la"), (["./no-such -x"], "holt run -- ./no-such -x"), (["export", "A=b"], "bash -c"),
+    (["source", "x"], "bash -c 'source ...'"),
+))
+def test_a_command_for_a_shell(argv: list[str], words: str, holt: Holt) -> None:
+    assert words in cure(holt(["run", "--", *argv]))
+
+
 def test_no_program_at_all(holt: Holt) -> None:
     assert '""' in holt(["run", "--", ""]).refusal(127)
 
