@@ -123,6 +123,15 @@ static int load_bool(Loader *l, const PolicyField *field, const JsonValue *value
         return set_text(l, field, yes ? "true" : "false", path);
 }
 
+static int fail_number(Loader *l, const PolicyField *field, const char *path, const char *what) {
+        _cleanup_free_ char *range = policy_range_text(field);
+
+        if (!range)
+                return error_oom(l->reterr);
+        return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: a number that is %s; write %s",
+                         l->name, path, what, range);
+}
+
 static int load_integer(Loader *l, const PolicyField *field, const JsonValue *value,
                         const char *path) {
         uint64_t number;
@@ -130,9 +139,7 @@ static int load_integer(Loader *l, const PolicyField *field, const JsonValue *va
         int r = json_uint(value, JSON_INTEGER_MAX, &number);
 
         if (r < 0)
-                return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: %s", l->name, path,
-                                 r == -ERANGE ? "a number that is out of range"
-                                              : "a number that is not whole");
+                return fail_number(l, field, path, r == -ERANGE ? "out of range" : "not whole");
         (void)snprintf(text, sizeof(text), "%" PRIu64, number);
         return set_text(l, field, text, path);
 }

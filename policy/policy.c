@@ -194,6 +194,17 @@ static int number_parse(const PolicyField *field, const char *text, uint64_t *re
         return 0;
 }
 
+static const char *none_text(const PolicyField *field) {
+        return field->none ? ", or \"none\" for no limit" : "";
+}
+
+char *policy_range_text(const PolicyField *field) {
+        _cleanup_free_ char *max = policy_number_text(field, number_max(field));
+        _cleanup_free_ char *min = field->min ? policy_number_text(field, field->min) : strdup("0");
+
+        return min && max ? str_format("%s to %s%s", min, max, none_text(field)) : NULL;
+}
+
 static int refuse_number(const Word *word, int r) {
         static const char *const forms[FIELD_KIND_MAX] = {
                 [FIELD_UINT] = "a number",
@@ -201,16 +212,14 @@ static int refuse_number(const Word *word, int r) {
                 [FIELD_BYTES] = "a size; write it like 64KiB, 512MiB or 2GiB",
         };
         const PolicyField *field = word->field;
-        _cleanup_free_ char *max = policy_number_text(field, number_max(field)), *what = NULL;
-        _cleanup_free_ char *min = field->min ? policy_number_text(field, field->min) : strdup("0");
-        const char *none = field->none ? ", or \"none\" for no limit" : "";
+        _cleanup_free_ char *range = policy_range_text(field), *what = NULL;
 
-        if (!min || !max)
+        if (!range)
                 return error_oom(word->reterr);
         if (r == -ERANGE)
-                what = str_format("is out of range; write %s to %s%s", min, max, none);
+                what = str_format("is out of range; write %s", range);
         else
-                what = str_format("is not %s%s", forms[field->kind], none);
+                what = str_format("is not %s%s", forms[field->kind], none_text(field));
         return what ? refuse_value(word, what) : error_oom(word->reterr);
 }
 
@@ -423,6 +432,12 @@ static int preset_unknown(const char *name, const char *where, Error *reterr) {
         }
         (void)error_set(reterr, ERROR_POLICY, 0, "%s: there is no preset \"%s\"", where,
                         str_quote(name, quoted, sizeof(quoted)));
+        if (where[0] != '-')
+                return error_cure(
+                        reterr, -ENOENT,
+                        "\"extends\" takes the name of a preset, and no file: %s. Files are "
+                        "put together by more than one --policy.",
+                        all);
         return error_cure(reterr, -ENOENT,
                           "The presets are %s. A policy file has a \"/\" in its name or ends in "
                           "\".json\".",

@@ -194,6 +194,10 @@ int policy_set_option(Policy *policy, const PolicyField *field, const char *valu
  * caller; NULL when it is unset, i is past the end, or memory is out. */
 char *policy_field_text(const Policy *policy, const PolicyField *field, size_t i);
 
+/* What a number of the field may be: "1 to 4194304, or \"none\" for no limit". Owned by the caller;
+ * NULL when memory is out. */
+char *policy_range_text(const PolicyField *field);
+
 /* A number as text of the field's kind ("10m", "1GiB"), for bounds. Owned by the caller. */
 char *policy_number_text(const PolicyField *field, uint64_t value);
 

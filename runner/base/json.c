@@ -256,8 +256,11 @@ static int scan_members(Scanner *s, bool object) {
         skip_blank(s);
         if (take(s, close))
                 return 0;
-        for (;;) {
+        for (bool first = true;; first = false) {
                 skip_blank(s);
+                if (!first && peek(s) == close)
+                        return scan_fail(s, object ? "a \",\" too many before this \"}\""
+                                                   : "a \",\" too many before this \"]\"");
                 r = object ? scan_key(s) : 0;
                 if (r == 0)
                         r = scan_value(s);
@@ -302,6 +305,9 @@ static int scan_document(const char *bytes, size_t length, const char *name, Err
         /* RFC 8259, section 8.1: no byte order mark. */
         if (length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
                 return scan_fail(&s, "the text starts with a byte order mark; save it without");
+        skip_blank(&s);
+        if (s.at == s.end)
+                return scan_fail_at(&s, s.start, "it is empty");
         r = scan_value(&s);
         if (r < 0)
                 return r;

@@ -187,12 +187,12 @@ def test_a_verb_that_is_nearly_one(args: list[str], meant: str, holt: Holt) -> N
     (b'{"holt": 1, "env": {"set": {"A": "\\u0000"}}}', ":1:35"),
     (b'{"holt": 1, "env": {"set": {"A": "x\0y"}}}', ":1:"),
     (b'{"holt": 1} {}', ":1:"),
-    (b'{"holt": 1,}', ":1:12"),
+    (b'{"holt": 1,}', ':1:12: a "," too many'),
     (b'{"holt": 1, "limits": {"pids": 1, "pids": 2}}', "pids"),
     (b'{"holt": 1, "Limits": {}}', "$.Limits"),
     (b'{"holt": 1, "limits": {"pidz": 1}}', "$.limits.pidz"),
     (b'{"holt": 1, "limits": {"pids": "many"}}', "$.limits.pids"),
-    (b'{"holt": 1, "limits": {"pids": 1.5}}', "$.limits.pids"),
+    (b'{"holt": 1, "limits": {"pids": 1.5}}', "$.limits.pids: a number that is not whole; write 1 to 4194304"),
     (b'{"holt": 1, "limits": []}', "$.limits"),
     (b'{"holt": 1, "limits": {"timeout": 600}}', '$.limits.timeout: a number, where a time like "10m"'),
     (b'{"holt": 1, "filesystem": {"read_only": ["/x", 3]}}', "$.filesystem.read_only[1]"),
@@ -201,7 +201,7 @@ def test_a_verb_that_is_nearly_one(args: list[str], meant: str, holt: Holt) -> N
     (b'{"holt": 2}', "$.holt"),
     (b"{}", "$.holt"),
     (b"[]", "$"),
-    (b"", ""),
+    (b"", "it is empty"),
     (b"\xff\xfe", ":1:1"),
     (b'{"holt": 1, "description": "\xc3\x28"}', ":1:"),
     (b"[" * 100_000, ":1:"),
@@ -214,6 +214,14 @@ def test_a_policy_file_that_is_wrong(text: bytes, where: str, holt: Holt, put: M
 
     assert where in said
     assert "policy.json" in said
+
+
+def test_a_policy_extends_no_file(holt: Holt, put: Make) -> None:
+    put("policy.json", '{"holt": 1, "extends": "./other.json"}')
+    result = holt(["run", "--policy", "policy.json", *TOUCH])
+
+    assert "$.extends" in result.refusal()
+    assert "name of a preset, and no file: strict, standard" in result.cure
 
 
 def test_a_policy_file_that_never_ends(holt: Holt) -> None:

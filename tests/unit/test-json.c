@@ -63,13 +63,14 @@ static void test_refuses_with_line_and_column(void **state) {
         static const struct {
                 const char *text, *message;
         } cases[] = {
-                { "", "t.json:1:1: the text ends where a value should be" },
-                { "  ", "t.json:1:3: the text ends where a value should be" },
+                { "", "t.json:1:1: it is empty" },
+                { "  ", "t.json:1:1: it is empty" },
+                { "[", "t.json:1:2: the text ends where a value should be" },
                 { "{", "t.json:1:2: a key in double quotes should be here" },
                 { "[1", "t.json:1:3: a \",\" or \"]\" should be here" },
                 { "{\"a\":1", "t.json:1:7: a \",\" or \"}\" should be here" },
-                { "[1,]", "t.json:1:4: not a JSON value" },
-                { "{\"a\":1,}", "t.json:1:8: a key in double quotes should be here" },
+                { "[1,]", "t.json:1:4: a \",\" too many before this \"]\"" },
+                { "{\"a\":1,}", "t.json:1:8: a \",\" too many before this \"}\"" },
                 { "{a:1}", "t.json:1:2: a key in double quotes should be here" },
                 { "{\"a\" 1}", "t.json:1:6: a \":\" should be here" },
                 { "{}{}", "t.json:1:3: more text after the end of the document" },

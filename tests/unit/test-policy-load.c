@@ -42,8 +42,8 @@ static const struct {
         { "{\"Holt\":1}", "t.json: $.holt: the document's version is missing",
           "Write \"holt\": 1." },
         { "{\"holt\":1,\"extends\":\"mine\"}", "t.json: $.extends: there is no preset \"mine\"",
-          "The presets are strict, standard, permissive, ci. A policy file has a \"/\" in its name "
-          "or ends in \".json\"." },
+          "\"extends\" takes the name of a preset, and no file: strict, standard, permissive, ci. "
+          "Files are put together by more than one --policy." },
         { "{\"holt\":1,\"extends\":5}",
           "t.json: $.extends: a number, where the name of a preset should be", "" },
         { "{\"holt\":1,\"description\":5}",
@@ -77,9 +77,13 @@ static const struct {
         { "{\"holt\":1,\"limits\":{\"pids\":\"5\"}}",
           "t.json: $.limits.pids: a string, where a number or \"none\" should be", "" },
         { "{\"holt\":1,\"limits\":{\"pids\":1.5}}",
-          "t.json: $.limits.pids: a number that is not whole", "" },
+          "t.json: $.limits.pids: a number that is not whole; write 1 to 4194304, or \"none\" for "
+          "no limit",
+          "" },
         { "{\"holt\":1,\"limits\":{\"pids\":-1}}",
-          "t.json: $.limits.pids: a number that is out of range", "" },
+          "t.json: $.limits.pids: a number that is out of range; write 1 to 4194304, or \"none\" "
+          "for no limit",
+          "" },
         { "{\"holt\":1,\"limits\":{\"pids\":null}}",
           "t.json: $.limits.pids: null, where a number or \"none\" should be", "" },
         { "{\"holt\":1,\"limits\":{\"timeout\":30}}",
