@@ -305,6 +305,18 @@ int syscalls_name_check(const char *name, const char **ret_why) {
         return -EINVAL;
 }
 
+int syscalls_deny_check(const char *name, const char **ret_why) {
+        const int row = syscall_row_find(name), r = syscalls_name_check(name, ret_why);
+
+        if (r < 0)
+                return r;
+        if (row >= 0 ? syscall_rows[row].group != GROUP_BASIC : group_find(name) != GROUP_BASIC)
+                return 0;
+        *ret_why = row >= 0 ? "is in the group @basic and can't be denied: holt's init needs it"
+                            : "is a group that can't be denied: holt's init needs its calls";
+        return -EINVAL;
+}
+
 static const SyscallRow *row_of_number(unsigned nr) {
         for (size_t i = 0; i < syscall_rows_count; i++)
                 if (syscall_numbers[i] >= 0 && (unsigned)syscall_numbers[i] == nr)

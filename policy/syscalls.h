@@ -57,6 +57,9 @@ int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const S
  * a policy serves both; what is missing here has no effect. */
 int syscalls_name_check(const char *name, const char **ret_why);
 
+/* The same for a name in syscalls.deny, which can't be @basic or of it. */
+int syscalls_deny_check(const char *name, const char **ret_why);
+
 /* The name of native call nr, or NULL. */
 const char *syscall_name(unsigned nr);
 

@@ -35,6 +35,8 @@ TOUCH = ["--", "touch", "ran"]
     (["--net", "host"], ("--net", "did you mean --network")),
     (["--allow-syscall", "unshar"], ("--allow-syscall", 'did you mean "unshare"')),
     (["--deny-syscall", "@nonesuch"], ("--deny-syscall", "@mount")),
+    (["--deny-syscall", "@basic"], ('--deny-syscall: "@basic" is a group',)),
+    (["--deny-syscall", "execve"], ('--deny-syscall: "execve" is in the group @basic',)),
     (["--worksapce", "."], ("--worksapce", "did you mean --workspace")),
     (["-x"], ("-x",)),
     (["--timeout=10m=3"], ("--timeout", "10m=3")),
@@ -207,6 +209,7 @@ def test_a_verb_that_is_nearly_one(args: list[str], meant: str, holt: Holt) -> N
     (b"[" * 100_000, ":1:"),
     (b'{"holt": 1, "network": {"mode": "allow"}}', "$.network.mode"),
     (b'{"holt": 1, "syscalls": {"allow": ["nonesuch"]}}', "nonesuch"),
+    (b'{"holt": 1, "syscalls": {"deny": ["@basic"]}}', "$.syscalls.deny[0]"),
 ), ids=lambda value: value.decode(errors="replace")[:40] if isinstance(value, bytes) else "")
 def test_a_policy_file_that_is_wrong(text: bytes, where: str, holt: Holt, put: Make) -> None:
     put("policy.json", text)
