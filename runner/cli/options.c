@@ -50,6 +50,48 @@ static bool name_matches(const char *argument, const char *name, const char **re
         return true;
 }
 
+/* Words of other tools, which no mistyping of ours is near to. */
+static const struct {
+        const char *word, *ours, *more; /* more: what it may mean besides, or NULL */
+} other_words[] = {
+        { "--bind", "--rw", NULL },
+        { "--chdir", "--cwd", NULL },
+        { "--mount", "--ro", "--rw" },
+        { "--read-only", "--ro", "--workspace-mode ro" },
+        { "--readonly", "--ro", "--workspace-mode ro" },
+        { "--ro-bind", "--ro", NULL },
+        { "--setenv", "--env", NULL },
+        { "--verbose", "--report", "--json" },
+        { "--volume", "--ro", "--rw" },
+        { "--workdir", "--cwd", NULL },
+        { "-e", "--env", NULL },
+        { "-v", "--ro", "--rw" },
+        { "-w", "--cwd", NULL },
+};
+
+static bool has_option(const OptionSyntax *syntax, const char *name) {
+        for (size_t i = 0; i < syntax->options_count; i++)
+                if (streq(syntax->options[i].name, name))
+                        return true;
+        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
+                if (policy_fields[i].option && streq(policy_fields[i].option, name))
+                        return true;
+        return false;
+}
+
+/* Sets the error of a word that another tool has for an option of this verb; 0 where it is none. */
+static int other_option(const Parser *parser, const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(other_words); i++) {
+                const char *ours = other_words[i].ours, *more = other_words[i].more;
+
+                if (streq(other_words[i].word, name) && has_option(parser->syntax, ours))
+                        return error_set(parser->reterr, ERROR_USAGE, 0,
+                                         "unknown option \"%s\"; did you mean %s%s%s?", name, ours,
+                                         more ? " or " : "", more ? more : "");
+        }
+        return 0;
+}
+
 static int unknown_option(const Parser *parser, const char *argument) {
         const OptionSyntax *syntax = parser->syntax;
         _cleanup_free_ char *name = strndup(argument, strcspn(argument, "="));
@@ -59,6 +101,9 @@ static int unknown_option(const Parser *parser, const char *argument) {
 
         if (!name)
                 return error_oom(parser->reterr);
+        r = other_option(parser, name);
+        if (r < 0)
+                return usage_cure(parser, r);
         for (size_t i = 0; i < syntax->options_count; i++)
                 nearest_try(&nearest, syntax->options[i].name);
         for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
