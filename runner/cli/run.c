@@ -180,7 +180,7 @@ static int open_report(Run *run, Error *reterr) {
 
 /* Before the command has said anything. */
 static int warn(Run *run, Error *reterr) {
-        if (warnings_find(&run->policy, &run->plan, &run->warnings) < 0)
+        if (warnings_find(&run->policy, &run->launch, &run->warnings) < 0)
                 return error_oom(reterr);
         run->result.warnings = &run->warnings;
         if (!run->options.json)

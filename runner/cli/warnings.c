@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "policy/syscalls.h"
 
 /* Whether the command has the variable, from wherever. */
 static bool has_variable(const LaunchPlan *plan, const char *name) {
@@ -65,8 +66,51 @@ static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
-int warnings_find(const Policy *policy, const LaunchPlan *plan, StrList *ret) {
-        int r = find_unset(policy, plan, ret);
+enum { NUMBERS_END = 512 }; /* of system calls: none is above */
 
-        return r < 0 ? r : find_unhidden(plan, ret);
+/* Of the calls that name stands for: how many there are here, and how many take a capability, which
+ * no policy gives. */
+static void count_calls(const char *name, const StrList *allow, unsigned *ret_all,
+                        unsigned *ret_vain) {
+        *ret_all = *ret_vain = 0;
+        for (unsigned nr = 0; nr < NUMBERS_END; nr++) {
+                const char *call = syscall_name(nr);
+
+                if (!call || !streq(name[0] == '@' ? syscall_group(nr) : call, name))
+                        continue;
+                (*ret_all)++;
+                *ret_vain += !syscall_grantable(nr, allow);
+        }
+}
+
+/* Some of a group may well have been meant for its other calls; not most of it. */
+static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
+        static const char why[] = "a capability all the same, which no command in a sandbox has";
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < policy->syscalls_allow.count; i++) {
+                const char *name = policy->syscalls_allow.items[i];
+                const PolicyNote *note = policy_note(policy, "syscalls.allow", name);
+                unsigned all, vain;
+
+                count_calls(name, landlock ? NULL : &policy->syscalls_allow, &all, &vain);
+                if (!note || !streq(note->where, "--allow-syscall") || vain * 2 <= all)
+                        continue;
+                if (vain == all)
+                        r = strlist_take(ret,
+                                         str_format("--allow-syscall %s: it takes %s", name, why));
+                else
+                        r = strlist_take(ret, str_format("--allow-syscall %s: %u of its %u calls "
+                                                         "take %s",
+                                                         name, vain, all, why));
+        }
+        return r;
+}
+
+int warnings_find(const Policy *policy, const Launch *launch, StrList *ret) {
+        int r = find_unset(policy, launch->plan, ret);
+
+        if (r == 0)
+                r = find_unhidden(launch->plan, ret);
+        return r < 0 ? r : find_vain(policy, launch->layers.landlock_abi > 0, ret);
 }

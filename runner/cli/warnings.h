@@ -4,11 +4,11 @@
 #pragma once
 
 #include "base/strings.h"
-#include "policy/plan.h"
+#include "sandbox/launch.h"
 
 /* Adds a line for each to ret.
  *
- * plan  its mounts are open (launch_prepare()).
+ * launch  prepared (launch_prepare()): its plan's mounts are open.
  *
  * 0, or -ENOMEM. */
-int warnings_find(const Policy *policy, const LaunchPlan *plan, StrList *ret);
+int warnings_find(const Policy *policy, const Launch *launch, StrList *ret);

@@ -378,6 +378,19 @@ def test_text_for_people_is_short(holt: Holt) -> None:
     assert holt(["run", "--", "false"]).err == ""
 
 
+def test_a_call_that_no_option_makes_work_is_told(holt: Holt) -> None:
+    def warned(*flags: str) -> list[str]:
+        result = holt(["run", *flags, "--", "true"]).ok()
+        assert result.report
+        return list(result.report["warnings"])
+
+    (said,) = warned("--allow-syscall", "swapon", "--allow-syscall", "ptrace")
+    assert said.startswith("--allow-syscall swapon: it takes a capability")
+    (said,) = warned("--allow-syscall", "@mount")
+    assert said.startswith("--allow-syscall @mount: ")
+    assert warned("--landlock", "off", "--allow-syscall", "@mount", "--allow-syscall", "@namespace") == []
+
+
 def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
     put("there", "x")
     flags = ("--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there", "--hide", "no/such",
