@@ -39,7 +39,11 @@ static int print_help(FILE *out) {
                 out);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 (void)fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].help);
-        (void)fputs("\n\"holt help VERB\" says more, and so does man holt-VERB.\n"
+        (void)fprintf(out, "  %-12s %s\n", "help", "say what a verb takes: holt help VERB");
+        (void)fputs("\nOptions:\n"
+                    "  --help       print this and exit\n"
+                    "  --version    print the version and exit\n"
+                    "\nman holt-VERB says more than \"holt help VERB\".\n"
                     "First steps: holt run -- id; holt doctor\n",
                     out);
         return 0;

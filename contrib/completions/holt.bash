@@ -29,7 +29,12 @@ _holt_presets() {
 _holt_value() {
         case $1 in
         NAME\|FILE)
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_presets)" -- "$2"; compgen -f -- "$2")
+                mapfile -t COMPREPLY < <(
+                        compgen -W "$(_holt_presets)" -- "$2"
+                        compgen -d -- "$2"
+                        # The pattern is of what to leave out.
+                        compgen -f -X '!*.json' -- "$2"
+                )
                 ;;
         LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed LAYER)" -- "$2") ;;
         NAME\|@GROUP)
@@ -137,7 +142,7 @@ _holt() {
                 ((${#words[@]} == 2)) || [[ ${#words[@]} -eq 3 && ${words[1]} == policy ]] || return
         fi
         if ((${#words[@]} == 2)); then
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_verbs) help --help --version" -- "${words[1]}")
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_verbs) --help --version" -- "${words[1]}")
         elif [[ ${words[1]} != policy ]]; then
                 _holt_behind "${words[1]}" 2
         elif ((${#words[@]} == 3)); then

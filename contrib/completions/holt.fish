@@ -16,7 +16,6 @@ end
 
 function __holt_verbs
     command holt --help 2>/dev/null | sed -nE '/^Verbs:/,/^$/s/^  ([a-z]+) +/\1\t/p'
-    printf 'help\tsay what a verb takes\n'
 end
 
 function __holt_policy_verbs
@@ -25,6 +24,11 @@ end
 
 function __holt_presets
     command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
+end
+
+# Directories, and what ends in ".json".
+function __holt_policy_files
+    __fish_complete_path (commandline -ct) | string match -r '^.*(?:/|\.json)(?:\t.*)?$'
 end
 
 # NAME, ARGUMENT and help of each option of the verb. Where a name is too long for its column the help is on the next
@@ -67,7 +71,7 @@ function __holt_values
     switch "$argument"
         case 'NAME|FILE'
             __holt_presets
-            __fish_complete_path
+            __holt_policy_files
         case 'NAME|@GROUP'
             __holt_listed @GROUP
         case LAYER
@@ -77,7 +81,7 @@ function __holt_values
         case 'DIR*'
             __fish_complete_directories
         case 'PATH*' FILE
-            __fish_complete_path
+            __fish_complete_path (commandline -ct)
         case none '*|*'
             string split '|' $argument
     end
@@ -125,8 +129,12 @@ function __holt_complete
         complete -C (commandline -ct)
     else
         __holt_options
-        test "$words[2..3]" = 'policy show'; and __holt_presets
-        __fish_complete_path
+        if test "$words[2..3]" = 'policy show'
+            __holt_presets
+            __holt_policy_files
+        else
+            __fish_complete_path (commandline -ct)
+        end
     end
 end
 

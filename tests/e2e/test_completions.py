@@ -62,6 +62,10 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt run --policy s", ["standard", "strict"]),
     ("holt run --policy=s", ["standard", "strict"]),
     ("holt policy show --policy c", ["ci"]),
+    ("holt run --policy d", ["dir"]),
+    ("holt run --policy f", ["f.json"]),
+    ("holt run --policy=f", ["f.json"]),
+    ("holt policy show f", ["f.json"]),
     ("holt policy show s", ["standard", "strict"]),
     ("holt policy show --landlock=", ["auto", "off", "require"]),
     ("holt run --workspace-mode r", ["ro", "rw"]),
@@ -71,16 +75,18 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt run --deny-syscall=@n", ["@namespace", "@network", "@numa"]),
     ("holt run --timeout ", []),
     ("holt run --env HOLT_COMPLETED=a:b --pol", ["--policy"]),
+    ("holt run --ro f", ["f.json", "file"]),
     ("holt run --ro fi", ["file"]),
     ("holt run --ro=fi", ["file"]),
     ("holt run --ro fi:/x --cwd d", ["dir"]),
-    ("holt policy check f", ["file"]),
+    ("holt policy check fi", ["file"]),
     ("holt run -- ls fi", ["file"]),
     ("holt run --ro a@b ls x=y fi", ["file"]),
     ("holt doctor --j", ["--json"]),
 ))
 def test_bash_completes(line: str, expected: list[str], completed: Callable[[str], list[str]], put: Put) -> None:
     put("file")
+    put("f.json")
     put("dir/x")
 
     assert completed(line) == expected
