@@ -137,6 +137,39 @@ static const Reason reasons[] = {
           "Use a kernel with CONFIG_SECCOMP_FILTER" },
 };
 
+/* --- limits of the caller's, which any call can run into --- */
+
+static const struct {
+        int errnum;
+        const char *cure;
+} limits[] = {
+        { EMFILE, "Your limit of open files is too low for holt itself: ulimit -n 1024 raises it, "
+                  "where the hard limit lets it. The command's own is --open-files N." },
+        { ENFILE, "The host has no more open files to give: sysctl fs.file-max shows how many it "
+                  "has." },
+        { EFBIG,
+          "Your limit of file sizes is too low for holt's own files: ulimit -f unlimited "
+          "raises it, where the hard limit lets it. The command's own is --file-size SIZE." },
+};
+
+/* No layer is refused by them, whichever was being made. */
+static bool diagnose_limit(Error *error) {
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+                if (limits[i].errnum != error->errnum || error->cure[0])
+                        continue;
+                error->kind = ERROR_SETUP;
+                (void)error_cure(error, 0, "%s", limits[i].cure);
+                return true;
+        }
+        return false;
+}
+
+int diagnose(Error *error) {
+        if (!diagnose_limit(error) && error->kind == ERROR_LAYER)
+                return diagnose_layer(error);
+        return error->errnum > 0 ? -error->errnum : -EINVAL;
+}
+
 int diagnose_layer(Error *error) {
         /* Not every refusal has an errno, and none of them is a success. */
         const int errnum = error->errnum, ret = errnum > 0 ? -errnum : -EINVAL;
@@ -160,7 +193,13 @@ int diagnose_layer(Error *error) {
 
 int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr) {
         Error error;
+        int ret = error_set(&error, ERROR_SETUP, errnum, "cannot make a sandbox");
 
+        if (diagnose_limit(&error)) {
+                if (reterr)
+                        *reterr = error;
+                return ret;
+        }
         for (Layer layer = LAYER_USER; layer <= LAYER_CGROUP; layer++) {
                 const char *step;
                 int r;

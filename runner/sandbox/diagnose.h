@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "policy/layers.h"
 
+/* Completes the error of a launch: one that a limit of the caller's is the reason of (EMFILE,
+ * ENFILE, EFBIG) becomes an ERROR_SETUP that names the limit, and an ERROR_LAYER goes to
+ * diagnose_layer(). Returns -errnum, or -EINVAL where there is none. */
+int diagnose(Error *error);
+
 /* Completes an ERROR_LAYER of which layer and errnum are known: appends the reason to its text and
  * sets the cure, unless it has one already. Returns -errnum, or -EINVAL where there is none. */
 int diagnose_layer(Error *error);

@@ -35,14 +35,19 @@ extern const char holt_init_start[], holt_init_end[];
 static int open_init(Launch *launch, Error *reterr) {
         const size_t size = (size_t)(holt_init_end - holt_init_start);
         int fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+        ssize_t n;
 
         if (fd < 0 && errno == EINVAL)
                 fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file for init");
         launch->init_fd = fd;
-        if (write(fd, holt_init_start, size) != (ssize_t)size ||
-            fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        n = write(fd, holt_init_start, size);
+        /* One that comes short was cut by a limit of file sizes. */
+        if (n != (ssize_t)size)
+                return error_set(reterr, ERROR_SETUP, n < 0 ? errno : EFBIG,
+                                 "cannot write the memory file of init");
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot seal the memory file of init");
         return 0;
 }
@@ -86,9 +91,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
                 r = open_init(ret, reterr);
         if (r == 0 && ret->identity.from_root)
                 r = identity_take(ret, reterr);
-        if (r < 0 && reterr && reterr->kind == ERROR_LAYER)
-                return diagnose_layer(reterr);
-        return r;
+        return r < 0 && reterr ? diagnose(reterr) : r;
 }
 
 void launch_clear(Launch *launch) {
@@ -231,8 +234,7 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
         if (launch->error.text[0]) {
                 if (reterr)
                         *reterr = launch->error;
-                return launch->error.kind == ERROR_LAYER && reterr ? diagnose_layer(reterr)
-                                                                   : -launch->error.errnum;
+                return reterr ? diagnose(reterr) : -launch->error.errnum;
         }
         if (!(launch->layers.missing & LAYER_BIT(LAYER_NOTIFY)))
                 expected |= 1;
@@ -247,8 +249,10 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         char flags[4];
         int pair[2], r;
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+                return reterr ? diagnose(reterr) : r;
+        }
         sandbox.control_fd = pair[0];
         launch->control_fd = pair[1];
         if (make_argv(launch, flags, &argv) < 0) {

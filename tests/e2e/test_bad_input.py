@@ -456,11 +456,22 @@ def test_nobody_has_a_home(holt: Holt) -> None:
 
 
 @pytest.mark.not_sanitized
-def test_a_full_table_of_descriptors(holt: Holt) -> None:
-    """A caller with hardly any descriptors to give."""
-    result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -n 6; exec "$0" "$@"'])
+@pytest.mark.parametrize("limit", (6, 12, 20, 30))
+def test_a_full_table_of_descriptors(limit: int, holt: Holt) -> None:
+    """A caller with hardly any descriptors to give: no layer is refused for that, wherever they run out."""
+    result = holt(["run", "--", "true"], prefix=["bash", "-c", f'ulimit -n {limit}; exec "$0" "$@"'])
 
-    assert result.code == 0 or "EMFILE" in result.refusal()
+    assert result.code == 0 or "EMFILE" in result.refusal() and "ulimit -n" in result.cure
+    assert "[layer" not in result.err
+    assert not result.report or not result.report["error"] or result.report["error"]["kind"] == "setup"
+
+
+@pytest.mark.not_sanitized
+def test_no_room_for_files_of_holt_s_own(holt: Holt) -> None:
+    result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -f 1; exec "$0" "$@"'])
+
+    assert "EFBIG" in result.refusal()
+    assert "ulimit -f" in result.cure
 
 
 def test_all_descriptors_may_be_closed(holt: Holt) -> None:
