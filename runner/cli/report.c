@@ -177,7 +177,6 @@ static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
         json_write_end(w);
 }
 
-/* Landlock refuses to change mounts, in a user namespace of the command's own too. */
 static bool is_denied(const Policy *policy, const Denial *denial) {
         const char *name = syscall_name(denial->nr), *group = syscall_group(denial->nr);
 
@@ -195,6 +194,7 @@ static const char *why_not(const RunResult *result, const Denial *denial) {
                 return "the policy denies it (syscalls.deny)";
         if (argument)
                 return argument;
+        /* Landlock refuses to change mounts, in a user namespace of the command's own too. */
         if (!syscall_grantable(denial->nr, result->layers.landlock_abi > 0 ? NULL : allow))
                 return "it takes a capability, which no command in a sandbox has";
         return NULL;
