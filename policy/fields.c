@@ -119,6 +119,8 @@ static int check_bind(const char *text, const char **ret_why) {
 }
 
 static int check_hide(const char *path, const char **ret_why) {
+        const char *part;
+        size_t length;
         int r = check_path(path, ret_why);
 
         if (r < 0)
@@ -128,6 +130,11 @@ static int check_hide(const char *path, const char **ret_why) {
                 return refuse(ret_why, "has a \"..\" in it; write the path without");
         if (r == 0)
                 return refuse(ret_why, "is the whole tree; name a file or directory in it");
+        /* Half of all programs read there, and what is there is the sandbox's own. */
+        if (path[0] == '/' && next_part(&path, &part, &length) &&
+            (part_is(part, length, "proc") || part_is(part, length, "dev")))
+                return refuse(ret_why, "is in /proc or /dev, which the sandbox makes itself, with "
+                                       "nothing of the host's");
         return 0;
 }
 
@@ -187,6 +194,16 @@ static int set_workspace_paths(Policy *policy, const char *path, const char *tar
         return r;
 }
 
+/* As --ro has it (check_bind()). */
+static int refuse_workspace(const char *value, Error *reterr) {
+        char quoted[160];
+        const char *why = "";
+
+        (void)check_bind(value, &why);
+        return error_set(reterr, ERROR_POLICY, 0, "--workspace: \"%s\" %s",
+                         str_quote(value, quoted, sizeof(quoted)), why);
+}
+
 /* --workspace DIR[:TARGET]|none. The mode of an earlier word stays, so that a policy that says "ro"
  * is not widened by naming a directory; after "none" there is no such word. */
 static int set_workspace(Policy *policy, const char *value, Error *reterr) {
@@ -200,6 +217,8 @@ static int set_workspace(Policy *policy, const char *value, Error *reterr) {
                 return policy_set(policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
                                   "--workspace", reterr);
         target = policy_bind_split(value, &length);
+        if (!target && strchr(value, ':'))
+                return refuse_workspace(value, reterr);
         path = strndup(value, length);
         if (!path)
                 return error_oom(reterr);

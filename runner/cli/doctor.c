@@ -71,18 +71,35 @@ static void try_layer(Layer layer, Finding *finding) {
                 (void)snprintf(finding->note, sizeof(finding->note), "ABI %d", landlock_abi());
         } else if (layer == LAYER_IDMAP) {
                 (void)snprintf(finding->note, sizeof(finding->note),
-                               "only for root; tried with the sandbox below");
+                               "only for root; tried in this directory, with the sandbox below");
         } else if (layer == LAYER_LIMITS) {
                 (void)snprintf(finding->note, sizeof(finding->note),
                                "memory of each process, pids of the sandbox, by rlimits");
         }
 }
 
-/* A whole launch of "true" with the preset that holt run takes, in a directory that is sure to be
- * there. */
+/* Run by root the working directory is shown, since whether its file system can be mounted with an
+ * id map nobody else can tell. */
+static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
+        int r = policy_set(policy, "filesystem.workspace.mode", shown ? "ro" : "none",
+                           ORIGIN_CALLER, "doctor", reterr);
+
+        if (r == 0 && shown)
+                r = policy_set(policy, "filesystem.workspace.target", "/workspace", ORIGIN_CALLER,
+                               "doctor", reterr);
+        if (r == 0 && shown)
+                r = policy_set(policy, "filesystem.allow_wide", "true", ORIGIN_CALLER, "doctor",
+                               reterr);
+        return r;
+}
+
+/* A whole launch of "true" with the preset that holt run takes. */
 static int launch_true(Outcome *out, Error *reterr) {
+        char cwd[PATH_MAX] = "/";
+        const bool shown = geteuid() == 0 && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' &&
+                           cwd[1] != '\0';
         const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
-        const PlanContext context = { .cwd = "/", .argv = argv, .env = env };
+        const PlanContext context = { .cwd = shown ? cwd : "/", .argv = argv, .env = env };
         Policy policy = { 0 };
         LaunchPlan plan = { 0 };
         Launch launch = { .init_fd = FD_NONE, .terminal = { .output_fd = FD_NONE } };
@@ -90,8 +107,7 @@ static int launch_true(Outcome *out, Error *reterr) {
         int r = policy_preset(&policy, POLICY_PRESET_DEFAULT, "doctor", reterr);
 
         if (r == 0)
-                r = policy_set(&policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
-                               "doctor", reterr);
+                r = choose_workspace(&policy, shown, reterr);
         if (r == 0)
                 r = plan_make(&policy, &context, &plan, reterr);
         if (r == 0)
@@ -124,6 +140,18 @@ static void try_sandbox(Finding *finding) {
         else if (r == 0)
                 (void)error_set(&finding->error, ERROR_SETUP, 0, "true ended with %d (%s)",
                                 out.exit_code, cause_name(out.cause));
+}
+
+/* The one layer that is only tried with the sandbox. */
+static void blame_idmap(Finding *findings) {
+        const Finding *sandbox = &findings[FINDING_SANDBOX];
+        Finding *idmap = &findings[LAYER_IDMAP];
+
+        if (sandbox->works || sandbox->error.kind != ERROR_LAYER ||
+            sandbox->error.layer != LAYER_IDMAP)
+                return;
+        idmap->works = false;
+        idmap->error = sandbox->error;
 }
 
 /* --- telling --- */
@@ -219,6 +247,7 @@ static int examine(const DoctorOptions *options) {
         (void)uname(&host);
         try_layers(findings);
         try_sandbox(&findings[FINDING_SANDBOX]);
+        blame_idmap(findings);
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++)
                 works &= findings[i].works || !findings[i].needed;
         if (options->json)

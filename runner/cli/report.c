@@ -138,7 +138,7 @@ static const char *layer_state(const RunResult *result, Layer layer, char buf[64
         if (result->layers.switched_off & LAYER_BIT(layer))
                 return "off: by policy";
         if (layer == LAYER_IDMAP && !(result->identity && result->identity->from_root))
-                return "off: not run by root, so none is needed";
+                return "off: not run by the host's root, so files keep their owners";
         if (layer == LAYER_LANDLOCK && !result->layers.landlock_abi)
                 return "off: this kernel has none";
         if (layer != LAYER_LANDLOCK)

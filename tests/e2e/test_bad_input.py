@@ -482,3 +482,14 @@ def test_all_descriptors_may_be_closed(holt: Holt) -> None:
 
     assert done.returncode == 0
     assert (holt.cwd / "made").exists()
+
+
+@pytest.mark.parametrize("option", ("--workspace", "--ro", "--rw"))
+@pytest.mark.parametrize("value", ("a:rel", "a:../x"))
+def test_a_target_that_is_not_absolute(option: str, value: str, holt: Holt, workspace: Path) -> None:
+    assert "a target that is not absolute" in holt(["run", option, value, "--", "true"]).refusal()
+
+
+@pytest.mark.parametrize("path", ("/proc", "/proc/self", "//dev/./null"))
+def test_what_the_sandbox_makes_is_not_hidden(path: str, holt: Holt) -> None:
+    assert "/proc or /dev" in holt(["run", "--hide", path, "--", "true"]).refusal()

@@ -255,6 +255,7 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
 # --- holt inside holt ---
 
 
+@pytest.mark.not_sanitized
 def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path, identity: Identity) -> None:
     """It is no container's fault, so the cure of none."""
     inner = workspace / "inner"
@@ -266,3 +267,14 @@ def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path
     assert result.code == 125
     assert "holt does not nest" in result.err
     assert "docker" not in result.err
+
+
+@pytest.mark.identities("root")
+def test_doctor_tries_the_id_map_where_it_stands(holt: Holt, workspace: Path) -> None:
+    """Whether a file system can be mounted with one nobody but it can tell: a ramfs can't."""
+    prefix = ["unshare", "--mount", "sh", "-c", 'mount -t ramfs none . && cd "$PWD" && mkdir w && cd w && exec "$0" "$@"']
+    for there, works in ((prefix, False), ((), True)):
+        layers = json.loads(holt(["doctor", "--json"], prefix=there, cwd=workspace).out)["layers"]
+
+        assert layers["idmap"]["works"] is works
+        assert layers["sandbox"]["works"] is works

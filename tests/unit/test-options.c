@@ -244,7 +244,7 @@ static void test_workspace(void **state) {
                 { "--workspace|none|--workspace|a", "a", NULL, WORKSPACE_READ_WRITE },
                 { "--workspace|./none", "./none", NULL, WORKSPACE_READ_WRITE },
                 { "--workspace-mode|ro|--workspace|a", "a", NULL, WORKSPACE_READ_ONLY },
-                { "--workspace|a:b", "a:b", NULL, WORKSPACE_READ_WRITE },
+                { "--workspace|a:b:/c", "a:b", "/c", WORKSPACE_READ_WRITE },
         };
 
         (void)state;

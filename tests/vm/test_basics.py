@@ -37,7 +37,7 @@ def test_every_layer_is_on(holt: Holt, identity: Identity) -> None:
     layers = holt(["run", "--", "true"]).ok().layers
 
     assert {name: layers[name] for name in ALWAYS} == dict.fromkeys(ALWAYS, "on")
-    assert layers["idmap"].startswith("on" if identity.name == "root" else "off: not run by root")
+    assert layers["idmap"].startswith("on" if identity.name == "root" else "off: not run by the host's root")
 
 
 def test_doctor_finds_nothing_wrong(holt: Holt) -> None:
