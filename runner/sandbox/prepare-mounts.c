@@ -112,6 +112,15 @@ static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
         return prepare_source_cure(mount->source, r, reterr);
 }
 
+/* What the caller can do nothing with the command can't either, and it would say so by the name of
+ * the place inside. Not so for root, who gives root up. */
+static bool is_of_use(int fd) {
+        const int how = AT_EMPTY_PATH | AT_EACCESS;
+
+        return geteuid() == 0 || faccessat(fd, "", R_OK, how) == 0 ||
+               faccessat(fd, "", X_OK, how) == 0 || errno != EACCES;
+}
+
 /* What a run before could write may hold links of its making: see beneath.h. */
 static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
                        Error *reterr) {
@@ -124,6 +133,8 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->fd = fd;
         if (fstat(fd, &st) < 0)
                 return source_error(mount, errno, reterr);
+        if (!is_of_use(fd))
+                return source_error(mount, EACCES, reterr);
         if (path_of_fd(fd, real) < 0)
                 return source_error(mount, errno, reterr);
         free(mount->real);

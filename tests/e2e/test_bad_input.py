@@ -449,6 +449,20 @@ def test_what_the_caller_may_not_read(option: str, holt: Holt, closed: Path) -> 
     assert "Permission denied (EACCES)" in holt(["run", option, closed / "policy.json", *TOUCH]).refusal()
 
 
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("option", ("--ro", "--rw"))
+@pytest.mark.parametrize("kind", ("file", "directory"))
+def test_what_the_caller_can_do_nothing_with(kind: str, option: str, holt: Holt, put: Make, workspace: Path) -> None:
+    given = put("given/file", "text\n")
+    source = given if kind == "file" else given.parent
+    source.chmod(0)
+    result = holt(["run", option, f"{source}:/mnt/given", *TOUCH])
+    source.chmod(0o700)
+
+    assert "Permission denied (EACCES)" in result.refusal()
+    assert str(source) in result.err
+
+
 def test_nobody_has_a_home(holt: Holt) -> None:
     """HOME unset, empty or nonsense is no reason to fail."""
     for home in ("", "relative", "/no/such", "/" * 5000):
