@@ -133,8 +133,6 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->fd = fd;
         if (fstat(fd, &st) < 0)
                 return source_error(mount, errno, reterr);
-        if (!is_of_use(fd))
-                return source_error(mount, EACCES, reterr);
         if (path_of_fd(fd, real) < 0)
                 return source_error(mount, errno, reterr);
         free(mount->real);
@@ -144,9 +142,9 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->device = st.st_dev;
         mount->inode = st.st_ino;
         mount->directory = S_ISDIR(st.st_mode);
-        if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide)
-                return check_wide(mount, reterr);
-        return 0;
+        if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide && check_wide(mount, reterr) < 0)
+                return -EINVAL;
+        return is_of_use(fd) ? 0 : source_error(mount, EACCES, reterr);
 }
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
