@@ -495,8 +495,13 @@ def test_a_workspace_that_is_a_bare_repository_is_guarded(
     """What is protected in .git has no .git before it here."""
     identity.run(["git", "init", "-q", "--bare", "."], cwd=workspace).check_returncode()
     marker = place / "pwned"
-    hook = f"printf '#!/bin/sh\ntouch {marker}\n' >hooks/pre-receive; chmod +x hooks/pre-receive"
-    script = {"hook": hook, "config": f"git config core.fsmonitor 'touch {marker}; false'; {hook}"}[plant]
+    where = {"hook": "hooks", "config": f"{workspace}/h"}[plant]
+    script = (
+        f"mkdir -p {where}; printf '#!/bin/sh\\ntouch {marker}\\n' >{where}/pre-receive;"
+        f"chmod +x {where}/pre-receive"
+    )
+    if plant == "config":
+        script += f"; git config core.hooksPath {where}"
     if sandboxed:
         holt.sh(f"{script}; exit 0")
     else:
