@@ -66,10 +66,33 @@ int identity_choose(Launch *launch, Error *reterr) {
                         return refuse_host_root(reterr);
                 return 0;
         }
-        identity->from_root = true;
+        identity->from_root = identity->taken = true;
         identity->uid = ROOT_UID_BASE + ((uid_t)getpid() & PID_MASK);
         identity->gid = identity->uid;
         return 0;
+}
+
+/* What a file of an id that this namespace does not have shows: /proc/sys/kernel/overflowuid. */
+static const uid_t overflow_id = 65534;
+
+static bool may_change_ids(void) {
+        const uint32_t needed = 1U << CAP_SETUID | 1U << CAP_SETGID;
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[2] = { 0 };
+
+        return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & needed) == needed;
+}
+
+bool identity_adopt(Launch *launch, const struct stat *owner) {
+        Identity *identity = &launch->identity;
+
+        if (identity->uid != 0 || owner->st_uid == 0 || owner->st_gid == 0 ||
+            owner->st_uid == overflow_id || owner->st_gid == overflow_id || !may_change_ids())
+                return false;
+        identity->uid = owner->st_uid;
+        identity->gid = owner->st_gid;
+        identity->taken = true;
+        return true;
 }
 
 /* --- user namespaces that serve as id maps --- */

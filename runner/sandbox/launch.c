@@ -89,7 +89,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         r = prepare_all(ret, reterr);
         if (r == 0)
                 r = open_init(ret, reterr);
-        if (r == 0 && ret->identity.from_root)
+        if (r == 0 && ret->identity.taken)
                 r = identity_take(ret, reterr);
         return r < 0 && reterr ? diagnose(reterr) : r;
 }
@@ -261,7 +261,7 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         }
         r = run_child(launch, &sandbox, argv, reterr);
         launch->control_fd = fd_close(launch->control_fd);
-        if (launch->identity.from_root)
+        if (launch->identity.taken)
                 (void)prctl(PR_SET_DUMPABLE, 0); /* see identity_take() */
         if (r < 0) {
                 sandbox_clear(&sandbox);

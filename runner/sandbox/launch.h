@@ -30,7 +30,8 @@ typedef struct SystemEntry {
 typedef struct Identity {
         uid_t uid; /* host ids that "agent" is mapped to */
         gid_t gid;
-        bool from_root; /* holt was run by root and has taken uid for this launch */
+        bool from_root; /* holt was run by the host's root, and uid is nobody else's */
+        bool taken;     /* uid is not the caller's own: holt becomes it before it starts anything */
         bool id_mapped; /* what is mounted read-write shows its owner as agent */
 } Identity;
 

@@ -221,6 +221,25 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
         return 0;
 }
 
+/* The id that is adopted may not be able to reach the paths again. Whoever is not root of the mount
+ * namespace, too, can't clone from it; then the child looks for them as that id. */
+static int adopt_owner(Launch *launch, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(launch->plan);
+        struct stat st;
+        int r = 0;
+
+        if (launch->identity.taken || !workspace)
+                return 0;
+        if (fstat(workspace->fd, &st) < 0)
+                return source_error(workspace, errno, reterr);
+        if (!identity_adopt(launch, &st))
+                return 0;
+        for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++)
+                if (launch->plan->mounts[i].kind == PLAN_BIND)
+                        r = identity_map_mount(launch, &launch->plan->mounts[i], reterr);
+        return r == -EPERM ? 0 : r;
+}
+
 int prepare_mounts(Launch *launch, Error *reterr) {
         Error error;
         int r = open_mounts(launch, &error);
@@ -228,6 +247,8 @@ int prepare_mounts(Launch *launch, Error *reterr) {
         if (r < 0 && error.kind == ERROR_LAYER && error.layer == LAYER_IDMAP &&
             launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
                 return prepare_unmapped(launch, reterr);
+        if (r == 0)
+                r = adopt_owner(launch, &error);
         if (r < 0 && reterr)
                 *reterr = error;
         return r;

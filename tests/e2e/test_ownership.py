@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lib import hosts
 from lib.identity import Identity
 from lib.sandbox import Holt
 
@@ -96,6 +97,35 @@ def test_a_third_s_file_in_the_workspace_is_not_the_command_s(
     assert result.out == "seen\nnobody\n"
     assert result.err.count("denied") == 2
     assert (public.read_text(), public.stat().st_mode & 0o777) == ("seen\n", 0o644)
+
+
+@pytest.mark.identities("root")
+@pytest.mark.root_host
+@pytest.mark.parametrize("own_mounts", (True, False), ids=("mount-namespace", "host-mounts"))
+@pytest.mark.parametrize("owner", (0, 1000), ids=("root-s", "another-s"))
+def test_a_rootless_container_works_as_the_owner_of_the_workspace(
+    owner: int, own_mounts: bool, holt: Holt, put: Make, place: Path
+) -> None:
+    """No id maps there: the uid outside is the owner's, whichever of the namespace's ids that is."""
+    outside = hosts.ROOTLESS_FIRST + owner
+    for path in (put("old", "old\n", 0o600), holt.cwd, place):
+        os.chown(path, outside, outside)
+
+    result = holt.sh(f"cat old; {MAKE}; cat /proc/self/uid_map", prefix=hosts.rootless(own_mounts), report=False).ok()
+
+    assert result.out.split() == ["old", "1000", str(owner), "1"]
+    assert owners(holt.cwd) == {(outside, outside)}
+
+
+@pytest.mark.identities("root")
+@pytest.mark.root_host
+def test_a_rootless_container_has_no_id_to_give_for_an_owner_that_it_does_not_have(holt: Holt, put: Make) -> None:
+    put("old", "old\n", 0o644)
+
+    result = holt.sh("cat old; echo x > old; cat /proc/self/uid_map", prefix=hosts.rootless(), report=False)
+
+    assert result.out.split() == ["old", "1000", "0", "1"]
+    assert "denied" in result.err
 
 
 def test_the_owner_can_not_be_changed(holt: Holt, identity: Identity, put: Make) -> None:

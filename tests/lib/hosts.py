@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 Command = list[str | os.PathLike[str]]
 
@@ -13,6 +15,9 @@ NAMESPACES = {
     "net": ("net", 0x40000000), "ipc": ("ipc", 0x08000000), "uts": ("uts", 0x04000000),
     "cgroup": ("cgroup", 0x02000000),
 }
+
+# The host's id that is 0 in rootless().
+ROOTLESS_FIRST = 100000
 
 # The calls that Landlock has.
 LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
@@ -29,3 +34,10 @@ def covered_proc() -> Command:
     """As in a container: a part of /proc is covered, so the kernel gives no fresh one (mount_too_revealing)."""
     cover = 'mount --bind /dev/null /proc/version && exec "$0" "$@"'
     return ["unshare", "--map-root-user", "--mount", "--", "sh", "-c", cover]
+
+
+def rootless(own_mounts: bool = True) -> Command:
+    """Root of a user namespace that has a range of ids, from ROOTLESS_FIRST on, as in a rootless container. Only the
+    host's root can make one by itself."""
+    flags = NAMESPACES["user"][1] | (NAMESPACES["mount"][1] if own_mounts else 0)
+    return [sys.executable, Path(__file__).with_name("rootless.py"), str(ROOTLESS_FIRST), str(flags)]
