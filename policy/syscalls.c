@@ -349,16 +349,31 @@ const char *syscall_refused_argument(unsigned nr) {
         return action < ACTION_CHECK_FIRST ? NULL : syscall_checks[action - ACTION_CHECK_FIRST].why;
 }
 
-bool syscall_grantable(unsigned nr, const StrList *allow) {
+static bool is_grantable(const SyscallRow *row, const StrList *allow) {
         static const char *const makers[] = { "@namespace", "unshare", "clone", "clone3" };
-        const SyscallRow *row = row_of_number(nr);
 
-        if (!row)
-                return false;
         for (size_t i = 0; allow && row->gate == GATE_OWN && i < ELEMENTSOF(makers); i++)
                 if (strlist_has(allow, makers[i]))
                         return true;
         return row->gate == GATE_NONE;
+}
+
+bool syscall_grantable(unsigned nr, const StrList *allow) {
+        const SyscallRow *row = row_of_number(nr);
+
+        return row && is_grantable(row, allow);
+}
+
+void syscalls_count(const char *name, const StrList *allow, unsigned *ret_all, unsigned *ret_vain) {
+        const int row = syscall_row_find(name), group = group_find(name);
+
+        *ret_all = *ret_vain = 0;
+        for (size_t i = 0; i < syscall_rows_count; i++) {
+                if (syscall_numbers[i] < 0 || ((int)i != row && syscall_rows[i].group != group))
+                        continue;
+                (*ret_all)++;
+                *ret_vain += !is_grantable(&syscall_rows[i], allow);
+        }
 }
 
 /* --- compiling --- */

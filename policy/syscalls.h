@@ -75,6 +75,10 @@ int syscall_refusal(unsigned nr);
  *        another layer stops what is done in them. */
 bool syscall_grantable(unsigned nr, const StrList *allow);
 
+/* Of the calls that name, of a call or "@group", stands for: how many this architecture has, and
+ * how many are not grantable in the sense above. */
+void syscalls_count(const char *name, const StrList *allow, unsigned *ret_all, unsigned *ret_vain);
+
 /* What it is of its arguments that a reported call was refused for, where allowing it by its name
  * would give more than it asks for: then there is no grant. NULL for every other call. */
 const char *syscall_refused_argument(unsigned nr);

@@ -98,6 +98,13 @@ static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint6
         return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
+/* 5.6. Of a path that may be an attacker's: nothing above dir_fd, and no link is followed.
+ * O_CLOEXEC is added. */
+static inline int sys_open_beneath(int dir_fd, const char *path, int flags) {
+        return sys_openat2(dir_fd, path, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
 /* 5.1 */
 static inline int sys_pidfd_send_signal(int pidfd, int signal) {
         return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);

@@ -135,9 +135,7 @@ int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr
 
 static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,
                         Error *reterr) {
-        _cleanup_close_ int fd = sys_openat2(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS, 0,
-                                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                                     RESOLVE_NO_MAGICLINKS);
+        _cleanup_close_ int fd = sys_open_beneath(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS);
         int r;
 
         if (fd < 0)

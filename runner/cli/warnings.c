@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/sys.h"
+#include "base/util.h"
 #include "policy/syscalls.h"
+#include "sandbox/prepare.h"
 
 /* Whether the command has the variable, from wherever. */
 static bool has_variable(const LaunchPlan *plan, const char *name) {
@@ -37,17 +38,9 @@ static int find_unset(const Policy *policy, const LaunchPlan *plan, StrList *ret
 /* Whether there surely is nothing at path inside: it lies in a mount of the plan, and no link of
  * which only the sandbox knows where it leads is on the way. */
 static bool is_nothing(const LaunchPlan *plan, const char *path) {
-        const PlanMount *mount = plan_mount_above(plan, path);
-        _cleanup_close_ int fd = FD_NONE;
-        const char *rest;
+        _cleanup_close_ int fd = prepare_open_inside(plan, path, O_NOFOLLOW);
 
-        if (!mount || mount->kind != PLAN_BIND || !mount->directory)
-                return false;
-        rest = path + strlen(mount->target);
-        rest += strspn(rest, "/");
-        fd = sys_openat2(mount->fd, *rest ? rest : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                         RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-        return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+        return fd == -ENOENT || fd == -ENOTDIR;
 }
 
 static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
@@ -66,23 +59,6 @@ static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
-enum { NUMBERS_END = 512 }; /* of system calls: none is above */
-
-/* Of the calls that name stands for: how many there are here, and how many take a capability, which
- * no policy gives. */
-static void count_calls(const char *name, const StrList *allow, unsigned *ret_all,
-                        unsigned *ret_vain) {
-        *ret_all = *ret_vain = 0;
-        for (unsigned nr = 0; nr < NUMBERS_END; nr++) {
-                const char *call = syscall_name(nr);
-
-                if (!call || !streq(name[0] == '@' ? syscall_group(nr) : call, name))
-                        continue;
-                (*ret_all)++;
-                *ret_vain += !syscall_grantable(nr, allow);
-        }
-}
-
 /* Some of a group may well have been meant for its other calls; not most of it. */
 static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
         static const char why[] = "a capability all the same, which no command in a sandbox has";
@@ -93,7 +69,7 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
                 const PolicyNote *note = policy_note(policy, "syscalls.allow", name);
                 unsigned all, vain;
 
-                count_calls(name, landlock ? NULL : &policy->syscalls_allow, &all, &vain);
+                syscalls_count(name, landlock ? NULL : &policy->syscalls_allow, &all, &vain);
                 if (!note || !streq(note->where, "--allow-syscall") || vain * 2 <= all)
                         continue;
                 if (vain == all)

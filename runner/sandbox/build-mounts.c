@@ -61,8 +61,7 @@ int build_private(Launch *launch, Error *error) {
 
 /* Opens what lies at path inside, following no link: in a workspace they are an attacker's. */
 static int open_target(const char *path, int *ret_fd) {
-        int fd = sys_openat2(child_state.root_fd, path + 1, O_PATH | O_CLOEXEC, 0,
-                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        int fd = sys_open_beneath(child_state.root_fd, path + 1, O_PATH);
 
         if (fd < 0)
                 return -errno;

@@ -213,8 +213,7 @@ static int make_part(int *dir_fd, const char *name, bool last, bool directory, E
         r = build_directory(*dir_fd, name, 0755, error);
         if (r < 0 || last)
                 return r;
-        fd = sys_openat2(*dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
-                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        fd = sys_open_beneath(*dir_fd, name, O_PATH | O_DIRECTORY);
         if (fd < 0)
                 return step_fail(error, LAYER_NONE, errno,
                                  errno == ELOOP ? "a link is in the way, at" : "cannot enter",

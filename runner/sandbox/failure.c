@@ -11,6 +11,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/prepare.h"
 
 enum { SHEBANG_MAX = 256 }; /* BINPRM_BUF_SIZE: the kernel reads no further */
 
@@ -21,24 +22,6 @@ static const char mount_it[] = "Mount the directory that it lies in: --ro DIR";
 /* The program's place inside; owned by the caller, NULL when memory is out. */
 static char *place_inside(const LaunchPlan *plan, const char *program) {
         return path_join(plan->cwd, program);
-}
-
-/* O_PATH of what is at path inside, where that is in a mount of the plan: -ENXIO where it is not.
- * -EXDEV where a link leads out of the mount. */
-static int open_inside(const LaunchPlan *plan, const char *path, int flags) {
-        const PlanMount *mount = plan_mount_above(plan, path);
-        const char *rest;
-        int fd;
-
-        if (!mount || mount->kind != PLAN_BIND)
-                return -ENXIO;
-        rest = path + strlen(mount->target);
-        rest += strspn(rest, "/");
-        if (!mount->directory)
-                return -ENXIO;
-        fd = sys_openat2(mount->fd, *rest ? rest : ".", (uint64_t)(O_PATH | O_CLOEXEC | flags), 0,
-                         RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-        return fd < 0 ? -errno : fd;
 }
 
 /* The start of a regular file; the length, or a negative errno. */
@@ -151,7 +134,7 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
                 return error_cure(reterr, r,
                                   "Install it on the host below /usr, or mount where it lies (--ro "
                                   "DIR) and set PATH (--env PATH=...)");
-        fd = open_inside(plan, path, O_NOFOLLOW);
+        fd = prepare_open_inside(plan, path, O_NOFOLLOW);
         if (fd != -ENXIO)
                 return cure_mounted(plan, path, fd, r, reterr);
         if (program[0] == '/')
@@ -181,7 +164,7 @@ static bool parse_shebang(char *head, char **ret) {
 static bool read_shebang(const LaunchPlan *plan, const char *program, char head[SHEBANG_MAX],
                          char **ret) {
         _cleanup_free_ char *path = strchr(program, '/') ? place_inside(plan, program) : NULL;
-        _cleanup_close_ int fd = path ? open_inside(plan, path, 0) : FD_NONE;
+        _cleanup_close_ int fd = path ? prepare_open_inside(plan, path, 0) : FD_NONE;
         ssize_t n = fd < 0 ? -1 : read_head(fd, head, SHEBANG_MAX - 1);
 
         head[n < 0 ? 0 : n] = '\0';
@@ -249,7 +232,7 @@ static const char *why_not_executable(int fd) {
 
 static int cure_access(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
         _cleanup_free_ char *path = strchr(program, '/') ? place_inside(plan, program) : NULL;
-        _cleanup_close_ int fd = path ? open_inside(plan, path, 0) : FD_NONE;
+        _cleanup_close_ int fd = path ? prepare_open_inside(plan, path, 0) : FD_NONE;
         const char *why = why_not_executable(fd);
 
         return error_cure(reterr, r, "%s",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "base/sys.h"
 
 #ifndef RENAME_NOREPLACE
@@ -140,8 +141,7 @@ static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, E
 
         if (!dir)
                 return error_oom(reterr);
-        dir_fd = sys_openat2(workspace_fd, slash ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
-                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        dir_fd = sys_open_beneath(workspace_fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
         if (dir_fd < 0 &&
             (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
                 return 0;
@@ -154,9 +154,9 @@ static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, E
 
 /* --- submodules --- */
 
-static bool is_pinned(const LaunchPlan *plan, const char *path) {
+bool guard_holds(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->guards_count; i++)
-                if (plan->guards[i].pinned && streq(plan->guards[i].path, path))
+                if (plan->guards[i].pinned && path_below(path, plan->guards[i].path))
                         return true;
         return false;
 }
@@ -170,7 +170,7 @@ static int sweep_links(const LaunchPlan *plan, int workspace_fd, const StrList *
                 const PlanGuard link = { .path = path, .submodule = true };
                 int r = path ? 0 : error_oom(result ? NULL : reterr);
 
-                if (path && !is_pinned(plan, path))
+                if (path && !guard_holds(plan, path))
                         r = sweep_one(workspace_fd, &link, moved, result ? NULL : reterr);
                 if (r < 0 && result == 0)
                         result = r;

@@ -7,12 +7,17 @@
  * finds it. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "policy/plan.h"
 #include "sandbox/repository.h"
 
 /* What is set aside as NAME is called NAME.holt-untrusted, with a number or more behind it where
  * that is taken. */
 #define GUARD_SUFFIX ".holt-untrusted"
+
+/* Whether a guard is mounted over path, relative to the workspace, or over what it lies in. */
+bool guard_holds(const LaunchPlan *plan, const char *path);
 
 /* Renames aside what came to be at the plan's guards below workspace_fd, where the sandbox could
  * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.

@@ -11,6 +11,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/guard.h"
 #include "sandbox/prepare.h"
 #include "sandbox/repository.h"
 
@@ -19,8 +20,7 @@ enum { GUARDS_MAX = 20000 };
 /* --- one path --- */
 
 static int open_guarded(int workspace_fd, const char *path) {
-        return sys_openat2(workspace_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        return sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
 }
 
 /* The .git of a worktree or a submodule is a file that names another directory: where a part of the
@@ -54,26 +54,20 @@ static const char *within(const PlanMount *workspace, const char *path) {
         return NULL;
 }
 
-static bool is_pinned(const LaunchPlan *plan, const char *path) {
-        for (size_t i = 0; i < plan->guards_count; i++)
-                if (plan->guards[i].pinned && path_below(path, plan->guards[i].path))
-                        return true;
-        return false;
-}
-
 /* Where the directory that a .git file names lies in the workspace itself, by whatever links, and
  * nothing protects it there, the command could write in it what the host's git runs. */
 static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, const char *path,
                           Error *reterr) {
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path);
-        _cleanup_free_ char *leads = repository_leads(workspace->fd, workspace->source, path);
+        _cleanup_free_ char *leads = NULL;
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path,
+                                                     &leads);
         const char *inside = leads ? within(workspace, leads) : NULL;
         char real[PATH_MAX];
         int r;
 
         if (!inside && git_fd >= 0 && path_of_fd(git_fd, real) == 0)
                 inside = within(workspace, real);
-        if (!inside || is_pinned(plan, inside))
+        if (!inside || guard_holds(plan, inside))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
                       "cannot protect the repository of %s: %s is a file that leads to %s, in the "
@@ -211,7 +205,8 @@ static void keep_there(StrList *trees, const PlanMount *workspace) {
 
 /* The submodules of the repository that the workspace is, and of those that it lies in. */
 static int add_submodules(Launch *launch, const PlanMount *workspace, Error *reterr) {
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git");
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git",
+                                                     NULL);
         int r = git_fd < 0 ? 0 : add_links_of(launch->plan, git_fd, "", "", &launch->index, reterr);
 
         keep_there(&launch->index.trees, workspace);
@@ -221,7 +216,7 @@ static int add_submodules(Launch *launch, const PlanMount *workspace, Error *ret
 /* Those of a submodule: git goes on from there. */
 static int add_nested(LaunchPlan *plan, const PlanMount *workspace, size_t index, Error *reterr) {
         const char *path = plan->guards[index].path;
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path);
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, NULL);
         _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
         _cleanup_(index_state_clear) IndexState ignored = { 0 };
 

@@ -254,6 +254,20 @@ int prepare_mounts(Launch *launch, Error *reterr) {
         return r;
 }
 
+int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags) {
+        const PlanMount *mount = plan_mount_above(plan, path);
+        const char *rest;
+        int fd;
+
+        if (!mount || mount->kind != PLAN_BIND || !mount->directory)
+                return -ENXIO;
+        rest = path + strlen(mount->target);
+        rest += strspn(rest, "/");
+        fd = sys_openat2(mount->fd, *rest ? rest : ".", (uint64_t)(O_PATH | O_CLOEXEC | flags), 0,
+                         RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+        return fd < 0 ? -errno : fd;
+}
+
 /* --- the report --- */
 
 /* Where the report lies in what the sandbox sees, it is hidden: it can be neither read, written nor

@@ -16,6 +16,11 @@ int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
 
+/* Opens what is at path inside, where that is in a mount of the plan, with O_PATH and the other
+ * flags of open(2): an fd that the caller owns, -ENXIO where it is in none, -EXDEV where a link
+ * leads out of the mount, or another negative errno. */
+int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags);
+
 /* Adds to the error of a host path that could not be opened what to do. r is the negative errno;
  * returns it. */
 int prepare_source_cure(const char *source, int r, Error *reterr);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -11,15 +12,13 @@
 #include "base/paths.h"
 #include "base/sys.h"
 
-enum { NO_LINKS = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
 /* --- .git --- */
 
 /* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
-char *repository_leads(int tree_fd, const char *tree, const char *path) {
+static char *read_link(int tree_fd, const char *tree, const char *path) {
         static const char prefix[] = "gitdir: ";
-        _cleanup_close_ int fd = sys_openat2(
-                tree_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, NO_LINKS);
+        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path,
+                                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         _cleanup_free_ char *file = path_join(tree, path), *directory = NULL;
         char text[PATH_MAX + sizeof(prefix)] = "";
 
@@ -30,9 +29,8 @@ char *repository_leads(int tree_fd, const char *tree, const char *path) {
         return directory ? path_join(directory, text + strlen(prefix)) : NULL;
 }
 
-int repository_open(int tree_fd, const char *tree, const char *path) {
-        _cleanup_close_ int fd = sys_openat2(tree_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                                             NO_LINKS);
+int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads) {
+        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
         _cleanup_free_ char *leads = NULL;
         struct stat st;
         int other;
@@ -41,21 +39,36 @@ int repository_open(int tree_fd, const char *tree, const char *path) {
                 return -errno;
         if (S_ISDIR(st.st_mode))
                 return TAKE_FD(fd);
-        leads = repository_leads(tree_fd, tree, path);
+        leads = read_link(tree_fd, tree, path);
         if (!leads)
                 return -ENOENT;
         other = open(leads, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        return other < 0 ? -errno : other;
+        if (other < 0)
+                other = -errno;
+        if (ret_leads)
+                *ret_leads = TAKE_PTR(leads);
+        return other;
+}
+
+/* The .git of directory, whose name ends in a slash. Most have none, which one call tells. */
+static int open_above(const char *directory) {
+        _cleanup_close_ int tree_fd = FD_NONE;
+        char path[PATH_MAX + 8];
+
+        (void)snprintf(path, sizeof(path), "%s.git", directory);
+        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        tree_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return tree_fd < 0 ? -errno : repository_open(tree_fd, directory, ".git", NULL);
 }
 
 int repository_open_above(char *tree) {
         for (char *slash = strrchr(tree, '/'); slash; slash = strrchr(tree, '/')) {
-                _cleanup_close_ int tree_fd = FD_NONE;
                 int fd;
 
+                slash[1] = '\0';
+                fd = open_above(tree);
                 *slash = '\0';
-                tree_fd = open(tree[0] ? tree : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-                fd = tree_fd < 0 ? -errno : repository_open(tree_fd, tree[0] ? tree : "/", ".git");
                 if (fd >= 0)
                         return fd;
         }
@@ -70,8 +83,7 @@ void index_state_clear(IndexState *state) {
 
 bool repository_tree_there(int tree_fd, const char *tree) {
         const char *path = tree + strcspn(tree, " ") + 1;
-        _cleanup_close_ int fd = sys_openat2(tree_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-                                             NO_LINKS);
+        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
 
         return fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
 }
@@ -88,8 +100,7 @@ bool repository_unchanged(int git_fd, const IndexState *state) {
 /* Owned by the caller, with a zero behind it. Read and not mapped: somebody could cut the file
  * short meanwhile. */
 static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *ret_st) {
-        _cleanup_close_ int fd = sys_openat2(
-                git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, NO_LINKS);
+        _cleanup_close_ int fd = sys_open_beneath(git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         _cleanup_free_ uint8_t *bytes = NULL;
         size_t size, done = 0;
         ssize_t n = 1;

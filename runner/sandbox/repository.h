@@ -9,14 +9,13 @@
 
 #include "sandbox/git-index.h"
 
-/* Where the .git at path (relative to tree_fd, the work tree that is tree on the host) leads to if
- * it is a file, as worktrees and submodules have it: an absolute path in normal form that the
- * caller owns. NULL for what is no such file, or when memory is out. */
-char *repository_leads(int tree_fd, const char *tree, const char *path);
-
-/* Opens what path, a .git in the same sense, is or leads to: an O_PATH fd that the caller owns, or
- * a negative errno. */
-int repository_open(int tree_fd, const char *tree, const char *path);
+/* Opens what path, a .git relative to tree_fd, the work tree that is tree on the host, is or leads
+ * to: an O_PATH fd that the caller owns, or a negative errno.
+ *
+ * ret_leads  may be NULL. If the .git is a file that names a directory, as worktrees and submodules
+ *            have it, then that is written there, whether it could be opened or not: an absolute
+ *            path in normal form that the caller owns. Else it is left alone. */
+int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
 /* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
  * tree where that is ("" for the root), so that the next call finds the next one: an fd as above.

@@ -251,3 +251,20 @@ def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
     result = holt.sh("git status --porcelain; git log --format=%s", "--ro", common, cwd=place / "tree").ok()
 
     assert result.out == "?? new\nthe first\n"
+
+
+def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
+    holt: Holt, identity: Identity, repository: Path
+) -> None:
+    """What the command adds as a submodule loses its .git, but nobody could change this one."""
+    inner = repository / "vendor" / "lib"
+    inner.mkdir(parents=True)
+    identity.own(repository / "vendor"), identity.own(inner)
+    git(identity, inner, "init", "-q")
+    git(identity, inner, "commit", "-q", "--allow-empty", "-m", "theirs")
+
+    result = holt.sh("git add vendor/lib && git ls-files -s", "--protect", "vendor").ok()
+
+    assert "160000" in result.out
+    assert "vendor" not in str(result.report["set_aside"])
+    assert (inner / ".git").is_dir()

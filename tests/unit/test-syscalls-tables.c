@@ -76,6 +76,26 @@ static void test_queries(void **state) {
         assert_int_equal(syscall_refusal(511), ENOSYS);
 }
 
+static void test_counts_of_a_name(void **state) {
+        _cleanup_(strlist_clear) StrList namespaces = { 0 };
+        unsigned all = 0, vain = 0;
+
+        (void)state;
+        assert_int_equal(strlist_add(&namespaces, "unshare"), 0);
+        syscalls_count("mount", NULL, &all, &vain);
+        assert_int_equal(all, 1);
+        assert_int_equal(vain, 1);
+        syscalls_count("mount", &namespaces, &all, &vain);
+        assert_int_equal(vain, 0);
+        syscalls_count("@mount", NULL, &all, &vain);
+        assert_true(vain > 1 && vain < all);
+        syscalls_count("read", NULL, &all, &vain);
+        assert_int_equal(all, 1);
+        assert_int_equal(vain, 0);
+        syscalls_count("nothing", NULL, &all, &vain);
+        assert_int_equal(all, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows_are_whole),
@@ -83,6 +103,7 @@ int main(void) {
                 cmocka_unit_test(test_numbers_agree_with_libseccomp),
                 cmocka_unit_test(test_numbers_agree_with_this_system),
                 cmocka_unit_test(test_queries),
+                cmocka_unit_test(test_counts_of_a_name),
         };
 
         return cmocka_run_group_tests_name("syscalls-tables", tests, NULL, NULL);
