@@ -76,6 +76,17 @@ typedef struct Reason {
          LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
          LAYER_BIT(LAYER_CGROUP))
 
+/* namespaces(7): each counts for the user who makes it, in every user namespace around. */
+#define NAMESPACE_LIMIT(layer, kind)                                                               \
+        {                                                                                          \
+                LAYER_BIT(layer), ENOSPC, always,                                                  \
+                        "the limit of such namespaces is reached (user.max_" kind                  \
+                        "_namespaces), or they are "                                               \
+                        "nested too deep",                                                         \
+                        "Raise it, here and in the containers around: sudo sysctl -w "             \
+                        "user.max_" kind "_namespaces=15000"                                       \
+        }
+
 static const Reason reasons[] = {
         { NAMESPACES | LAYER_BIT(LAYER_PROC) | LAYER_BIT(LAYER_DEV) | LAYER_BIT(LAYER_NOTIFY), 0,
           inside_holt, "this is a sandbox of holt's already, and holt does not nest",
@@ -94,11 +105,13 @@ static const Reason reasons[] = {
           "no user namespace may be made (user.max_user_namespaces = 0)",
           "sudo sysctl -w user.max_user_namespaces=15000\n"
           "To keep it: put the line into /etc/sysctl.d/50-userns.conf" },
-        { NAMESPACES, ENOSPC, always,
-          "the limit of this kind of namespaces is reached (user.max_*_namespaces), or they are "
-          "nested "
-          "too deep",
-          "Raise the limit: sysctl user | grep max_ shows them" },
+        NAMESPACE_LIMIT(LAYER_USER, "user"),
+        NAMESPACE_LIMIT(LAYER_MOUNT, "mnt"),
+        NAMESPACE_LIMIT(LAYER_PID, "pid"),
+        NAMESPACE_LIMIT(LAYER_NET, "net"),
+        NAMESPACE_LIMIT(LAYER_IPC, "ipc"),
+        NAMESPACE_LIMIT(LAYER_UTS, "uts"),
+        NAMESPACE_LIMIT(LAYER_CGROUP, "cgroup"),
         { NAMESPACES, EUSERS, always, "user namespaces are nested deeper than 32 levels",
           "Run holt further outside" },
         { NAMESPACES, EPERM, under_seccomp, "a container's seccomp profile forbids it",
