@@ -31,8 +31,14 @@ def limited(layer: str) -> Command:
 
 
 def covered_proc() -> Command:
-    """As in a container: a part of /proc is covered, so the kernel gives no fresh one (mount_too_revealing)."""
-    cover = 'mount --bind /dev/null /proc/version && exec "$0" "$@"'
+    """As in a container: a part of /proc is covered, so the kernel gives no fresh one (mount_too_revealing()): of every
+    /proc, since a chroot of the host's may have one more."""
+    cover = """
+        while read -r _ _ _ _ target rest; do
+            case $rest in *" - proc "*) mount --bind /dev/null "$target/version" || exit ;; esac
+        done < /proc/self/mountinfo
+        exec "$0" "$@"
+    """
     return ["unshare", "--map-root-user", "--mount", "--", "sh", "-c", cover]
 
 
