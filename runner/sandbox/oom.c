@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/oom.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/strings.h"
+
+/* The longest is /proc/vmstat with 4 to 7 KiB. Of what is longer the rest is not looked at. */
+enum { TEXT_MAX = 8 * 1024 };
+
+/* --- the kernel's files --- */
+
+static const char *next_line(const char *line) {
+        const char *end = strchr(line, '\n');
+
+        return end ? end + 1 : NULL;
+}
+
+/* Whether word is one of a list with commas, which ends at a colon. */
+static bool list_has(const char *list, const char *word) {
+        const size_t length = strlen(word);
+
+        for (;; list++) {
+                size_t item = strcspn(list, ",:\n");
+
+                if (item == length && strncmp(list, word, length) == 0)
+                        return true;
+                list += item;
+                if (*list != ',')
+                        return false;
+        }
+}
+
+/* A process that was moved in from outside of its cgroup namespace sees "/../..". */
+static bool leads_out(const char *path, size_t length) {
+        for (size_t i = 0; i + 3 <= length; i++)
+                if (strncmp(path + i, "/..", 3) == 0 && (i + 3 == length || path[i + 3] == '/'))
+                        return true;
+        return false;
+}
+
+int oom_find_cgroup(const char *text, bool *ret_v1, const char **ret_path, size_t *ret_length) {
+        const char *found = NULL;
+        bool v1 = false;
+        size_t length;
+
+        /* "4:memory:/path" for a hierarchy of v1, "0::/path" for that of v2. Where both are there
+         * (a hybrid host) a controller that v1 has is not one of v2. */
+        for (const char *line = text; line && !v1; line = next_line(line)) {
+                const char *list = line + strspn(line, "0123456789");
+                const char *path = *list == ':' ? list + 1 + strcspn(list + 1, ":\n") : list;
+
+                if (list == line || path[0] != ':' || path[1] != '/' || !strchr(path, '\n'))
+                        continue;
+                v1 = list_has(list + 1, "memory");
+                if (v1 || str_starts(line, "0::"))
+                        found = path + 1;
+        }
+        if (!found)
+                return -ENODATA;
+        length = strcspn(found, "\n");
+        if (leads_out(found, length))
+                return -EXDEV;
+        *ret_v1 = v1;
+        *ret_path = found;
+        *ret_length = length;
+        return 0;
+}
+
+static int parse_number(const char *text, uint64_t *ret) {
+        char number[24];
+        size_t length = strcspn(text, "\n");
+
+        if (length >= sizeof(number))
+                return -ERANGE;
+        memcpy(number, text, length);
+        number[length] = '\0';
+        return str_to_uint(number, UINT64_MAX, ret);
+}
+
+int oom_find_count(const char *text, const char *key, uint64_t *ret) {
+        const size_t length = strlen(key);
+
+        for (const char *line = text; line; line = next_line(line))
+                if (strncmp(line, key, length) == 0 && line[length] == ' ')
+                        return parse_number(line + length + 1, ret);
+        return -ENODATA;
+}
+
+static int read_text(int dir_fd, const char *name, char *buf, size_t size) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+        size_t length = 0;
+        ssize_t n = 1;
+
+        if (fd < 0)
+                return -errno;
+        while (n > 0 && length < size - 1) {
+                n = read(fd, buf + length, size - 1 - length);
+                if (n < 0)
+                        return -errno;
+                length += (size_t)n;
+        }
+        buf[length] = '\0';
+        return 0;
+}
+
+static int read_events(int dir_fd, const char *file, OomEvents *ret) {
+        char text[TEXT_MAX] = "";
+        int r = read_text(dir_fd, file, text, sizeof(text));
+
+        if (r < 0)
+                return r;
+        if (oom_find_count(text, "oom", &ret->oom) < 0)
+                ret->oom = 0;
+        return oom_find_count(text, "oom_kill", &ret->oom_kill);
+}
+
+/* --- finding them --- */
+
+typedef struct Place {
+        const char *directory, *file;
+} Place;
+
+/* Where every distribution and container engine mounts them. */
+static const Place v1_places[] = {
+        { "/sys/fs/cgroup/memory", "memory.oom_control" },
+        { NULL, NULL },
+};
+static const Place v2_places[] = {
+        { "/sys/fs/cgroup", "memory.events" },
+        { "/sys/fs/cgroup/unified", "memory.events" }, /* a hybrid host, where v1 has no memory */
+        { NULL, NULL },
+};
+static const Place machine = { "/proc", "vmstat" };
+
+static int open_directory(const char *root, const char *directory, const char *below,
+                          size_t length) {
+        char path[PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%s%s%.*s", root, directory, (int)length, below);
+
+        if (n < 0 || (size_t)n >= sizeof(path))
+                return -ENAMETOOLONG;
+        n = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return n < 0 ? -errno : n;
+}
+
+static size_t count_parts(const char *path, size_t length) {
+        size_t count = 0;
+
+        for (size_t i = 0; i + 1 < length; i++)
+                count += path[i] == '/';
+        return count;
+}
+
+/* A cgroup of v2 that has no memory controller is accounted to the next one above that has. Takes
+ * dir_fd. */
+static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *ret) {
+        _cleanup_close_ int fd = dir_fd;
+        int r;
+
+        while ((r = read_events(fd, file, &ret->before)) == -ENOENT && above-- > 0) {
+                int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+                if (up < 0)
+                        return -errno;
+                fd_close(fd);
+                fd = up;
+        }
+        if (r < 0)
+                return r;
+        ret->file = file;
+        ret->dir_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* A container without a cgroup namespace has its path as the host sees it, and at the mount its own
+ * cgroup: of that path nothing is there. */
+static int watch_place(const char *root, const Place *place, const char *path, size_t length,
+                       OomWatch *ret) {
+        int fd = open_directory(root, place->directory, path, length);
+
+        if (fd == -ENOENT) {
+                length = 0;
+                fd = open_directory(root, place->directory, "", 0);
+        }
+        return fd < 0 ? fd : watch_upwards(fd, count_parts(path, length), place->file, ret);
+}
+
+static int watch_cgroup(const char *root, int proc_fd, OomWatch *ret) {
+        char text[TEXT_MAX];
+        const char *path;
+        size_t length;
+        bool v1;
+        int r = read_text(proc_fd, "self/cgroup", text, sizeof(text));
+
+        if (r < 0)
+                return r;
+        r = oom_find_cgroup(text, &v1, &path, &length);
+        if (r < 0)
+                return r;
+        r = -ENOENT;
+        for (const Place *place = v1 ? v1_places : v2_places; place->file && r < 0; place++)
+                r = watch_place(root, place, path, length, ret);
+        return r;
+}
+
+void oom_watch_start(const char *root, OomWatch *ret) {
+        int fd = open_directory(root, machine.directory, "", 0);
+
+        *ret = (OomWatch)OOM_WATCH_NONE;
+        if (fd < 0)
+                return;
+        if (watch_cgroup(root, fd, ret) == 0)
+                ret->scope = OOM_CGROUP;
+        else if (watch_upwards(TAKE_FD(fd), 0, machine.file, ret) == 0)
+                ret->scope = OOM_MACHINE;
+        fd_close(fd);
+}
+
+/* --- the end --- */
+
+/* "max" is none. */
+static uint64_t read_limit(int dir_fd) {
+        char text[32];
+        uint64_t limit = 0;
+
+        if (read_text(dir_fd, "memory.max", text, sizeof(text)) == 0)
+                (void)parse_number(text, &limit);
+        return limit;
+}
+
+OomKills oom_watch_end(OomWatch *watch) {
+        OomKills kills = { 0 };
+        OomEvents now;
+
+        if (watch->dir_fd < 0)
+                return kills;
+        if (read_events(watch->dir_fd, watch->file, &now) == 0 &&
+            now.oom_kill >= watch->before.oom_kill) {
+                kills.scope = watch->scope;
+                kills.count = now.oom_kill - watch->before.oom_kill;
+                /* oom counts only what this limit, or one below, has stopped. */
+                if (kills.count > 0 && now.oom > watch->before.oom)
+                        kills.limit = read_limit(watch->dir_fd);
+        }
+        watch->dir_fd = fd_close(watch->dir_fd);
+        return kills;
+}
