@@ -122,12 +122,16 @@ static void write_error(JsonWriter *w, const Error *error) {
         json_write_end(w);
 }
 
-static void write_usage(JsonWriter *w, const Usage *usage) {
+static void write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills) {
         json_write_object(w, "usage");
         json_write_uint(w, "wall_us", usage->wall_us);
         json_write_uint(w, "user_us", usage->user_us);
         json_write_uint(w, "system_us", usage->system_us);
         json_write_uint(w, "max_rss_bytes", usage->max_rss);
+        if (kills->scope == OOM_CGROUP)
+                json_write_uint(w, "oom_kills", kills->count);
+        else
+                json_write_null(w, "oom_kills");
         json_write_end(w);
 }
 
@@ -243,7 +247,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         json_write_int(w, "exit_code", out->exit_code);
         json_write_string(w, "signal", out->signal ? signal_name(out->signal, buf) : NULL);
         write_error(w, result->error);
-        write_usage(w, &out->usage);
+        write_usage(w, &out->usage, &out->oom_kills);
         write_layers(w, result);
         write_limits(w, result->plan);
         write_denials(w, result);
@@ -312,13 +316,59 @@ static void print_file_size(const RunResult *result) {
         print_limit(result, path);
 }
 
+/* What ran out, and what to do about it. */
+static void print_memory(const OomKills *kills) {
+        _cleanup_free_ char *limit = NULL;
+
+        if (kills->limit)
+                limit = policy_number_text(policy_field("limits.memory"), kills->limit);
+        if (limit)
+                (void)fprintf(stderr,
+                              "the limit of %s is reached\n"
+                              "  It is that of the container or service that holt runs in (its "
+                              "cgroup's memory.max): raise it, or run less in parallel.\n",
+                              limit);
+        else
+                (void)fputs("there is no more\n"
+                            "  Give the machine, or the container or service that holt runs in, "
+                            "more of it, or run less in parallel.\n",
+                            stderr);
+}
+
+static void print_oom(const RunResult *result) {
+        const OomKills *kills = &result->outcome.oom_kills;
+
+        if (result->outcome.cause == CAUSE_OOM)
+                (void)fputs("holt: killed by the kernel for lack of memory: ", stderr);
+        else
+                (void)fprintf(stderr,
+                              "holt: meanwhile the kernel has killed %" PRIu64
+                              " process%s for lack of memory: ",
+                              kills->count, kills->count == 1 ? "" : "es");
+        print_memory(kills);
+}
+
+/* A SIGKILL, or the shell's word for that of a child. */
+static void print_oom_hint(const RunResult *result) {
+        if (result->outcome.exit_code != 128 + SIGKILL)
+                return;
+        (void)fputs("holt: it may have been killed for lack of memory: the kernel has killed "
+                    "processes of this machine meanwhile\n"
+                    "  Which ones its log says: dmesg, or journalctl -k.\n",
+                    stderr);
+}
+
 static void print_cause(const RunResult *result) {
+        const OomKills *kills = &result->outcome.oom_kills;
+
         if (result->outcome.cause == CAUSE_TIMEOUT)
                 print_timeout(result);
         if (ended_by_file_size(result))
                 print_file_size(result);
         if (result->outcome.cause == CAUSE_LOST)
                 (void)fputs("holt: the sandbox was killed from outside\n", stderr);
+        if (kills->count > 0)
+                (kills->scope == OOM_CGROUP ? print_oom : print_oom_hint)(result);
 }
 
 static void print_denial(const RunResult *result, const Denial *denial) {

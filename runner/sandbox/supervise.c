@@ -18,7 +18,8 @@
 
 static const char *const cause_names[] = {
         [CAUSE_EXITED] = "exited", [CAUSE_SIGNALED] = "signaled", [CAUSE_TIMEOUT] = "timeout",
-        [CAUSE_KILLED] = "killed", [CAUSE_LOST] = "lost",         [CAUSE_ERROR] = "error",
+        [CAUSE_KILLED] = "killed", [CAUSE_OOM] = "oom",           [CAUSE_LOST] = "lost",
+        [CAUSE_ERROR] = "error",
 };
 static_assert(ELEMENTSOF(cause_names) == CAUSE_MAX, "every cause has a name");
 
@@ -26,7 +27,10 @@ const char *cause_name(Cause cause) {
         return cause_names[cause];
 }
 
-enum { KILL_PATIENCE = 500000 }; /* usec that init has to kill and reap everything */
+enum {
+        KILL_PATIENCE = 500000, /* usec that init has to kill and reap everything */
+        OOM_PATIENCE = 2000,    /* usec in which no OOM kill is expected */
+};
 
 /* What the main loop knows. */
 typedef struct Supervisor {
@@ -38,11 +42,13 @@ typedef struct Supervisor {
         bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
         bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
         bool stopping;     /* ... TERM or HUP: at the deadline comes KILL */
-        bool killing;      /* init has been told to kill everything */
+        bool killing;      /* holt has sent SIGKILL, or had init send it */
         bool ended;        /* init has said how the command ended */
         int status;        /* wait status of the command */
         bool failed;       /* init could not execute it */
         InitMessage failure;
+        uint64_t oom_due; /* like deadline: when oom is started; 0 once that is done or vain */
+        OomWatch oom;
         Denials *denials;
 } Supervisor;
 
@@ -59,7 +65,8 @@ static void tell_init(const Supervisor *s, uint32_t type, int32_t value) {
         (void)send(s->sandbox->control_fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void kill_all(const Supervisor *s) {
+static void kill_all(Supervisor *s) {
+        s->killing = true;
         (void)sys_pidfd_send_signal(s->sandbox->pidfd, SIGKILL);
 }
 
@@ -189,12 +196,14 @@ static void read_control(Supervisor *s) {
 /* --- time --- */
 
 static int poll_timeout(const Supervisor *s) {
-        uint64_t now, left;
+        uint64_t now, left, next = s->deadline;
 
-        if (!s->deadline)
+        if (s->oom_due && (!next || s->oom_due < next))
+                next = s->oom_due;
+        if (!next)
                 return -1;
         now = now_usec();
-        left = s->deadline > now ? s->deadline - now : 0;
+        left = next > now ? next - now : 0;
         return left > 3600000000ULL ? 3600000 : (int)((left + 999) / 1000);
 }
 
@@ -218,6 +227,16 @@ static void check_time(Supervisor *s) {
         s->timed_out = true;
         s->deadline += s->launch->plan->kill_after;
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
+}
+
+/* Not at once: the counter is a tenth of a millisecond away, a short command is over before it need
+ * be read, and to use up a cgroup's memory takes longer. */
+static void check_oom(Supervisor *s) {
+        if (!s->oom_due || (!s->ended && now_usec() < s->oom_due))
+                return;
+        s->oom_due = 0;
+        if (!s->ended)
+                oom_watch_start("", &s->oom);
 }
 
 /* --- the loop --- */
@@ -260,6 +279,7 @@ static void run_loop(Supervisor *s) {
                 if (fds[POLL_INIT].revents)
                         return;
                 check_time(s);
+                check_oom(s);
         }
 }
 
@@ -281,25 +301,36 @@ static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r
         usage->max_rss = (uint64_t)r->ru_maxrss * 1024;
 }
 
+/* By a SIGKILL that is not holt's own, while the OOM killer was at work in the cgroup. Should it
+ * have been somebody else's, and the OOM killer's another process of the cgroup, nobody could tell.
+ * The counter of the whole machine proves too little. */
+static bool ended_by_oom(const Supervisor *s, const OomKills *kills, int signal) {
+        return signal == SIGKILL && !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
+}
+
+static Cause cause_of_signal(const Supervisor *s, const OomKills *kills, int signal) {
+        if (s->timed_out)
+                return CAUSE_TIMEOUT;
+        if (ended_by_oom(s, kills, signal))
+                return CAUSE_OOM;
+        if (s->told_to_stop)
+                return CAUSE_KILLED;
+        return s->ended ? CAUSE_SIGNALED : CAUSE_LOST;
+}
+
 static void fill_cause(Outcome *out, const Supervisor *s) {
         int signal = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : 0;
 
-        if (s->timed_out) {
-                out->cause = CAUSE_TIMEOUT;
-                out->exit_code = 124;
-                out->signal = s->ended ? signal : SIGKILL;
-        } else if (!s->ended) {
-                out->cause = s->told_to_stop ? CAUSE_KILLED : CAUSE_LOST;
-                out->exit_code = 128 + SIGKILL;
-                out->signal = SIGKILL;
-        } else if (signal) {
-                out->cause = s->told_to_stop ? CAUSE_KILLED : CAUSE_SIGNALED;
-                out->exit_code = 128 + signal;
-                out->signal = signal;
+        out->signal = s->ended ? signal : SIGKILL;
+        if (out->signal) {
+                out->cause = cause_of_signal(s, &out->oom_kills, out->signal);
+                out->exit_code = 128 + out->signal;
         } else {
-                out->cause = CAUSE_EXITED;
+                out->cause = s->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED;
                 out->exit_code = WEXITSTATUS(s->status);
         }
+        if (s->timed_out)
+                out->exit_code = 124;
 }
 
 static int finish(Supervisor *s, Outcome *out, Error *reterr) {
@@ -314,6 +345,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 s->terminal = terminal_free(s->terminal);
         }
         fill_usage(&out->usage, s, &usage);
+        out->oom_kills = oom_watch_end(&s->oom);
         if (s->failed) {
                 int r = failure_explain(s->launch, &s->failure, reterr);
 
@@ -341,10 +373,12 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
                          .sandbox = sandbox,
                          .signal_fd = FD_NONE,
                          .started = now_usec(),
+                         .oom = OOM_WATCH_NONE,
                          .denials = &ret->denials };
         int r = open_signals(&s, reterr);
 
         *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
+        s.oom_due = s.started + OOM_PATIENCE;
         if (launch->plan->timeout)
                 s.deadline = s.started + launch->plan->timeout;
         if (r == 0)

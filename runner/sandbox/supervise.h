@@ -5,12 +5,14 @@
 
 #include "sandbox/denials.h"
 #include "sandbox/launch.h"
+#include "sandbox/oom.h"
 
 typedef enum Cause {
         CAUSE_EXITED,
         CAUSE_SIGNALED,
         CAUSE_TIMEOUT,
         CAUSE_KILLED, /* holt was told to stop it */
+        CAUSE_OOM,    /* the kernel killed it for lack of memory */
         CAUSE_LOST,   /* init ended without a word */
         CAUSE_ERROR,  /* holt could not start it; see the Error */
         CAUSE_MAX,
@@ -26,6 +28,7 @@ typedef struct Outcome {
         int exit_code; /* what holt exits with */
         int signal;    /* that ended the command, or 0 */
         Usage usage;
+        OomKills oom_kills;
         Denials denials;
 } Outcome;
 
