@@ -145,6 +145,12 @@ def test_the_largest_process_is_measured(holt: Holt) -> None:
     assert usage(holt(["run", "--", "true"]).ok())["max_rss_bytes"] < 50_000_000
 
 
+def test_kills_for_lack_of_memory_are_counted(holt: Holt) -> None:
+    """Of these there are none. tests/vm has the cgroups for some."""
+    assert usage(holt(["run", "--", "true"]).ok())["oom_kills"] in (0, None)
+    assert usage(holt(["run", "--", "no-such-program"]))["oom_kills"] is None
+
+
 def test_a_report_says_lost_until_there_is_more_to_say(holt: Holt, identity: Identity) -> None:
     """Not nothing, and not what an earlier run left in the file."""
     report = identity.tmp / "lost.json"
