@@ -185,12 +185,15 @@ static void read_message(Supervisor *s, const InitMessage *message) {
         }
 }
 
-static void read_control(Supervisor *s) {
+/* Returns false when there is nobody left to say anything. */
+static bool read_control(Supervisor *s) {
         InitMessage message;
+        ssize_t n;
 
-        while (recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT) ==
+        while ((n = recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT)) ==
                (ssize_t)sizeof(message))
                 read_message(s, &message);
+        return n != 0;
 }
 
 /* --- time --- */
@@ -270,9 +273,7 @@ static void run_loop(Supervisor *s) {
                         fds[POLL_LISTENER].fd = -1; /* nobody is left who could call */
                 if (s->terminal)
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
-                if (fds[POLL_CONTROL].revents & POLLIN)
-                        read_control(s);
-                else if (fds[POLL_CONTROL].revents)
+                if (fds[POLL_CONTROL].revents && !read_control(s))
                         fds[POLL_CONTROL].fd = -1;
                 if (fds[POLL_SIGNAL].revents)
                         read_signals(s);
@@ -339,7 +340,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
         while (wait4(s->sandbox->pid, NULL, 0, &usage) < 0 && errno == EINTR)
                 ;
         s->sandbox->pidfd = fd_close(s->sandbox->pidfd);
-        read_control(s);
+        (void)read_control(s);
         if (s->terminal) {
                 terminal_drain(s->terminal);
                 s->terminal = terminal_free(s->terminal);
