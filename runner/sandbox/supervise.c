@@ -361,7 +361,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
 static int take_terminal(Supervisor *s, Error *reterr) {
         if (s->sandbox->terminal_fd < 0)
                 return 0;
-        s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd);
+        s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd, NULL);
         if (!s->terminal)
                 return error_oom(reterr);
         if (!s->launch->terminal.background)

@@ -16,16 +16,7 @@
 enum {
         DRAIN_STALL_MS = 1000,
         FLUSH_CHUNKS = 16,
-        PATIENCE_NS = 20000000, /* that a write may block */
 };
-
-/* Bytes on their way in one direction. */
-typedef struct Pipe {
-        char data[16 * 1024];
-        size_t start, end;
-        bool held;   /* a carriage return comes first, which waits for what is behind it */
-        bool closed; /* the source has ended, or the sink is gone */
-} Pipe;
 
 struct Terminal {
         TerminalPlan plan;
@@ -36,7 +27,8 @@ struct Terminal {
         timer_t patience;   /* ... and this interrupts a write to it */
         bool entered, raw;
         struct termios saved;
-        Pipe in, out;
+        Relay in, out;
+        Budget *budget; /* of the output, or NULL */
 };
 
 /* --- the caller's terminal --- */
@@ -94,34 +86,20 @@ void terminal_plan(TerminalPlan *ret) {
         ret->output_fd = open_output(ret->fds);
 }
 
-/* Every other signal is blocked (launch.c), and this one does no more than end a system call. */
-static void on_patience(int signal) {
-        (void)signal;
-}
-
-static int make_patience(timer_t *ret) {
-        const struct sigaction action = { .sa_handler = on_patience };
-        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
-
-        if (sigaction(SIGRTMIN, &action, NULL) < 0 ||
-            timer_create(CLOCK_MONOTONIC, &event, ret) < 0)
-                return -errno;
-        return 0;
-}
-
-Terminal *terminal_new(const TerminalPlan *plan, int master_fd) {
+Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) {
         Terminal *t = calloc(1, sizeof(*t));
 
         if (!t)
                 return NULL;
         t->plan = *plan;
         t->master_fd = master_fd;
+        t->budget = budget;
         t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
         t->output_fd = plan->output_fd;
         t->output_blocks = t->output_fd < 0;
         if (t->output_blocks) {
                 t->output_fd = plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
-                if (make_patience(&t->patience) < 0) {
+                if (patience_make(&t->patience) < 0) {
                         free(t);
                         return NULL;
                 }
@@ -177,45 +155,28 @@ void terminal_resize(Terminal *t) {
 
 /* --- bytes on their way --- */
 
-static bool pipe_empty(const Pipe *p) {
-        return p->start == p->end;
-}
-
 size_t terminal_poll(const Terminal *t, struct pollfd *fds) {
         short master = 0;
 
-        if (pipe_empty(&t->out) && !t->out.closed)
+        if (relay_empty(&t->out) && !t->out.closed)
                 master |= POLLIN;
-        if (!pipe_empty(&t->in))
+        if (!relay_empty(&t->in))
                 master |= POLLOUT;
         fds[0] = (struct pollfd){ .fd = t->out.closed ? -1 : t->master_fd, .events = master };
-        fds[1] = (struct pollfd){ .fd = pipe_empty(&t->out) ? -1 : t->output_fd,
+        fds[1] = (struct pollfd){ .fd = relay_empty(&t->out) ? -1 : t->output_fd,
                                   .events = POLLOUT };
         fds[2] = (struct pollfd){
-                .fd = t->entered && !t->in.closed && pipe_empty(&t->in) ? t->input_fd : -1,
+                .fd = t->entered && !t->in.closed && relay_empty(&t->in) ? t->input_fd : -1,
                 .events = POLLIN,
         };
         return 3;
 }
 
-/* EIO from a master means that no slave is open: the sandbox's programs have ended. */
-static void fill(Pipe *p, int fd) {
-        ssize_t n = read(fd, p->data + p->held, sizeof(p->data) - p->held);
-
-        p->start = p->end = 0;
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        p->closed = n <= 0;
-        p->end = p->held + (n > 0 ? (size_t)n : 0);
-        p->data[0] = p->held ? '\r' : p->data[0];
-        p->held = false;
-}
-
 /* Where the caller's terminal is not raw it puts a carriage return before each newline itself. */
-static void drop_returns(Pipe *p) {
+static void drop_returns(Relay *p, const Budget *budget) {
         size_t kept = 0;
 
-        if (!p->closed && p->end > 0 && p->data[p->end - 1] == '\r') {
+        if (!p->closed && !budget_spent(budget) && p->end > 0 && p->data[p->end - 1] == '\r') {
                 p->held = true;
                 p->end--;
         }
@@ -225,52 +186,32 @@ static void drop_returns(Pipe *p) {
         p->end = kept;
 }
 
-static void fill_output(Terminal *t) {
-        fill(&t->out, t->master_fd);
+/* Returns whether anything was read, which may have been dropped. */
+static bool fill_output(Terminal *t) {
+        bool more = relay_fill(&t->out, t->master_fd, t->budget) > 0;
+
         if (!t->raw)
-                drop_returns(&t->out);
-}
-
-/* On an fd that blocks: the terminal may be stopped (Ctrl-S) after it had room. */
-static ssize_t write_patiently(const Terminal *t, const char *data, size_t size) {
-        const struct itimerspec tick = { .it_interval.tv_nsec = PATIENCE_NS,
-                                         .it_value.tv_nsec = PATIENCE_NS },
-                                off = { 0 };
-        sigset_t set;
-        ssize_t n;
-        int errnum;
-
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGRTMIN);
-        (void)timer_settime(t->patience, 0, &tick, NULL);
-        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-        n = write(t->output_fd, data, size);
-        errnum = errno;
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)timer_settime(t->patience, 0, &off, NULL);
-        errno = errnum;
-        return n;
-}
-
-static void advance(Pipe *p, ssize_t n) {
-        if (n > 0)
-                p->start += (size_t)n;
-        else if (n < 0 && errno != EAGAIN && errno != EINTR)
-                p->start =
-                        p->end; /* nobody reads: what is printed is lost, as with a closed window */
+                drop_returns(&t->out, t->budget);
+        return more;
 }
 
 static void empty_input(Terminal *t) {
-        Pipe *p = &t->in;
+        Relay *r = &t->in;
 
-        advance(p, write(t->master_fd, p->data + p->start, p->end - p->start));
+        if (!relay_advance(r, write(t->master_fd, r->data + r->start, r->end - r->start)))
+                relay_discard(r, NULL);
 }
 
+/* What is printed when nobody reads is lost, as with a closed window. */
 static void empty_output(Terminal *t) {
-        Pipe *p = &t->out;
+        Relay *r = &t->out;
+        const char *data = r->data + r->start;
+        size_t size = r->end - r->start;
 
-        advance(p, t->output_blocks ? write_patiently(t, p->data + p->start, p->end - p->start)
-                                    : write(t->output_fd, p->data + p->start, p->end - p->start));
+        if (!relay_advance(r, t->output_blocks
+                                      ? patience_write(t->patience, t->output_fd, data, size)
+                                      : write(t->output_fd, data, size)))
+                relay_discard(r, t->budget);
 }
 
 void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
@@ -278,29 +219,32 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
                 return;
         if (fds[0].revents & POLLOUT)
                 empty_input(t);
-        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && pipe_empty(&t->out))
-                fill_output(t);
+        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && relay_empty(&t->out))
+                (void)fill_output(t);
         if (fds[1].revents)
                 empty_output(t);
         if (fds[2].revents)
-                fill(&t->in, t->input_fd);
+                (void)relay_fill(&t->in, t->input_fd, NULL);
 }
 
 /* One chunk on its way out; false when there is none, or nobody takes it. */
 static bool move_output(Terminal *t) {
         struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
 
-        if (pipe_empty(&t->out))
-                fill_output(t);
-        if (pipe_empty(&t->out) || poll(&fd, 1, DRAIN_STALL_MS) <= 0)
+        if (relay_empty(&t->out) && !fill_output(t) && relay_empty(&t->out))
+                return false;
+        if (relay_empty(&t->out))
+                return true; /* it was dropped */
+        if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
                 return false;
         empty_output(t);
         return true;
 }
 
 void terminal_drain(Terminal *t) {
-        while ((!t->out.closed || !pipe_empty(&t->out)) && move_output(t))
+        while ((!t->out.closed || !relay_empty(&t->out)) && move_output(t))
                 ;
+        relay_discard(&t->out, t->budget);
 }
 
 void terminal_flush(Terminal *t) {

@@ -15,6 +15,7 @@
 #include <termios.h>
 
 #include "base/error.h"
+#include "sandbox/relay.h"
 
 typedef struct TerminalPlan {
         unsigned fds;    /* bits 0 to 2: this fd is a terminal, and becomes the sandbox's */
@@ -30,8 +31,9 @@ void terminal_plan(TerminalPlan *ret);
 
 typedef struct Terminal Terminal;
 
-/* master_fd is borrowed and made non-blocking. NULL when memory is out. */
-Terminal *terminal_new(const TerminalPlan *plan, int master_fd);
+/* master_fd is borrowed and made non-blocking. What comes out of it counts against budget, which is
+ * borrowed, or NULL for no limit. NULL when memory is out. */
+Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget);
 /* Gives the caller's terminal back as it was; what has been typed and not been read is thrown away,
  * since it may be the terminal's answer to something that the command has printed. */
 Terminal *terminal_free(Terminal *terminal);
