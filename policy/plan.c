@@ -551,6 +551,7 @@ static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         plan->pids = policy->pids;
         plan->open_files = policy->open_files;
         plan->file_size = policy->file_size;
+        plan->output = policy->output;
         plan->tmp_size = policy->tmp_size;
         if (policy->pids == 1)
                 plan->pids_origin = policy_limit_text(policy, policy_field("limits.pids"));

@@ -134,6 +134,7 @@ typedef struct LaunchPlan {
         /* limits; 0 is none */
         uint64_t timeout, kill_after; /* usec */
         uint64_t memory, pids, open_files, file_size;
+        uint64_t output;   /* bytes of stdout and stderr together */
         char *pids_origin; /* where pids is 1, which is too few: as policy_limit_text() */
 
         /* confinement */

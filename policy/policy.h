@@ -84,6 +84,7 @@ typedef struct Policy {
         uint64_t pids;       /* processes and threads; 0 is none */
         uint64_t open_files; /* fds of each process; 0 is the caller's own limit */
         uint64_t file_size;  /* bytes of each file written; 0 is none */
+        uint64_t output;     /* bytes of stdout and stderr together; 0 is none */
 
         unsigned syscall_preset; /* SyscallPreset */
         StrList syscalls_allow;  /* groups or names beyond the preset */

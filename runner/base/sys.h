@@ -122,3 +122,9 @@ static inline int sys_memfd_create(const char *name, unsigned flags) {
 static inline int sys_seccomp(unsigned operation, unsigned flags, const void *args) {
         return (int)syscall(SYS_seccomp, operation, flags, args);
 }
+
+/* Whether two fds of this process are one open file: 0. Another number, or -1 where the kernel has
+ * no CONFIG_KCMP or a container's filter forbids it. */
+static inline int sys_same_file(int fd, int other_fd) {
+        return (int)syscall(SYS_kcmp, getpid(), getpid(), 0 /* KCMP_FILE */, fd, other_fd);
+}

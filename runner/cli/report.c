@@ -176,8 +176,20 @@ static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
                 write_limit(w, "pids", plan->pids);
                 write_limit(w, "open_files", plan->open_files);
                 write_limit(w, "file_size_bytes", plan->file_size);
+                write_limit(w, "output_bytes", plan->output);
                 write_limit(w, "tmp_size_bytes", plan->tmp_size);
         }
+        json_write_end(w);
+}
+
+static void write_output(JsonWriter *w, const RunResult *result) {
+        if (!result->started || !result->plan->output) {
+                json_write_null(w, "output");
+                return;
+        }
+        json_write_object(w, "output");
+        json_write_uint(w, "bytes", result->outcome.output);
+        json_write_uint(w, "dropped_bytes", result->outcome.output_dropped);
         json_write_end(w);
 }
 
@@ -250,6 +262,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         write_usage(w, &out->usage, &out->oom_kills);
         write_layers(w, result);
         write_limits(w, result->plan);
+        write_output(w, result);
         write_denials(w, result);
         write_list(w, "set_aside", result->moved);
         write_list(w, "warnings", result->warnings);
@@ -358,11 +371,38 @@ static void print_oom_hint(const RunResult *result) {
                     stderr);
 }
 
+static const char *bytes_text(uint64_t count, char buf[32]) {
+        (void)snprintf(buf, 32, "%" PRIu64 " byte%s", count, count == 1 ? "" : "s");
+        return buf;
+}
+
+static void print_output_limit(const RunResult *result) {
+        static const char path[] = "limits.output";
+        char buf[32];
+        _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->output);
+
+        (void)fprintf(stderr, "holt: ended with %s of output dropped past %s, the limit of ",
+                      bytes_text(result->outcome.output_dropped, buf), size ? size : "its size");
+        print_limit(result, path);
+}
+
+/* A reader that leaves by itself needs no word. */
+static void print_cut_short(const Outcome *out) {
+        char buf[32];
+
+        if (out->output_dropped && (out->cause == CAUSE_TIMEOUT || out->cause == CAUSE_KILLED))
+                (void)fprintf(stderr, "holt: dropped %s of output\n",
+                              bytes_text(out->output_dropped, buf));
+}
+
 static void print_cause(const RunResult *result) {
         const OomKills *kills = &result->outcome.oom_kills;
 
         if (result->outcome.cause == CAUSE_TIMEOUT)
                 print_timeout(result);
+        if (result->outcome.cause == CAUSE_OUTPUT_LIMIT)
+                print_output_limit(result);
+        print_cut_short(&result->outcome);
         if (ended_by_file_size(result))
                 print_file_size(result);
         if (result->outcome.cause == CAUSE_LOST)

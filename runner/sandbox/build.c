@@ -469,6 +469,12 @@ static int build_terminal(Launch *launch, Error *error) {
         return 0;
 }
 
+static int build_output(Launch *launch, Error *error) {
+        int r = output_place(launch->output);
+
+        return r < 0 ? step_fail(error, LAYER_NONE, -r, "cannot hand over", "a pipe") : 0;
+}
+
 static int build_network(Launch *launch, Error *error) {
         struct ifreq request = { .ifr_name = "lo" };
         int fd;
@@ -510,6 +516,7 @@ static const Step build_steps[] = {
         { "hide files", build_hidden },
         { "enter the root", build_enter },
         { "make a terminal", build_terminal },
+        { "take the output", build_output },
         { "bring loopback up", build_network },
         { "set the host name", build_hostname },
 };

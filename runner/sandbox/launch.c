@@ -86,11 +86,15 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         block_signals();
         terminal_plan(&ret->terminal);
         find_missing(ret);
-        r = prepare_all(ret, reterr);
+        r = output_prepare(plan->output, ret->terminal.fds, &ret->output, reterr);
+        if (r == 0)
+                r = prepare_all(ret, reterr);
         if (r == 0)
                 r = open_init(ret, reterr);
         if (r == 0 && ret->identity.taken)
                 r = identity_take(ret, reterr);
+        if (r == 0)
+                r = output_open(ret->output, reterr);
         return r < 0 && reterr ? diagnose(reterr) : r;
 }
 
@@ -104,6 +108,7 @@ void launch_clear(Launch *launch) {
         fd_close(launch->init_fd);
         fd_close(launch->control_fd);
         fd_close(launch->terminal.output_fd);
+        output_free(launch->output);
         *launch = (Launch){ .init_fd = FD_NONE,
                             .workspace_fd = FD_NONE,
                             .control_fd = FD_NONE,
@@ -260,6 +265,7 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
                 return error_oom(reterr);
         }
         r = run_child(launch, &sandbox, argv, reterr);
+        output_placed(launch->output);
         launch->control_fd = fd_close(launch->control_fd);
         if (launch->identity.taken)
                 (void)prctl(PR_SET_DUMPABLE, 0); /* see identity_take() */

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "policy/plan.h"
+#include "sandbox/output.h"
 #include "sandbox/repository.h"
 #include "sandbox/terminal.h"
 
@@ -48,6 +49,7 @@ typedef struct Launch {
         SystemEntry *system;
         size_t system_count;
         TerminalPlan terminal;
+        Output *output;   /* NULL without a limit of it */
         int init_fd;      /* sealed memory file */
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
         IndexState index; /* of the workspace's own repository, if it is one */

@@ -17,9 +17,10 @@
 #include "sandbox/failure.h"
 
 static const char *const cause_names[] = {
-        [CAUSE_EXITED] = "exited", [CAUSE_SIGNALED] = "signaled", [CAUSE_TIMEOUT] = "timeout",
-        [CAUSE_KILLED] = "killed", [CAUSE_OOM] = "oom",           [CAUSE_LOST] = "lost",
-        [CAUSE_ERROR] = "error",
+        [CAUSE_EXITED] = "exited",   [CAUSE_SIGNALED] = "signaled",
+        [CAUSE_TIMEOUT] = "timeout", [CAUSE_KILLED] = "killed",
+        [CAUSE_OOM] = "oom",         [CAUSE_LOST] = "lost",
+        [CAUSE_ERROR] = "error",     [CAUSE_OUTPUT_LIMIT] = "output_limit",
 };
 static_assert(ELEMENTSOF(cause_names) == CAUSE_MAX, "every cause has a name");
 
@@ -28,8 +29,9 @@ const char *cause_name(Cause cause) {
 }
 
 enum {
-        KILL_PATIENCE = 500000, /* usec that init has to kill and reap everything */
-        OOM_PATIENCE = 2000,    /* usec in which no OOM kill is expected */
+        KILL_PATIENCE = 500000,   /* usec that init has to kill and reap everything */
+        DELIVERY_PAUSE = 1000000, /* usec that a reader may pause when holt has to end */
+        OOM_PATIENCE = 2000,      /* usec in which no OOM kill is expected */
 };
 
 /* What the main loop knows. */
@@ -42,6 +44,9 @@ typedef struct Supervisor {
         bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
         bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
         bool stopping;     /* ... TERM or HUP: at the deadline comes KILL */
+        int stop_signal;   /* ... the last of them, */
+        bool undelivered;  /* ... which has ended the wait for who reads the output */
+        bool cut;          /* TERM has been sent for the output; at the deadline comes KILL */
         bool killing;      /* holt has sent SIGKILL, or had init send it */
         bool ended;        /* init has said how the command ended */
         int status;        /* wait status of the command */
@@ -111,6 +116,7 @@ static void command_stopped(const Supervisor *s, int signal) {
  * for all that runs here, and what does not end by itself is killed after limits.kill_after; at
  * once at the second. */
 static void told_to_stop(Supervisor *s, int signal) {
+        s->stop_signal = signal;
         if (signal == SIGINT || signal == SIGQUIT) {
                 s->told_to_stop = true;
                 return tell_init(s, INIT_SIGNAL, signal);
@@ -225,7 +231,7 @@ static void kill_in_time(Supervisor *s) {
 static void check_time(Supervisor *s) {
         if (!s->deadline || s->ended || now_usec() < s->deadline)
                 return;
-        if (s->timed_out || s->stopping)
+        if (s->timed_out || s->stopping || s->cut)
                 return kill_in_time(s);
         s->timed_out = true;
         s->deadline += s->launch->plan->kill_after;
@@ -242,6 +248,61 @@ static void check_oom(Supervisor *s) {
                 oom_watch_start("", &s->oom);
 }
 
+/* --- output --- */
+
+/* As when the time is over; what it still prints is read and dropped. */
+static void check_output(Supervisor *s) {
+        if (s->cut || s->ended || s->timed_out || s->stopping || !output_passed(s->launch->output))
+                return;
+        s->cut = true;
+        s->deadline = now_usec() + s->launch->plan->kill_after;
+        tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
+}
+
+/* Until when the caller may leave its output where it is, if none of it moves meanwhile: to the end
+ * of the time, and for a pause after it or when holt was told to stop. 0 is for ever. */
+static uint64_t delivery_end(const Supervisor *s) {
+        const uint64_t pause = now_usec() + DELIVERY_PAUSE, timeout = s->launch->plan->timeout;
+
+        if (s->timed_out || s->stopping)
+                return pause;
+        if (!timeout)
+                return 0;
+        return s->started + timeout > pause ? s->started + timeout : pause;
+}
+
+/* The caller has not taken it all. earlier is the signal that has stopped the command. */
+static void give_up(Supervisor *s, int earlier) {
+        output_give_up(s->launch->output);
+        if (!s->stop_signal && s->stopping)
+                s->stop_signal = earlier;
+        s->undelivered = s->stop_signal;
+        s->timed_out |= !s->undelivered && !output_passed(s->launch->output);
+}
+
+/* What the command has printed is the caller's, and slow readers get all of it. A signal that would
+ * stop the command stops this. */
+static void deliver(Supervisor *s) {
+        struct pollfd fds[1 + OUTPUT_POLL_MAX] = { { .fd = s->signal_fd, .events = POLLIN } };
+        Output *output = s->launch->output;
+        const int earlier = s->stop_signal;
+
+        s->stop_signal = 0;
+        s->deadline = delivery_end(s);
+        for (output_end(output); output_waits(output);) {
+                size_t more = output_poll(output, fds + 1);
+
+                if (poll(fds, 1 + more, poll_timeout(s)) < 0 && errno != EINTR)
+                        s->stop_signal = SIGKILL;
+                else if (fds[0].revents)
+                        read_signals(s);
+                if (s->stop_signal || (s->deadline && now_usec() >= s->deadline))
+                        return give_up(s, earlier);
+                if (output_pump(output, fds + 1))
+                        s->deadline = delivery_end(s);
+        }
+}
+
 /* --- the loop --- */
 
 enum {
@@ -250,7 +311,7 @@ enum {
         POLL_SIGNAL,
         POLL_LISTENER,
         POLL_TERMINAL,
-        POLL_MAX = POLL_TERMINAL + 3
+        POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
 };
 
 /* Until init is gone: its last word may be read before or after that shows. */
@@ -264,8 +325,10 @@ static void run_loop(Supervisor *s) {
 
         for (;;) {
                 size_t more = s->terminal ? terminal_poll(s->terminal, fds + POLL_TERMINAL) : 0;
+                struct pollfd *output = fds + POLL_TERMINAL + more;
+                size_t count = POLL_TERMINAL + more + output_poll(s->launch->output, output);
 
-                if (poll(fds, POLL_TERMINAL + more, poll_timeout(s)) < 0 && errno != EINTR)
+                if (poll(fds, count, poll_timeout(s)) < 0 && errno != EINTR)
                         return kill_all(s);
                 if (fds[POLL_LISTENER].revents & POLLIN)
                         (void)denials_answer(s->denials, s->sandbox->listener_fd);
@@ -273,12 +336,14 @@ static void run_loop(Supervisor *s) {
                         fds[POLL_LISTENER].fd = -1; /* nobody is left who could call */
                 if (s->terminal)
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
+                (void)output_pump(s->launch->output, output);
                 if (fds[POLL_CONTROL].revents && !read_control(s))
                         fds[POLL_CONTROL].fd = -1;
                 if (fds[POLL_SIGNAL].revents)
                         read_signals(s);
                 if (fds[POLL_INIT].revents)
                         return;
+                check_output(s);
                 check_time(s);
                 check_oom(s);
         }
@@ -309,9 +374,14 @@ static bool ended_by_oom(const Supervisor *s, const OomKills *kills, int signal)
         return signal == SIGKILL && !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
 }
 
-static Cause cause_of_signal(const Supervisor *s, const OomKills *kills, int signal) {
+/* signal: that has ended the command, or 0. */
+static Cause find_cause(const Supervisor *s, const OomKills *kills, int signal) {
         if (s->timed_out)
                 return CAUSE_TIMEOUT;
+        if (output_passed(s->launch->output))
+                return CAUSE_OUTPUT_LIMIT;
+        if (!signal)
+                return s->undelivered ? CAUSE_KILLED : CAUSE_EXITED;
         if (ended_by_oom(s, kills, signal))
                 return CAUSE_OOM;
         if (s->told_to_stop)
@@ -319,19 +389,33 @@ static Cause cause_of_signal(const Supervisor *s, const OomKills *kills, int sig
         return s->ended ? CAUSE_SIGNALED : CAUSE_LOST;
 }
 
+static int find_exit_code(const Supervisor *s, const Outcome *out) {
+        if (out->cause == CAUSE_TIMEOUT)
+                return 124;
+        if (out->signal)
+                return 128 + out->signal;
+        if (out->cause == CAUSE_OUTPUT_LIMIT)
+                return 128 + SIGTERM;
+        return s->undelivered ? 128 + s->stop_signal : WEXITSTATUS(s->status);
+}
+
 static void fill_cause(Outcome *out, const Supervisor *s) {
         int signal = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : 0;
 
         out->signal = s->ended ? signal : SIGKILL;
-        if (out->signal) {
-                out->cause = cause_of_signal(s, &out->oom_kills, out->signal);
-                out->exit_code = 128 + out->signal;
-        } else {
-                out->cause = s->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED;
-                out->exit_code = WEXITSTATUS(s->status);
-        }
-        if (s->timed_out)
-                out->exit_code = 124;
+        out->cause = find_cause(s, &out->oom_kills, out->signal);
+        out->exit_code = find_exit_code(s, out);
+}
+
+/* Where the caller's file was full or the like the cause of the end stays, and the exit code is
+ * holt's own. */
+static int fill_output(Outcome *out, const Output *output, Error *reterr) {
+        int r = output_failure(output, reterr);
+
+        output_count(output, &out->output, &out->output_dropped);
+        if (r < 0)
+                out->exit_code = error_exit_code(reterr);
+        return r;
 }
 
 static int finish(Supervisor *s, Outcome *out, Error *reterr) {
@@ -345,6 +429,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 terminal_drain(s->terminal);
                 s->terminal = terminal_free(s->terminal);
         }
+        deliver(s);
         fill_usage(&out->usage, s, &usage);
         out->oom_kills = oom_watch_end(&s->oom);
         if (s->failed) {
@@ -355,13 +440,14 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 return r;
         }
         fill_cause(out, s);
-        return 0;
+        return fill_output(out, s->launch->output, reterr);
 }
 
 static int take_terminal(Supervisor *s, Error *reterr) {
         if (s->sandbox->terminal_fd < 0)
                 return 0;
-        s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd, NULL);
+        s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd,
+                                   output_budget(s->launch->output));
         if (!s->terminal)
                 return error_oom(reterr);
         if (!s->launch->terminal.background)

@@ -11,7 +11,8 @@ typedef enum Cause {
         CAUSE_EXITED,
         CAUSE_SIGNALED,
         CAUSE_TIMEOUT,
-        CAUSE_KILLED, /* holt was told to stop it */
+        CAUSE_OUTPUT_LIMIT,
+        CAUSE_KILLED, /* holt was told to stop it, or to stop writing what it had printed */
         CAUSE_OOM,    /* the kernel killed it for lack of memory */
         CAUSE_LOST,   /* init ended without a word */
         CAUSE_ERROR,  /* holt could not start it; see the Error */
@@ -30,6 +31,7 @@ typedef struct Outcome {
         Usage usage;
         OomKills oom_kills;
         Denials denials;
+        uint64_t output, output_dropped; /* bytes, where limits.output is set */
 } Outcome;
 
 /* "exited", "signaled", ... */

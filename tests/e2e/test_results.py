@@ -205,12 +205,12 @@ def test_one_process_is_too_few(holt: Holt) -> None:
 
 def test_the_report_has_the_limits(holt: Holt) -> None:
     flags = ("--timeout", "60s", "--memory", "1GiB", "--pids", "100", "--open-files", "64", "--file-size", "1MiB",
-             "--tmp-size", "2MiB")
+             "--output", "3MiB", "--tmp-size", "2MiB")
     result = holt(["run", *flags, "--", "true"]).ok()
 
     assert result.report and result.report["limits"] == {
         "timeout_us": 60_000_000, "memory_per_process_bytes": 1 << 30, "pids": 100, "open_files": 64,
-        "file_size_bytes": 1 << 20, "tmp_size_bytes": 2 << 20,
+        "file_size_bytes": 1 << 20, "output_bytes": 3 << 20, "tmp_size_bytes": 2 << 20,
     }
 
 
@@ -260,8 +260,8 @@ def test_the_report_says_all(holt: Holt) -> None:
     assert result.report["holt"] == 1
     assert result.report["command"] == ["sh", "-c", "exit 3", "an argument"]
     assert set(result.report) == {
-        "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "denials", "set_aside",
-        "warnings",
+        "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "output", "denials",
+        "set_aside", "warnings",
     }
     on = {name for name, state in result.layers.items() if state.startswith("on")}
     assert {"user", "mount", "pid", "net", "ipc", "uts", "cgroup", "proc", "dev", "capabilities", "seccomp", "notify",

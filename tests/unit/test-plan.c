@@ -195,6 +195,22 @@ static void test_an_argument_too_long_is_refused(void **state) {
         case_end(&c);
 }
 
+static void test_limits_are_carried(void **state) {
+        Case c;
+
+        (void)state;
+        case_start(&c);
+        assert_int_equal(make(&c), 0);
+        assert_int_equal(c.plan.output, 0);
+        plan_clear(&c.plan);
+        set(&c, "limits.output", "1MiB");
+        set(&c, "limits.file_size", "2MiB");
+        assert_int_equal(make(&c), 0);
+        assert_int_equal(c.plan.output, 1 << 20);
+        assert_int_equal(c.plan.file_size, 2 << 20);
+        case_end(&c);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths_are_made_normal),
@@ -205,6 +221,7 @@ int main(void) {
                 cmocka_unit_test(test_mount_points_are_made_in_memory_only),
                 cmocka_unit_test(test_what_can_not_be_is_refused),
                 cmocka_unit_test(test_an_argument_too_long_is_refused),
+                cmocka_unit_test(test_limits_are_carried),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

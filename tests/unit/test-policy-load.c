@@ -53,10 +53,12 @@ static const struct {
           "syscalls, layers." },
         { "{\"holt\":1,\"limits\":{\"timout\":\"1s\"}}",
           "t.json: $.limits.timout: unknown field; did you mean \"timeout\"?",
-          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size." },
+          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size, "
+          "output." },
         { "{\"holt\":1,\"limits\":{\"Timeout\":\"1s\"}}",
           "t.json: $.limits.Timeout: unknown field; did you mean \"timeout\"?",
-          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size." },
+          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size, "
+          "output." },
         { "{\"holt\":1,\"limits.timeout\":\"1s\"}", "t.json: $[\"limits.timeout\"]: unknown field",
           "Allowed in $: holt, extends, description, $schema, filesystem, network, env, limits, "
           "syscalls, layers." },

@@ -59,6 +59,7 @@ static const struct {
         { "limits.pids", "none" },
         { "limits.open_files", "71" },
         { "limits.file_size", "1" },
+        { "limits.output", "70KiB" },
         { "syscalls.preset", "strict" },
         { "syscalls.allow", "ptrace" },
         { "syscalls.deny", "@network" },

@@ -49,6 +49,8 @@ static const struct {
         { "limits.memory", "1048577", "1048577" },
         { "limits.pids", "1", "1" },
         { "limits.pids", "none", "none" },
+        { "limits.output", "1048576", "1MiB" },
+        { "limits.output", "none", "none" },
         { "syscalls.preset", "strict", "strict" },
         { "syscalls.allow", "ptrace", "ptrace" },
         { "syscalls.deny", "@network", "@network" },
