@@ -65,6 +65,8 @@ static void fuzz_project(const char *bytes, size_t size) {
 
         REQUIRE(policy_preset(&caller, "strict", "fuzz", &error) == 0);
         REQUIRE(policy_preset(&project, "strict", "fuzz", &error) == 0);
+        REQUIRE(policy_set(&caller, "limits.output", "1MiB", ORIGIN_CALLER, "fuzz", &error) == 0);
+        REQUIRE(policy_set(&project, "limits.output", "1MiB", ORIGIN_CALLER, "fuzz", &error) == 0);
         (void)policy_load(&project, bytes, size, "fuzz", ORIGIN_PROJECT, &error);
         REQUIRE(streq(project.preset, "strict"));
         REQUIRE(!project.workspace_source && !project.workspace_target && !project.files &&
@@ -82,6 +84,7 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(project.pids && project.pids <= caller.pids);
         REQUIRE(project.open_files && project.open_files <= caller.open_files);
         REQUIRE(project.file_size && project.file_size <= caller.file_size);
+        REQUIRE(project.output && project.output <= caller.output);
         REQUIRE(project.tmp_size && project.tmp_size <= caller.tmp_size);
         REQUIRE(project.syscall_preset == SYSCALLS_STRICT);
         REQUIRE(project.landlock == LANDLOCK_REQUIRE);
