@@ -43,7 +43,7 @@ class Result:
 
     @property
     def cause(self) -> str:
-        """ "exited", "signaled", "timeout", "killed", "oom", "lost" or "error"; "" without a report."""
+        """As holt-run(1) has them, "exited" or another; "" without a report."""
         return str((self.report or {}).get("cause", ""))
 
     @property
