@@ -210,8 +210,8 @@ static int run_command(Run *run, Error *reterr) {
         int swept = 0;
 
         if (run->launch.workspace_fd >= 0)
-                swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->launch.index,
-                                    &run->moved, r < 0 ? NULL : reterr);
+                swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
+                                    r < 0 ? NULL : reterr);
         if (r < 0 || swept < 0)
                 run->result.error = reterr;
         if (r == 0 && swept < 0)

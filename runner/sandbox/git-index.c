@@ -23,7 +23,6 @@ enum {
         EXTENSION_HEADER = 8,
         SHA1_SIZE = 20,
         SHA256_SIZE = 32,
-        HASH_TEXT = 2 * SHA256_SIZE + 1,
 };
 
 typedef struct Reader {
@@ -35,7 +34,6 @@ typedef struct Reader {
         /* the entry last read, and where the next one begins */
         size_t at;
         uint32_t mode;
-        const uint8_t *object;
         char name[PATH_MAX];
         size_t length;
         size_t kept; /* how much of its name is the one's before (version 4) */
@@ -132,7 +130,6 @@ static int read_entry(Reader *reader) {
         if (name + 2 > reader->end)
                 return -EBADMSG;
         reader->mode = number(reader->bytes + entry + MODE_AT);
-        reader->object = reader->bytes + entry + STAT_SIZE;
         flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
         name += flags & FLAG_MORE ? 2 : 0;
         r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
@@ -161,26 +158,23 @@ static bool is_path(const char *name) {
         }
 }
 
-static void write_hash(const uint8_t *hash, size_t size, char ret[HASH_TEXT]) {
+static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
         for (size_t i = 0; i < size; i++)
                 (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
 }
 
 /* A sparse directory, whose name ends in a slash. */
 static int take_tree(Reader *reader, GitIndex *ret) {
-        char object[HASH_TEXT];
-
         if (reader->length < 2 || reader->name[reader->length - 1] != '/' ||
             strlen(reader->name) != reader->length)
                 return -EBADMSG;
         /* The name before is what version 4 goes on with. */
         reader->name[reader->length - 1] = '\0';
-        write_hash(reader->object, reader->hash_size, object);
         if (!is_path(reader->name))
                 return -EBADMSG;
         if (ret->trees.count == GIT_INDEX_TREES_MAX)
                 return -E2BIG;
-        if (strlist_take(&ret->trees, str_format("%s %s", object, reader->name)) < 0)
+        if (strlist_add(&ret->trees, reader->name) < 0)
                 return -ENOMEM;
         reader->name[reader->length - 1] = '/';
         return 0;

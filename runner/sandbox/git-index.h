@@ -20,9 +20,8 @@ enum {
 typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
 
 typedef struct GitIndex {
-        StrList links; /* paths of the gitlinks, relative to the work tree, in normal form */
-        StrList trees; /* OBJECT PATH of each sparse directory: whatever is in the tree is below it
-                        */
+        StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
+        StrList trees;   /* paths of the sparse directories: whatever is in the tree is below */
         char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
         bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
 } GitIndex;

@@ -9,12 +9,27 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/repository.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
 
-enum { NAMES_TRIED = 9 };
+enum { NAMES_TRIED = 9, NAMES_TOLD = 8 };
+
+typedef struct Sweep {
+        const LaunchPlan *plan;
+        RepositoryTree tree; /* the workspace */
+        StrList *moved;
+        StrList left; /* what could not be moved */
+        int result;   /* the first negative errno, or 0 */
+} Sweep;
+
+/* The rest is done all the same. */
+static void note(Sweep *sweep, int r) {
+        if (sweep->result == 0)
+                sweep->result = r;
+}
 
 /* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
  * that the last is one that it can't have guessed. */
@@ -39,28 +54,28 @@ static int make_usable(int dir_fd) {
 }
 
 /* Renames NAME in dir_fd aside; dir is for the report. */
-static int set_aside(int dir_fd, const char *dir, const char *name, StrList *moved, Error *reterr) {
+static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
         int r = -EEXIST;
 
         for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
                 _cleanup_free_ char *aside = aside_name(name, i);
 
-                if (!aside)
-                        return error_oom(reterr);
+                if (!aside) {
+                        r = -ENOMEM;
+                        break;
+                }
                 r = syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0
                             ? -errno
                             : 0;
-                if (r == 0)
-                        return strlist_take(moved, str_format("%s%s", dir, aside)) < 0
-                                       ? error_oom(reterr)
-                                       : 0;
+                if (r == 0) {
+                        note(sweep, strlist_take(sweep->moved, str_format("%s%s", dir, aside)));
+                        return;
+                }
                 if (r == -EACCES && make_usable(dir_fd) < 0)
                         break;
         }
-        return error_set(reterr, ERROR_SETUP, -r,
-                         "cannot set %s%s aside, which the command has made and which the policy "
-                         "protects: do not use it",
-                         dir, name);
+        note(sweep, r);
+        note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
 }
 
 /* One step of sweep_one(): the part called name in dir_fd, of which more is to come. Returns 1 with
@@ -93,23 +108,22 @@ static bool is_held(int dir_fd, const char *name, const PlanGuard *guard) {
 }
 
 /* What is called name in dir_fd, where path has its last part or has something in its way. */
-static int sweep_name(int dir_fd, const char *dir, const char *name, const PlanGuard *guard,
-                      StrList *moved, Error *reterr) {
-        if (!is_there(dir_fd, name) || is_held(dir_fd, name, guard))
-                return 0;
-        return set_aside(dir_fd, dir, name, moved, reterr);
+static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
+                       const PlanGuard *guard) {
+        if (is_there(dir_fd, name) && !is_held(dir_fd, name, guard))
+                set_aside(sweep, dir_fd, dir, name);
 }
 
 /* Follows the path part by part. What goes aside is the last part, or the first that is a link, a
  * file or a directory that can't be looked into; of a submodule only the last, since git does not
  * follow another way to it. */
-static int sweep_parts(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
-        _cleanup_close_ int dir_fd = openat(workspace_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
+        _cleanup_close_ int dir_fd = openat(sweep->tree.fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
         char *part = rest;
 
         if (!rest)
-                return error_oom(reterr);
+                return note(sweep, -ENOMEM);
         for (;;) {
                 size_t length = strcspn(part, "/");
                 bool last = part[length] == '\0';
@@ -119,7 +133,7 @@ static int sweep_parts(int workspace_fd, const PlanGuard *guard, StrList *moved,
                 if (!last) {
                         r = descend(dir_fd, part, &fd);
                         if (r == 0 || (r == -ENOTDIR && guard->submodule))
-                                return 0;
+                                return;
                 }
                 if (last || r < 0)
                         break;
@@ -128,28 +142,30 @@ static int sweep_parts(int workspace_fd, const PlanGuard *guard, StrList *moved,
                 part += length + 1;
         }
         dir = strndup(guard->path, (size_t)(part - rest));
-        return dir ? sweep_name(dir_fd, dir, part, guard, moved, reterr) : error_oom(reterr);
+        if (!dir)
+                return note(sweep, -ENOMEM);
+        sweep_name(sweep, dir_fd, dir, part, guard);
 }
 
 /* At once where nothing is in the way: there may be thousands of paths, each of thousands of parts.
  */
-static int sweep_one(int workspace_fd, const PlanGuard *guard, StrList *moved, Error *reterr) {
+static void sweep_one(Sweep *sweep, const PlanGuard *guard) {
         const char *slash = strrchr(guard->path, '/');
         _cleanup_free_ char *dir = strndup(guard->path,
                                            slash ? (size_t)(slash + 1 - guard->path) : 0);
         _cleanup_close_ int dir_fd = FD_NONE;
 
         if (!dir)
-                return error_oom(reterr);
-        dir_fd = sys_open_beneath(workspace_fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
+                return note(sweep, -ENOMEM);
+        dir_fd = sys_open_beneath(sweep->tree.fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
         if (dir_fd < 0 &&
             (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
-                return 0;
+                return;
         if (dir_fd < 0)
-                return sweep_parts(workspace_fd, guard, moved, reterr);
+                return sweep_parts(sweep, guard);
         if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
                 (void)make_usable(dir_fd);
-        return sweep_name(dir_fd, dir, slash ? slash + 1 : guard->path, guard, moved, reterr);
+        sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
 }
 
 /* --- submodules --- */
@@ -161,67 +177,98 @@ bool guard_holds(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-static int sweep_links(const LaunchPlan *plan, int workspace_fd, const StrList *links,
-                       StrList *moved, Error *reterr) {
-        int result = 0;
-
-        for (size_t i = 0; i < links->count; i++) {
-                _cleanup_free_ char *path = str_format("%s/.git", links->items[i]);
-                const PlanGuard link = { .path = path, .submodule = true };
-                int r = path ? 0 : error_oom(result ? NULL : reterr);
-
-                if (path && !guard_holds(plan, path))
-                        r = sweep_one(workspace_fd, &link, moved, result ? NULL : reterr);
-                if (r < 0 && result == 0)
-                        result = r;
-        }
-        return result;
-}
-
-/* git makes no sparse directory with a gitlink in it, and enters one all the same once something is
- * at its path: neither the directory nor what is there may be the command's. */
-static bool has_new_tree(int workspace_fd, const StrList *trees, const StrList *before) {
+static bool has_tree(const RepositoryTree *tree, const StrList *trees) {
         for (size_t i = 0; i < trees->count; i++)
-                if (repository_tree_there(workspace_fd, trees->items[i]) &&
-                    !strlist_has(before, trees->items[i]))
+                if (repository_tree_there(tree, trees->items[i]))
                         return true;
         return false;
 }
 
-/* The command may have put a repository of its own into the index. */
-static int sweep_index(const LaunchPlan *plan, int workspace_fd, const IndexState *before,
-                       StrList *moved, Error *reterr) {
-        _cleanup_close_ int git_fd = openat(workspace_fd, ".git",
-                                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        _cleanup_(strlist_clear) StrList links = { 0 };
-        _cleanup_(index_state_clear) IndexState now = { 0 };
-        int r;
+/* The command may have put a repository of its own into the index, or made something of it that is
+ * no index any more. No sparse directory was on the disk when it started (prepare-guards.c), and
+ * what is in a tree of its making git finds, not we. */
+static void sweep_index(Sweep *sweep, RepositoryLinks *found) {
+        _cleanup_close_ int git_fd = FD_NONE;
 
-        if (git_fd < 0 || !is_there(git_fd, "index") || repository_unchanged(git_fd, before))
-                return 0;
-        r = repository_links(git_fd, &links, &now);
-        if (r == -ENOMEM)
-                return error_oom(reterr);
-        if (r == 0 && has_new_tree(workspace_fd, &now.trees, &before->trees))
-                r = -EBADMSG;
-        return r < 0 ? set_aside(git_fd, ".git/", "index", moved, reterr)
-                     : sweep_links(plan, workspace_fd, &links, moved, reterr);
+        if (repository_links(&sweep->tree, ".git", found) == 0 &&
+            !has_tree(&sweep->tree, &found->trees))
+                return;
+        repository_links_clear(found);
+        git_fd = openat(sweep->tree.fd, ".git", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (git_fd >= 0)
+                set_aside(sweep, git_fd, ".git/", "index");
 }
 
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, const IndexState *before, StrList *moved,
-                Error *reterr) {
-        int result = 0;
-
-        for (size_t i = 0; i < plan->guards_count; i++) {
-                int r = sweep_one(workspace_fd, &plan->guards[i], moved, result ? NULL : reterr);
-
-                if (r < 0 && result == 0)
-                        result = r;
+/* Of those that are there, the guard is the next one, as long as the indexes are what they were. */
+static bool is_pinned(const LaunchPlan *plan, const char *path, size_t *next) {
+        if (*next < plan->guards_count && plan->guards[*next].pinned &&
+            streq(plan->guards[*next].path, path)) {
+                ++*next;
+                return true;
         }
-        if (plan_protects_git(plan)) {
-                int r = sweep_index(plan, workspace_fd, before, moved, result ? NULL : reterr);
+        return guard_holds(plan, path);
+}
 
-                result = result < 0 ? result : r;
+/* One of what git enters. If it is pinned, it is as it was at the start, and git goes on from it.
+ */
+static void sweep_link(Sweep *sweep, size_t index, size_t *next, RepositoryLinks *found) {
+        _cleanup_free_ char *path = str_format("%s/.git", found->links.items[index]);
+        const PlanGuard link = { .path = path, .submodule = true };
+
+        if (!path)
+                return note(sweep, -ENOMEM);
+        if (!is_pinned(sweep->plan, path, next))
+                sweep_one(sweep, &link);
+        else if (repository_links(&sweep->tree, path, found) == -ENOMEM)
+                note(sweep, -ENOMEM);
+}
+
+/* The index that has it is out of reach: what is in its place goes. */
+static void sweep_tree(Sweep *sweep, char *path) {
+        const PlanGuard tree = { .path = path, .submodule = true };
+
+        if (!streq(path, ".") && !guard_holds(sweep->plan, path))
+                sweep_one(sweep, &tree);
+}
+
+static void sweep_submodules(Sweep *sweep) {
+        _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
+        size_t next = 0;
+
+        while (next < sweep->plan->guards_count && !sweep->plan->guards[next].submodule)
+                next++;
+        sweep_index(sweep, &found);
+        note(sweep, repository_links_above(&sweep->tree, &found));
+        for (size_t i = 0; i < found.links.count; i++)
+                sweep_link(sweep, i, &next, &found);
+        for (size_t i = 0; i < found.trees.count; i++)
+                sweep_tree(sweep, found.trees.items[i]);
+}
+
+/* --- together --- */
+
+static int sweep_error(const Sweep *sweep, Error *reterr) {
+        return sweep->left.count == 0
+                       ? error_set(reterr, ERROR_SETUP, -sweep->result,
+                                   "cannot look for all that the policy protects")
+                       : error_set(reterr, ERROR_SETUP, -sweep->result,
+                                   "cannot set %s aside, which the command has made and which the "
+                                   "policy protects: do not use it",
+                                   sweep->left.items[0]);
+}
+
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(plan);
+        Sweep sweep = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
+        int r;
+
+        for (size_t i = 0; i < plan->guards_count; i++)
+                sweep_one(&sweep, &plan->guards[i]);
+        if (workspace && plan_protects_git(plan)) {
+                sweep.tree = repository_tree(workspace);
+                sweep_submodules(&sweep);
         }
-        return result;
+        r = sweep.result < 0 ? sweep_error(&sweep, reterr) : 0;
+        strlist_clear(&sweep.left);
+        return r;
 }

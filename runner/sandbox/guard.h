@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "policy/plan.h"
-#include "sandbox/repository.h"
 
 /* What is set aside as NAME is called NAME.holt-untrusted, with a number or more behind it where
  * that is taken. */
@@ -21,11 +20,10 @@ bool guard_holds(const LaunchPlan *plan, const char *path);
 
 /* Renames aside what came to be at the plan's guards below workspace_fd, where the sandbox could
  * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.
- * Then, if the workspace's own index is not what it was (before, as the launch has it), the .git of
- * each submodule that is new there; and the index itself where nobody can say what git would read
- * in it. Names of what is aside now are added to moved.
+ * Then the .git of each submodule that was none at the start, by the indexes as they are now, since
+ * another run may have added it; and the workspace's own index where nobody can say what git would
+ * read in it. Names of what is aside now are added to moved.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, const IndexState *before, StrList *moved,
-                Error *reterr);
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr);

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "policy/plan.h"
 #include "sandbox/output.h"
-#include "sandbox/repository.h"
 #include "sandbox/terminal.h"
 
 /* One entry of the system tree as the host has it. */
@@ -52,7 +51,6 @@ typedef struct Launch {
         Output *output;   /* NULL without a limit of it */
         int init_fd;      /* sealed memory file */
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
-        IndexState index; /* of the workspace's own repository, if it is one */
         int control_fd;   /* the child's end of the socket pair */
         LayerState layers;
         Error error; /* written by the child; error.text is "" when all went well */

@@ -138,91 +138,69 @@ static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         return 0;
 }
 
-/* Of links, which are paths below a work tree, those that lie below skip there; outer is the path
- * of what is left in the workspace, "" or with a slash at the end. */
-static int add_links(LaunchPlan *plan, const StrList *links, const char *skip, const char *outer,
-                     Error *reterr) {
-        const size_t length = strlen(skip);
-        int r = reserve_guards(plan, links->count, reterr);
+/* What the command has made of an index is set aside after its run (guard.c): this one is the
+ * caller's. */
+static int refuse_index(const PlanMount *workspace, int errnum, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, errnum == EBADMSG ? 0 : errnum,
+                          "cannot tell the submodules of %s: its .git/index %s", workspace->source,
+                          errnum == EBADMSG ? "is none that git writes" : "can't be read");
 
-        for (size_t i = 0; r == 0 && i < links->count; i++) {
-                const char *link = links->items[i];
-                char *path;
-
-                if (!str_starts(link, skip) || link[length] == '\0')
-                        continue;
-                path = str_format("%s%s/.git", outer, link + length);
-                if (!path)
-                        return error_oom(reterr);
-                plan->guards[plan->guards_count++] = (PlanGuard){ .path = path, .submodule = true };
-        }
-        return r;
+        return error_cure(reterr, r,
+                          "Have git make a new one, without what is staged: rm .git/index && git "
+                          "reset\nOr give protection up for this run: --protect none");
 }
 
-/* An index that git did not write tells nothing; the command's own is another matter (guard.c). */
-static int add_links_of(LaunchPlan *plan, int git_fd, const char *skip, const char *outer,
-                        IndexState *ret_state, Error *reterr) {
-        _cleanup_(strlist_clear) StrList links = { 0 };
-        int r = repository_links(git_fd, &links, ret_state);
+/* Nobody but git can tell what it would enter there. */
+static int refuse_tree(const PlanMount *workspace, const char *path, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot tell the submodules of %s: the index has %s as a sparse "
+                          "directory, and there is something in its place",
+                          workspace->source, streq(path, ".") ? "what is above it" : path);
 
-        if (r == -ENOMEM)
+        return error_cure(reterr, r,
+                          "Have git write into the index what is in it: git sparse-checkout "
+                          "reapply --no-sparse-index\nOr give protection up for this run: "
+                          "--protect none");
+}
+
+/* One of what was found. git goes on from there, so that more may be found. */
+static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t index,
+                             RepositoryLinks *found, Error *reterr) {
+        const RepositoryTree tree = repository_tree(workspace);
+        int r = reserve_guards(plan, found->links.count - index, reterr);
+        PlanGuard *guard;
+
+        if (r < 0)
+                return r;
+        guard = &plan->guards[plan->guards_count];
+        *guard = (PlanGuard){ .path = str_format("%s/.git", found->links.items[index]),
+                              .submodule = true };
+        if (!guard->path)
                 return error_oom(reterr);
-        return r < 0 ? 0 : add_links(plan, &links, skip, outer, reterr);
+        plan->guards_count++;
+        r = prepare_guard(plan, guard, workspace, reterr);
+        if (r < 0 || !guard->pinned)
+                return r;
+        return repository_links(&tree, guard->path, found) == -ENOMEM ? error_oom(reterr) : 0;
 }
 
-/* Those of every repository that the workspace lies in: a .git between, which an earlier run may
- * have made, need not be one to git. */
-static int add_from_above(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
-        _cleanup_free_ char *tree = strdup(workspace->real);
-        int r = tree ? 0 : error_oom(reterr);
+/* The submodules of the repository that the workspace is, and of those that it lies in. Their list
+ * grows while it is walked. */
+static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+        _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
+        const RepositoryTree tree = repository_tree(workspace);
+        int r = repository_links(&tree, ".git", &found);
 
-        while (r == 0) {
-                _cleanup_close_ int git_fd = repository_open_above(tree);
-                _cleanup_free_ char *below = NULL;
-                _cleanup_(index_state_clear) IndexState ignored = { 0 };
-
-                if (git_fd < 0)
-                        return 0;
-                below = str_format("%s/", workspace->real + strlen(tree) + 1);
-                if (!below)
-                        return error_oom(reterr);
-                r = add_links_of(plan, git_fd, below, "", &ignored, reterr);
-        }
-        return r;
-}
-
-/* Of the sparse directories those where something is: guard.c lets them be. */
-static void keep_there(StrList *trees, const PlanMount *workspace) {
-        size_t kept = 0;
-
-        for (size_t i = 0; i < trees->count; i++)
-                if (repository_tree_there(workspace->fd, trees->items[i]))
-                        trees->items[kept++] = trees->items[i];
-                else
-                        free(trees->items[i]);
-        trees->count = kept;
-}
-
-/* The submodules of the repository that the workspace is, and of those that it lies in. */
-static int add_submodules(Launch *launch, const PlanMount *workspace, Error *reterr) {
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git",
-                                                     NULL);
-        int r = git_fd < 0 ? 0 : add_links_of(launch->plan, git_fd, "", "", &launch->index, reterr);
-
-        keep_there(&launch->index.trees, workspace);
-        return r < 0 ? r : add_from_above(launch->plan, workspace, reterr);
-}
-
-/* Those of a submodule: git goes on from there. */
-static int add_nested(LaunchPlan *plan, const PlanMount *workspace, size_t index, Error *reterr) {
-        const char *path = plan->guards[index].path;
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, NULL);
-        _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
-        _cleanup_(index_state_clear) IndexState ignored = { 0 };
-
-        if (!outer)
+        if (r < 0)
+                return r == -ENOMEM ? error_oom(reterr) : refuse_index(workspace, -r, reterr);
+        if (repository_links_above(&tree, &found) < 0)
                 return error_oom(reterr);
-        return git_fd < 0 ? 0 : add_links_of(plan, git_fd, "", outer, &ignored, reterr);
+        for (size_t i = 0; r == 0 && i < found.links.count; i++)
+                r = prepare_submodule(plan, workspace, i, &found, reterr);
+        for (size_t i = 0; r == 0 && i < found.trees.count; i++)
+                if (repository_tree_there(&tree, found.trees.items[i]))
+                        r = refuse_tree(workspace, found.trees.items[i], reterr);
+        return r;
 }
 
 /* --- a bare repository --- */
@@ -270,20 +248,6 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
                 }
 }
 
-/* The list grows while it is walked. */
-static int prepare_submodules(Launch *launch, const PlanMount *workspace, Error *reterr) {
-        LaunchPlan *plan = launch->plan;
-        const size_t asked = plan->guards_count;
-        int r = add_submodules(launch, workspace, reterr);
-
-        for (size_t i = asked; r == 0 && i < plan->guards_count; i++) {
-                r = prepare_guard(plan, &plan->guards[i], workspace, reterr);
-                if (r == 0 && plan->guards[i].pinned)
-                        r = add_nested(plan, workspace, i, reterr);
-        }
-        return r;
-}
-
 int prepare_guards(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         const PlanMount *workspace = plan_workspace(plan);
@@ -300,5 +264,5 @@ int prepare_guards(Launch *launch, Error *reterr) {
                 if (r == 0)
                         drop_repeated(plan, &i);
         }
-        return r < 0 || !submodules ? r : prepare_submodules(launch, workspace, reterr);
+        return r < 0 || !submodules ? r : prepare_submodules(plan, workspace, reterr);
 }

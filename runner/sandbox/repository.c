@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
@@ -62,7 +61,9 @@ static int open_above(const char *directory) {
         return tree_fd < 0 ? -errno : repository_open(tree_fd, directory, ".git", NULL);
 }
 
-int repository_open_above(char *tree) {
+/* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
+ * tree where that is ("" for the root), so that the next call finds the next one. */
+static int open_nearest(char *tree) {
         for (char *slash = strrchr(tree, '/'); slash; slash = strrchr(tree, '/')) {
                 int fd;
 
@@ -77,39 +78,20 @@ int repository_open_above(char *tree) {
 
 /* --- its index --- */
 
-void index_state_clear(IndexState *state) {
-        strlist_clear(&state->trees);
-}
-
-bool repository_tree_there(int tree_fd, const char *tree) {
-        const char *path = tree + strcspn(tree, " ") + 1;
-        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
-
-        return fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
-bool repository_unchanged(int git_fd, const IndexState *state) {
-        struct stat st;
-
-        return fstatat(git_fd, "index", &st, AT_SYMLINK_NOFOLLOW) == 0 && !state->uncertain &&
-               st.st_dev == state->device && st.st_ino == state->inode &&
-               st.st_ctim.tv_sec == state->changed.tv_sec &&
-               st.st_ctim.tv_nsec == state->changed.tv_nsec;
-}
-
 /* Owned by the caller, with a zero behind it. Read and not mapped: somebody could cut the file
  * short meanwhile. */
-static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *ret_st) {
+static int read_whole(int git_fd, const char *name, uint8_t **ret, size_t *ret_size) {
         _cleanup_close_ int fd = sys_open_beneath(git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         _cleanup_free_ uint8_t *bytes = NULL;
         size_t size, done = 0;
+        struct stat st;
         ssize_t n = 1;
 
-        if (fd < 0 || fstat(fd, ret_st) < 0)
+        if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(ret_st->st_mode) || ret_st->st_size > GIT_INDEX_SIZE_MAX)
+        if (!S_ISREG(st.st_mode) || st.st_size > GIT_INDEX_SIZE_MAX)
                 return -EBADMSG;
-        size = (size_t)ret_st->st_size;
+        size = (size_t)st.st_size;
         bytes = malloc(size + 1);
         if (!bytes)
                 return -ENOMEM;
@@ -121,6 +103,7 @@ static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *
                 return n < 0 ? -errno : -EBADMSG;
         bytes[size] = '\0';
         *ret = TAKE_PTR(bytes);
+        *ret_size = size;
         return 0;
 }
 
@@ -128,8 +111,8 @@ static int read_whole(int git_fd, const char *name, uint8_t **ret, struct stat *
  * worktree lies elsewhere. The command can write none of them. */
 static GitHash find_hash(int git_fd) {
         _cleanup_free_ uint8_t *bytes = NULL;
-        struct stat st;
-        int r = read_whole(git_fd, "config", &bytes, &st);
+        size_t size;
+        int r = read_whole(git_fd, "config", &bytes, &size);
         const char *text;
 
         if (r < 0)
@@ -145,22 +128,19 @@ static GitHash find_hash(int git_fd) {
         return GIT_SHA1;
 }
 
-static int read_index(int git_fd, const char *name, bool every, GitIndex *ret,
-                      struct stat *ret_st) {
+static int read_index(int git_fd, const char *name, bool every, GitIndex *ret) {
         _cleanup_free_ uint8_t *bytes = NULL;
-        int r = read_whole(git_fd, name, &bytes, ret_st);
+        size_t size;
+        int r = read_whole(git_fd, name, &bytes, &size);
 
-        return r < 0 ? r
-                     : git_index_read(bytes, (size_t)ret_st->st_size, find_hash(git_fd), every,
-                                      ret);
+        return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
 }
 
 /* git-update-index(1), --split-index. */
 static int add_shared(int git_fd, GitIndex *index) {
         _cleanup_(git_index_clear) GitIndex shared = { 0 };
         _cleanup_free_ char *name = str_format("sharedindex.%s", index->shared);
-        struct stat st;
-        int r = name ? read_index(git_fd, name, index->nameless, &shared, &st) : -ENOMEM;
+        int r = name ? read_index(git_fd, name, index->nameless, &shared) : -ENOMEM;
 
         for (size_t i = 0; r == 0 && i < shared.links.count; i++)
                 r = strlist_add(&index->links, shared.links.items[i]);
@@ -170,43 +150,74 @@ static int add_shared(int git_fd, GitIndex *index) {
         return r == -ENOENT ? -EBADMSG : r;
 }
 
-/* Whether each change of a file in the file system is a new ctime. On a tmpfs one by a mapping that
- * has been read before is not (vma_needs_dirty_tracking() of the kernel), and so on an overlay of
- * one; FUSE and the network's ask somebody else. */
-static bool keeps_changes(int git_fd) {
-        static const uint32_t keeping[] = { 0xef53 /* ext */, 0x58465342 /* XFS */,
-                                            0x9123683e /* btrfs */ };
-        struct statfs fs;
+/* --- what git enters --- */
 
-        for (size_t i = 0; fstatfs(git_fd, &fs) == 0 && i < ELEMENTSOF(keeping); i++)
-                if ((uint32_t)fs.f_type == keeping[i])
+/* Of paths, which are below a work tree, those that lie below skip there; outer is the path of what
+ * is left in ours, "" or with a slash at the end. */
+static int add_below(const StrList *paths, const char *skip, const char *outer, StrList *ret) {
+        const size_t length = strlen(skip);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < paths->count; i++)
+                if (str_starts(paths->items[i], skip) && paths->items[i][length] != '\0')
+                        r = strlist_take(ret, str_format("%s%s", outer, paths->items[i] + length));
+        return r;
+}
+
+static bool has_above(const StrList *paths, const char *path) {
+        for (size_t i = 0; i < paths->count; i++)
+                if (path_below(path, paths->items[i]))
                         return true;
         return false;
 }
 
-/* Two changes within one tick of the kernel's clock have one ctime. */
-static bool is_recent(const struct timespec *changed) {
-        struct timespec now;
-
-        return clock_gettime(CLOCK_REALTIME, &now) < 0 || changed->tv_sec >= now.tv_sec - 1;
-}
-
-int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state) {
+static int add_index(int git_fd, const char *skip, const char *outer, RepositoryLinks *ret) {
         _cleanup_(git_index_clear) GitIndex index = { 0 };
-        struct stat st = { 0 };
-        int r = read_index(git_fd, "index", false, &index, &st);
+        int r = read_index(git_fd, "index", false, &index);
 
-        *ret_state = (IndexState){ .device = st.st_dev,
-                                   .inode = st.st_ino,
-                                   .changed = st.st_ctim,
-                                   .uncertain = index.shared[0] || index.trees.count > 0 ||
-                                                is_recent(&st.st_ctim) || !keeps_changes(git_fd) };
+        if (r == -ENOENT)
+                return 0;
         if (r == 0 && index.shared[0])
                 r = add_shared(git_fd, &index);
-        if (r < 0)
-                return r;
-        *ret_links = index.links;
-        ret_state->trees = index.trees;
-        index.links = index.trees = (StrList){ 0 };
-        return 0;
+        if (r == 0)
+                r = add_below(&index.links, skip, outer, &ret->links);
+        if (r == 0)
+                r = add_below(&index.trees, skip, outer, &ret->trees);
+        return r == 0 && has_above(&index.trees, skip) ? strlist_add(&ret->trees, ".") : r;
+}
+
+int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret) {
+        _cleanup_close_ int git_fd = repository_open(tree->fd, tree->path, path, NULL);
+        _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
+
+        if (!outer)
+                return -ENOMEM;
+        return git_fd < 0 ? 0 : add_index(git_fd, "", outer, ret);
+}
+
+int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret) {
+        _cleanup_free_ char *above = strdup(tree->real);
+        int r = above ? 0 : -ENOMEM;
+
+        while (r != -ENOMEM) {
+                _cleanup_close_ int git_fd = open_nearest(above);
+                _cleanup_free_ char *skip = NULL;
+
+                if (git_fd < 0)
+                        return 0;
+                skip = str_format("%s/", tree->real + strlen(above) + 1);
+                r = skip ? add_index(git_fd, skip, "", ret) : -ENOMEM;
+        }
+        return r;
+}
+
+bool repository_tree_there(const RepositoryTree *tree, const char *path) {
+        _cleanup_close_ int fd = sys_open_beneath(tree->fd, path, O_PATH | O_NOFOLLOW);
+
+        return fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+void repository_links_clear(RepositoryLinks *links) {
+        strlist_clear(&links->links);
+        strlist_clear(&links->trees);
 }

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
+#include "policy/plan.h"
 #include "sandbox/git-index.h"
 
 /* Opens what path, a .git relative to tree_fd, the work tree that is tree on the host, is or leads
@@ -17,30 +17,38 @@
  *            path in normal form that the caller owns. Else it is left alone. */
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
-/* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
- * tree where that is ("" for the root), so that the next call finds the next one: an fd as above.
- * -ENOENT when there is none. */
-int repository_open_above(char *tree);
+/* A work tree, or a directory of one. All borrowed. */
+typedef struct RepositoryTree {
+        int fd;           /* O_PATH */
+        const char *path; /* absolute, as it was named */
+        const char *real; /* the kernel's own path */
+} RepositoryTree;
 
-/* What the index of a repository said when it was looked at. */
-typedef struct IndexState {
-        dev_t device;
-        ino_t inode;
-        struct timespec changed; /* no program can set it, but not every file system keeps it */
-        bool uncertain;          /* it does not say all, or its ctime may not have moved on since */
-        StrList trees;           /* its sparse directories, as git-index.h has them; owned */
-} IndexState;
-bool repository_unchanged(int git_fd, const IndexState *state);
+static inline RepositoryTree repository_tree(const PlanMount *workspace) {
+        return (RepositoryTree){ workspace->fd, workspace->source, workspace->real };
+}
 
-void index_state_clear(IndexState *state);
+/* Where git goes on by itself. Paths are relative to the tree and in normal form. */
+typedef struct RepositoryLinks {
+        StrList links; /* the gitlinks, without the .git */
+        /* Sparse directories, which git keeps off the disk. While nothing is there nothing is
+         * entered; what may be entered once something is, only the repository's objects know. "."
+         * where the tree lies in one. */
+        StrList trees;
+} RepositoryLinks;
 
-/* Whether something is where a sparse directory would be, which git keeps off the disk. While
- * nothing is there nothing is entered, whatever the tree has in it. */
-bool repository_tree_there(int tree_fd, const char *tree);
-
-/* The gitlinks of the repository whose directory git_fd is, by its index as it is now: paths in
- * normal form. The state is written in any case; the caller ends with index_state_clear().
+/* Adds those of the repository whose .git is at path, relative to the tree, by its index as it is
+ * now; nothing where there is no repository, or no index.
  *
- * 0, and the caller ends with strlist_clear(); -ENOENT without an index; what git_index_read()
- * says of one that git did not write; -ELOOP or another negative errno of openat2(2). */
-int repository_links(int git_fd, StrList *ret_links, IndexState *ret_state);
+ * 0; what git_index_read() says of an index that git did not write; -ELOOP or another negative
+ * errno of openat2(2). The caller ends with repository_links_clear(). */
+int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret);
+
+/* Adds those of every repository that the tree lies in: a .git between, which an earlier run may
+ * have made, need not be one to git. An index that can't be read tells nothing. 0 or -ENOMEM. */
+int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret);
+
+void repository_links_clear(RepositoryLinks *links);
+
+/* Whether something is at path, one of the sparse directories. */
+bool repository_tree_there(const RepositoryTree *tree, const char *path);

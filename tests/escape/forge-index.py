@@ -42,10 +42,11 @@ def of_two_hashes(blob: str, link: str) -> bytes:
     return bytes(body) + bytes(32)
 
 
-def sparse(blob: str, link: str) -> bytes:
+def sparse(blob: str, link: str, name: str) -> bytes:
     tree = git("mktree", "--missing", text=f"160000 commit {link}\tsub\n")
-    directory = entry("d/", DIRECTORY, tree, flags=0x4000)
-    return index(directory, entry("file", FILE, blob), rest=b"sdir\0\0\0\0", version=3)
+    directory = entry(name, DIRECTORY, tree, flags=0x4000)
+    file = entry("file", FILE, blob)
+    return index(*((directory, file) if name < "file" else (file, directory)), rest=b"sdir\0\0\0\0", version=3)
 
 
 def many_blocks() -> bytes:
@@ -57,7 +58,7 @@ def many_blocks() -> bytes:
 
 def main() -> None:
     kind = sys.argv[1]
-    path = "d/sub" if kind == "sparse" else "sub"
+    path = "d/sub" if kind.startswith("sparse") else "sub"
     link, blob = git("-C", path, "rev-parse", "HEAD"), git("rev-parse", "HEAD:file")
     file = entry("file", FILE, blob)
     make = {
@@ -68,7 +69,8 @@ def main() -> None:
         "absolute": lambda: index(entry(os.getcwd() + "/sub", LINK, link), file),
         "length": lambda: index(file, entry("sub", LINK, link, length=2)),
         "hashes": lambda: of_two_hashes(blob, link),
-        "sparse": lambda: sparse(blob, link),
+        "sparse": lambda: sparse(blob, link, "d/"),
+        "sparse-below": lambda: sparse(blob, link, "lib/d/"),
         "itself": lambda: index(entry(".", LINK, link), file),
         "long": lambda: index(file, entry("n" * 300, LINK, link)),
         "blocks": many_blocks,

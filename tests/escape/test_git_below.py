@@ -113,6 +113,19 @@ def test_an_index_that_git_did_not_write_is_set_aside(holt: Holt, repository: Re
     assert result.set_aside == [".git/index.holt-untrusted"]
 
 
+def test_one_that_was_there_before_the_run_is_refused(holt: Holt, repository: Repository) -> None:
+    """It is the caller's, and not the command's to be set aside for."""
+    index = repository.path / ".git/index"
+    index.write_bytes(index.read_bytes()[:40])
+    result = holt(["run", "--", "true"])
+
+    assert ".git/index" in result.refusal()
+    assert "rm .git/index && git reset" in result.cure
+    index.unlink()
+    repository.git("reset")
+    holt(["run", "--", "true"]).ok()
+
+
 def test_a_path_in_the_index_leads_nowhere_else(
     holt: Holt, place: Path, repository: Repository, identity: Identity
 ) -> None:
@@ -144,6 +157,92 @@ def test_two_runs_do_not_give_each_other_a_repository(holt: Holt, repository: Re
 
     assert not repository.use(), str(result)
     assert result.set_aside == ["sub/.git.holt-untrusted.2"]
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_above_gives_one_below_no_repository(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """The index is out of reach for the one below, which began before the other changed it."""
+    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
+    above = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub"
+    below = f"echo ready; {AWAIT.format('go')} {make()}; {evil(repository)}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
+            assert running.readline() == "ready"
+            holt.sh(f"{above}; touch lib/go").ok()
+            assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
+    else:
+        script = f"{above}; touch lib/go; cd lib; {below}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_above_hides_no_repository_from_one_below(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    make_sparse(repository)
+    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
+    above = f"{make('d/sub')}; /usr/bin/python3 forge.py sparse-below; mv d lib/e"
+    below = f"echo ready; {AWAIT.format('go')} mv e d; {evil(repository, 'd/sub')}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
+            assert running.readline() == "ready"
+            assert holt.sh(above).ok().set_aside == []
+            (repository.path / "lib/go").touch()
+            assert running.wait().set_aside == ["d.holt-untrusted"]
+    else:
+        script = f"{above}; touch lib/go; cd lib; {below}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_in_a_submodule_gives_one_above_no_repository(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """The index of the submodule is the one's to write, and what lies in it is the other's."""
+    repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=repository.path)
+    inner = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),inner"
+    outer = f"echo ready; {AWAIT.format('go')} {make('sub/inner')}; {evil(repository, 'sub/inner')}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", outer]) as running:
+            assert running.readline() == "ready"
+            holt.sh(inner, cwd=repository.path / "sub").ok()
+            (repository.path / "go").touch()
+            assert running.wait().set_aside == ["sub/inner/.git.holt-untrusted"]
+    else:
+        script = f"touch go; (cd sub; {inner}); {outer}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, repository: Repository) -> None:
+    """It was written before this run began, and is once more later, which no time of the file shows."""
+    code = (
+        "import hashlib, mmap, os, time; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
+        "m[:1] = d[:1]; at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
+        "open('ready', 'w');\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+        "m[:] = n + hashlib.sha1(n).digest();\nwhile not os.path.exists('end'): time.sleep(0.05)"
+    )
+    (repository.path / "map.py").write_text(code)
+    repository.identity.own(repository.path / "map.py")
+    first = f"/usr/bin/python3 map.py & {AWAIT.format('ready')} echo ready; wait"
+    second = f"rm file; {make('file')}; {evil(repository, 'file')}; touch go; sleep 0.2"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "ready"
+        time.sleep(2.1)  # or the index would be young enough to be read again for that
+        result = holt.sh(second)
+        (repository.path / "end").touch()
+        running.wait()
+
+    assert result.set_aside == ["file/.git.holt-untrusted"]
+    assert not repository.use(), str(result)
 
 
 def test_what_the_host_replaces_is_not_the_commands_to_write(holt: Holt, repository: Repository) -> None:
@@ -290,7 +389,21 @@ def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository
     repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "k")
     assert "d/" in repository.git("ls-files", "--sparse").split()
     assert holt.sh(f"echo 1 >k/f; git add k; {AS_A} commit -qm k").ok().set_aside == []
-    repository.identity.run(["mkdir", repository.path / "d"])
+
+
+def test_a_sparse_directory_that_is_there_is_refused(holt: Holt, repository: Repository) -> None:
+    """What is not git's was left in it, and git would enter what its tree names. The cure cures."""
+    repository.identity.run(
+        ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
+    )
+    repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "k")
+    repository.identity.run(["bash", "-c", "mkdir d; touch d/left"], cwd=repository.path)
+
+    for below in (".", "d"):
+        result = holt(["run", "--", "true"], cwd=repository.path / below)
+        assert "sparse directory" in result.refusal()
+        assert "git sparse-checkout reapply --no-sparse-index" in result.cure
+    repository.git("sparse-checkout", "reapply", "--no-sparse-index")
     assert holt.sh("touch d/left").ok().set_aside == []
 
 

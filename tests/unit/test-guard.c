@@ -47,10 +47,9 @@ static size_t sweep(const char *path, const struct stat *pinned, char moved_to[1
         const LaunchPlan plan = { .guards = &guard, .guards_count = 1 };
         _cleanup_(strlist_clear) StrList moved = { 0 };
         _cleanup_close_ int fd = open(".", O_PATH | O_DIRECTORY);
-        const IndexState before = { 0 };
         Error error;
 
-        if (guard_sweep(&plan, fd, &before, &moved, &error) < 0)
+        if (guard_sweep(&plan, fd, &moved, &error) < 0)
                 fail_msg("%s", error.text);
         moved_to[0] = '\0';
         if (moved.count)
