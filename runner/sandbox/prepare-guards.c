@@ -205,32 +205,30 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Erro
 
 /* --- a bare repository --- */
 
-/* As gitrepository-layout(5) has it, and git looks for it. */
-static bool is_bare(int workspace_fd) {
-        static const char *const parts[] = { "HEAD", "objects", "refs" };
+static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+        char *copy = strdup(path);
 
-        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
-                if (faccessat(workspace_fd, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-                        return false;
-        return true;
+        if (!copy)
+                return error_oom(reterr);
+        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy };
+        return 0;
 }
 
-/* What is protected in .git lies at the top then. */
-static int add_bare(LaunchPlan *plan, Error *reterr) {
+/* To git a directory is a repository by its HEAD, objects and refs (gitrepository-layout(5)). The
+ * first of them is protected, but where it is there already the command can make the others. What
+ * is protected in .git lies at the top then; so does the index, whose gitlinks would lead from a
+ * work tree elsewhere back into this directory. */
+static int add_bare(LaunchPlan *plan, int workspace_fd, Error *reterr) {
         const size_t asked = plan->guards_count;
-        int r = reserve_guards(plan, asked, reterr);
+        int r = 0;
 
-        for (size_t i = 0; r == 0 && i < asked; i++) {
-                char *path;
-
-                if (!str_starts(plan->guards[i].path, ".git/"))
-                        continue;
-                path = strdup(plan->guards[i].path + strlen(".git/"));
-                if (!path)
-                        return error_oom(reterr);
-                plan->guards[plan->guards_count++] = (PlanGuard){ .path = path };
-        }
-        return r;
+        if (faccessat(workspace_fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        r = reserve_guards(plan, asked + 1, reterr);
+        for (size_t i = 0; r == 0 && i < asked; i++)
+                if (str_starts(plan->guards[i].path, ".git/"))
+                        r = add_guard(plan, plan->guards[i].path + strlen(".git/"), reterr);
+        return r == 0 ? add_guard(plan, "index", reterr) : r;
 }
 
 /* --- together --- */
@@ -257,8 +255,8 @@ int prepare_guards(Launch *launch, Error *reterr) {
         if (!workspace)
                 return 0;
         launch->workspace_fd = workspace->fd;
-        if (submodules && is_bare(workspace->fd))
-                r = add_bare(plan, reterr);
+        if (submodules)
+                r = add_bare(plan, workspace->fd, reterr);
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
                 r = prepare_guard(plan, &plan->guards[i], workspace, reterr);
                 if (r == 0)

@@ -58,7 +58,7 @@ def many_blocks() -> bytes:
 
 def main() -> None:
     kind = sys.argv[1]
-    path = "d/sub" if kind.startswith("sparse") else "sub"
+    path = "evil" if kind == "git-directory" else "d/sub" if kind.startswith("sparse") else "sub"
     link, blob = git("-C", path, "rev-parse", "HEAD"), git("rev-parse", "HEAD:file")
     file = entry("file", FILE, blob)
     make = {
@@ -67,6 +67,7 @@ def main() -> None:
         "slashes": lambda: index(file, entry("sub//.", LINK, link)),
         "up": lambda: index(entry(".git/../sub", LINK, link), file),
         "absolute": lambda: index(entry(os.getcwd() + "/sub", LINK, link), file),
+        "git-directory": lambda: index(entry(".git/evil", LINK, link), file),
         "length": lambda: index(file, entry("sub", LINK, link, length=2)),
         "hashes": lambda: of_two_hashes(blob, link),
         "sparse": lambda: sparse(blob, link, "d/"),
