@@ -100,8 +100,9 @@ def test_what_is_there_can_not_be_changed(attack: str, holt: Holt, identity: Ide
     (".git/config.worktree", "echo evil > .git/config.worktree"),
     (".git/commondir", "echo /tmp > .git/commondir"),
     (".git/modules", "mkdir -p .git/modules/x; echo evil > .git/modules/x/config"),
+    (".git/remotes", "mkdir .git/remotes; echo 'URL: ../evil' > .git/remotes/origin"),
     (".holt.json", "echo '{}' > .holt.json"),
-), ids=("hooks", "a link as hooks", "config.worktree", "commondir", "modules", ".holt.json"))
+), ids=("hooks", "a link as hooks", "config.worktree", "commondir", "modules", "remotes", ".holt.json"))
 def test_what_was_not_there_is_set_aside(name: str, making: str, holt: Holt, repository: Path) -> None:
     if name == ".git/hooks":
         subprocess.run(["rm", "-r", repository / ".git" / "hooks"], check=True)
@@ -168,7 +169,10 @@ def test_a_new_repository_in_the_workspace_needs_a_look(holt: Holt, workspace: P
     """At the top, the host's git would believe what the sandbox has written; below, nobody stands."""
     result = holt.sh("git init -q . && git init -q below && git -C below config user.name x").ok()
 
-    assert set(result.set_aside) == {".git/config.holt-untrusted", ".git/hooks.holt-untrusted"}
+    # A template of git's has branches, too.
+    assert set(result.set_aside) - {".git/branches.holt-untrusted"} == {
+        ".git/config.holt-untrusted", ".git/hooks.holt-untrusted",
+    }
     assert (workspace / "below" / ".git" / "config").exists()
 
 

@@ -129,6 +129,27 @@ def test_each_way_to_make_hooks_works_without_holt(plant: Plant, repository: Rep
     assert repository.use()
 
 
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("remote", ("remotes", "branches"))
+def test_a_remote_is_not_what_the_sandbox_says(
+    remote: str, sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """By the files that were there before the config had remotes, and git reads still (gitrepository-layout(5))."""
+    evil = repository.path / "evil"
+    text = {"remotes": f"URL: {evil}", "branches": str(evil)}[remote]
+    script = (
+        f"git init -q --bare evil; {hook(repository, 'evil/hooks/pre-receive')};"
+        f"rm -rf .git/{remote}; mkdir -p .git/{remote}; echo '{text}' >.git/{remote}/origin"
+    )
+    if sandboxed:
+        holt.sh(script)
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    repository.git("push", "origin", "main:refs/heads/x")
+
+    assert repository.marker.exists() is not sandboxed
+
+
 # --- single operations on the guarded paths ---
 
 GUARDED = (".git/hooks", ".git/config")
