@@ -48,9 +48,17 @@ static char *aside_name(const char *name, int attempt) {
  * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
 static int make_usable(int dir_fd) {
         char path[32];
+        struct stat st;
 
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-        return chmod(path, 0755) < 0 ? -errno : 0;
+        if (fstat(dir_fd, &st) < 0 || chmod(path, (st.st_mode & 07777) | S_IRWXU) < 0)
+                return -errno;
+        return 0;
+}
+
+static void let_in(int dir_fd) {
+        if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
+                (void)make_usable(dir_fd);
 }
 
 /* Renames NAME in dir_fd aside; dir is for the report. */
@@ -86,8 +94,7 @@ static int descend(int dir_fd, const char *name, int *ret_fd) {
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
-                (void)make_usable(fd);
+        let_in(fd);
         *ret_fd = fd;
         return 1;
 }
@@ -122,8 +129,8 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
         char *part = rest;
 
-        if (!rest)
-                return note(sweep, -ENOMEM);
+        if (!rest || dir_fd < 0)
+                return note(sweep, rest ? -errno : -ENOMEM);
         for (;;) {
                 size_t length = strcspn(part, "/");
                 bool last = part[length] == '\0';
@@ -163,8 +170,7 @@ static void sweep_one(Sweep *sweep, const PlanGuard *guard) {
                 return;
         if (dir_fd < 0)
                 return sweep_parts(sweep, guard);
-        if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
-                (void)make_usable(dir_fd);
+        let_in(dir_fd);
         sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
 }
 
@@ -248,13 +254,24 @@ static void sweep_submodules(Sweep *sweep) {
 /* --- together --- */
 
 static int sweep_error(const Sweep *sweep, Error *reterr) {
-        return sweep->left.count == 0
-                       ? error_set(reterr, ERROR_SETUP, -sweep->result,
-                                   "cannot look for all that the policy protects")
-                       : error_set(reterr, ERROR_SETUP, -sweep->result,
-                                   "cannot set %s aside, which the command has made and which the "
-                                   "policy protects: do not use it",
-                                   sweep->left.items[0]);
+        const size_t told = sweep->left.count < NAMES_TOLD ? sweep->left.count : NAMES_TOLD;
+        char names[1024] = "", more[32] = "";
+
+        if (told == 0)
+                return error_set(reterr, ERROR_SETUP, -sweep->result,
+                                 "cannot look for all that the policy protects");
+        for (size_t i = 0; i < told; i++) {
+                const size_t used = strlen(names);
+
+                (void)snprintf(names + used, sizeof(names) - used, "%s%.100s", i ? ", " : "",
+                               sweep->left.items[i]);
+        }
+        if (sweep->left.count > told)
+                (void)snprintf(more, sizeof(more), " and %zu more", sweep->left.count - told);
+        return error_set(reterr, ERROR_SETUP, -sweep->result,
+                         "cannot set aside %s%s, which the command has made and which the policy "
+                         "protects: do not use it",
+                         names, more);
 }
 
 int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
@@ -262,6 +279,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
         Sweep sweep = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
         int r;
 
+        let_in(workspace_fd);
         for (size_t i = 0; i < plan->guards_count; i++)
                 sweep_one(&sweep, &plan->guards[i]);
         if (workspace && plan_protects_git(plan)) {

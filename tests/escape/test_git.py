@@ -242,8 +242,35 @@ def test_a_directory_that_can_not_be_entered_is_no_hiding_place(
     assert not hooks.exists() or "hooks" in result.err
 
 
+@pytest.mark.parametrize("closed", ("0", "0100", "0500"))
+def test_a_workspace_that_can_not_be_entered_is_no_hiding_place(
+    closed: str, holt: Holt, empty: Repository
+) -> None:
+    holt.sh(f"git init -q; {config(empty, '.git/config')}; chmod {closed} .")
+
+    empty.identity.run(["chmod", "755", empty.path]).check_returncode()
+    assert not (empty.path / ".git/config").exists()
+
+
+def test_a_closed_workspace_hides_no_submodule(holt: Holt, repository: Repository) -> None:
+    script = "git init -q sub; (cd sub; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x); git add sub"
+    holt.sh(f"{script}; {config(repository, 'sub/.git/config')}; chmod 0 .")
+
+    repository.identity.run(["chmod", "755", repository.path]).check_returncode()
+    assert not repository.use()
+
+
+def test_a_read_only_workspace_stays_one(holt: Holt, repository: Repository) -> None:
+    """What is opened is what would hide something."""
+    repository.path.chmod(0o555)
+    holt(["run", "--", "true"]).ok()
+
+    assert repository.path.stat().st_mode & 0o777 == 0o555
+    repository.path.chmod(0o755)
+
+
 def test_what_is_guarded_stays_where_it_is_in_a_closed_directory(holt: Holt, repository: Repository) -> None:
-    assert holt.sh("chmod 0 .git").ok().set_aside in ([], [".git/index.holt-untrusted"])
+    assert holt.sh("chmod 0 .git").ok().set_aside == []
     # Whoever is no root has to open it before looking.
     repository.identity.run(["chmod", "755", repository.path / ".git"]).check_returncode()
     assert (repository.path / ".git/hooks").exists() and (repository.path / ".git/config").exists()

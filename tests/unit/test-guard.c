@@ -105,6 +105,24 @@ static void test_no_link_is_followed(void **state) {
         assert_int_equal(access(".git/config", F_OK), -1);
 }
 
+/* Nothing in /proc can be renamed. */
+static void test_all_that_stays_is_named(void **state) {
+        PlanGuard guards[10] = { { .path = (char *)(uintptr_t) "status" },
+                                 { .path = (char *)(uintptr_t) "no-such" } };
+        const LaunchPlan plan = { .guards = guards, .guards_count = ELEMENTSOF(guards) };
+        _cleanup_(strlist_clear) StrList moved = { 0 };
+        _cleanup_close_ int fd = open("/proc/self", O_PATH | O_DIRECTORY);
+        Error error;
+
+        (void)state;
+        for (size_t i = 2; i < ELEMENTSOF(guards); i++)
+                guards[i].path = (char *)(uintptr_t)(i == 2 ? "maps" : "stat");
+        assert_true(guard_sweep(&plan, fd, &moved, &error) < 0);
+        assert_int_equal(moved.count, 0);
+        assert_non_null(strstr(error.text, "cannot set aside status, maps, stat, "));
+        assert_non_null(strstr(error.text, "stat and 1 more, which"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_what_came_to_be_goes_aside, enter_workspace,
@@ -113,6 +131,7 @@ int main(void) {
                                                 enter_workspace, leave_workspace),
                 cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_workspace,
                                                 leave_workspace),
+                cmocka_unit_test(test_all_that_stays_is_named),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
