@@ -205,13 +205,13 @@ static void sweep_index(Sweep *sweep, RepositoryLinks *found) {
                 set_aside(sweep, git_fd, ".git/", "index");
 }
 
-/* Of those that are there, the guard is the next one, as long as the indexes are what they were. */
+/* The guard is the next of a submodule, as long as the indexes are what they were. */
 static bool is_pinned(const LaunchPlan *plan, const char *path, size_t *next) {
-        if (*next < plan->guards_count && plan->guards[*next].pinned &&
-            streq(plan->guards[*next].path, path)) {
+        while (*next < plan->guards_count && !plan->guards[*next].submodule)
                 ++*next;
+        if (*next < plan->guards_count && streq(plan->guards[*next].path, path) &&
+            plan->guards[(*next)++].pinned)
                 return true;
-        }
         return guard_holds(plan, path);
 }
 
@@ -241,8 +241,6 @@ static void sweep_submodules(Sweep *sweep) {
         _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
         size_t next = 0;
 
-        while (next < sweep->plan->guards_count && !sweep->plan->guards[next].submodule)
-                next++;
         sweep_index(sweep, &found);
         note(sweep, repository_links_above(&sweep->tree, &found));
         for (size_t i = 0; i < found.links.count; i++)

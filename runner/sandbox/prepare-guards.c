@@ -42,8 +42,7 @@ static int guard_file(int workspace_fd, char *path, struct stat *ret) {
         return -ENOTDIR;
 }
 
-/* path, as the workspace has it: "" for the workspace itself, NULL for what lies elsewhere. */
-static const char *within(const PlanMount *workspace, const char *path) {
+const char *prepare_within(const PlanMount *workspace, const char *path) {
         const char *const names[] = { workspace->source, workspace->real };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
@@ -61,12 +60,12 @@ static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, co
         _cleanup_free_ char *leads = NULL;
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path,
                                                      &leads);
-        const char *inside = leads ? within(workspace, leads) : NULL;
+        const char *inside = leads ? prepare_within(workspace, leads) : NULL;
         char real[PATH_MAX];
         int r;
 
         if (!inside && git_fd >= 0 && path_of_fd(git_fd, real) == 0)
-                inside = within(workspace, real);
+                inside = prepare_within(workspace, real);
         if (!inside || guard_holds(plan, inside))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
@@ -89,7 +88,7 @@ static int refuse_link(const PlanGuard *guard, const PlanMount *workspace, Error
                           "--protect none");
 }
 
-static int prepare_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
+static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
                          Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
         struct stat st;
@@ -119,16 +118,13 @@ static int prepare_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         return 0;
 }
 
-/* --- submodules --- */
-
 static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         PlanGuard *guards;
         int r;
 
         if (plan->guards_count + more > GUARDS_MAX) {
                 r = error_set(reterr, ERROR_POLICY, 0,
-                              "cannot protect more than %d submodules of the workspace",
-                              GUARDS_MAX);
+                              "cannot protect more than %d paths of the workspace", GUARDS_MAX);
                 return error_cure(reterr, r, "Give protection up for this run: --protect none");
         }
         guards = reallocarray(plan->guards, plan->guards_count + more + 1, sizeof(*guards));
@@ -138,12 +134,36 @@ static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         return 0;
 }
 
+static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+        char *copy = strdup(path);
+
+        if (!copy)
+                return error_oom(reterr);
+        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy };
+        return 0;
+}
+
+int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path, Error *reterr) {
+        int r = guard_holds(plan, path) ? 1 : reserve_guards(plan, 1, reterr);
+
+        if (r == 0)
+                r = add_guard(plan, path, reterr);
+        if (r == 0)
+                r = look_at_guard(plan, &plan->guards[plan->guards_count - 1], workspace, reterr);
+        return r < 0 ? r : 0;
+}
+
+/* --- submodules --- */
+
 /* What the command has made of an index is set aside after its run (guard.c): this one is the
  * caller's. */
 static int refuse_index(const PlanMount *workspace, int errnum, Error *reterr) {
-        int r = error_set(reterr, ERROR_POLICY, errnum == EBADMSG ? 0 : errnum,
+        const bool ours = errnum == EBADMSG || errnum == E2BIG;
+        int r = error_set(reterr, ERROR_POLICY, ours ? 0 : errnum,
                           "cannot tell the submodules of %s: its .git/index %s", workspace->source,
-                          errnum == EBADMSG ? "is none that git writes" : "can't be read");
+                          errnum == EBADMSG ? "is none that git writes"
+                          : errnum == E2BIG ? "is larger than holt reads"
+                                            : "can't be read");
 
         return error_cure(reterr, r,
                           "Have git make a new one, without what is staged: rm .git/index && git "
@@ -169,19 +189,22 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
         const RepositoryTree tree = repository_tree(workspace);
         int r = reserve_guards(plan, found->links.count - index, reterr);
         PlanGuard *guard;
+        char *path;
 
         if (r < 0)
                 return r;
         guard = &plan->guards[plan->guards_count];
-        *guard = (PlanGuard){ .path = str_format("%s/.git", found->links.items[index]),
-                              .submodule = true };
-        if (!guard->path)
+        path = str_format("%s/.git", found->links.items[index]);
+        if (!path)
                 return error_oom(reterr);
+        *guard = (PlanGuard){ .path = path, .submodule = true };
         plan->guards_count++;
-        r = prepare_guard(plan, guard, workspace, reterr);
+        r = look_at_guard(plan, guard, workspace, reterr);
         if (r < 0 || !guard->pinned)
                 return r;
-        return repository_links(&tree, guard->path, found) == -ENOMEM ? error_oom(reterr) : 0;
+        if (repository_links(&tree, path, found) == -ENOMEM)
+                return error_oom(reterr);
+        return prepare_config_of(plan, workspace, path, reterr);
 }
 
 /* The submodules of the repository that the workspace is, and of those that it lies in. Their list
@@ -204,15 +227,6 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Erro
 }
 
 /* --- a bare repository --- */
-
-static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
-        char *copy = strdup(path);
-
-        if (!copy)
-                return error_oom(reterr);
-        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy };
-        return 0;
-}
 
 /* To git a directory is a repository by its HEAD, objects and refs (gitrepository-layout(5)). The
  * first of them is protected, but where it is there already the command can make the others. What
@@ -258,9 +272,11 @@ int prepare_guards(Launch *launch, Error *reterr) {
         if (submodules)
                 r = add_bare(plan, workspace->fd, reterr);
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
-                r = prepare_guard(plan, &plan->guards[i], workspace, reterr);
+                r = look_at_guard(plan, &plan->guards[i], workspace, reterr);
                 if (r == 0)
                         drop_repeated(plan, &i);
         }
+        if (r == 0 && submodules)
+                r = prepare_config(plan, workspace, reterr);
         return r < 0 || !submodules ? r : prepare_submodules(plan, workspace, reterr);
 }

@@ -16,6 +16,19 @@ int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
 
+/* path, as the workspace has it: "" for the workspace itself, NULL for what lies elsewhere. */
+const char *prepare_within(const PlanMount *workspace, const char *path);
+
+/* Guards one more path, relative to the workspace, unless a guard holds it already. */
+int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path, Error *reterr);
+
+/* Guards what of the workspace the configs of its own repository, of those above and of the caller
+ * lead git to; prepare_config_of() what those of a submodule do, whose .git is path
+ * (prepare-config.c). */
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, Error *reterr);
+int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
+                      Error *reterr);
+
 /* Opens what is at path inside, where that is in a mount of the plan, with O_PATH and the other
  * flags of open(2): an fd that the caller owns, -ENXIO where it is in none, -EXDEV where a link
  * leads out of the mount, or another negative errno. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,9 +60,7 @@ static int open_above(const char *directory) {
         return tree_fd < 0 ? -errno : repository_open(tree_fd, directory, ".git", NULL);
 }
 
-/* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
- * tree where that is ("" for the root), so that the next call finds the next one. */
-static int open_nearest(char *tree) {
+int repository_open_above(char *tree) {
         for (char *slash = strrchr(tree, '/'); slash; slash = strrchr(tree, '/')) {
                 int fd;
 
@@ -78,19 +75,19 @@ static int open_nearest(char *tree) {
 
 /* --- its index --- */
 
-/* Owned by the caller, with a zero behind it. Read and not mapped: somebody could cut the file
- * short meanwhile. */
-static int read_whole(int git_fd, const char *name, uint8_t **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = sys_open_beneath(git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-        _cleanup_free_ uint8_t *bytes = NULL;
+/* Read and not mapped: somebody could cut the file short meanwhile. */
+static int read_open(int fd, size_t max, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *bytes = NULL;
         size_t size, done = 0;
         struct stat st;
         ssize_t n = 1;
 
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_size > GIT_INDEX_SIZE_MAX)
-                return -EBADMSG;
+        if (!S_ISREG(st.st_mode))
+                return S_ISCHR(st.st_mode) ? -ENXIO : -EBADMSG;
+        if (st.st_size > (off_t)max)
+                return -E2BIG;
         size = (size_t)st.st_size;
         bytes = malloc(size + 1);
         if (!bytes)
@@ -107,10 +104,22 @@ static int read_whole(int git_fd, const char *name, uint8_t **ret, size_t *ret_s
         return 0;
 }
 
+static int read_whole(int git_fd, const char *name, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = sys_open_beneath(git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+
+        return fd < 0 ? -errno : read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
+}
+
+int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : read_open(fd, max, ret, ret_size);
+}
+
 /* By extensions.objectFormat of its config, which git reads without what that includes. That of a
  * worktree lies elsewhere. The command can write none of them. */
 static GitHash find_hash(int git_fd) {
-        _cleanup_free_ uint8_t *bytes = NULL;
+        _cleanup_free_ char *bytes = NULL;
         size_t size;
         int r = read_whole(git_fd, "config", &bytes, &size);
         const char *text;
@@ -118,7 +127,7 @@ static GitHash find_hash(int git_fd) {
         if (r < 0)
                 return r == -ENOENT && faccessat(git_fd, "commondir", F_OK, 0) < 0 ? GIT_SHA1
                                                                                    : GIT_EITHER;
-        text = (const char *)bytes;
+        text = bytes;
         while ((text = strcasestr(text, "objectformat"))) {
                 text += strlen("objectformat");
                 text += strspn(text, " \t=\"");
@@ -129,7 +138,7 @@ static GitHash find_hash(int git_fd) {
 }
 
 static int read_index(int git_fd, const char *name, bool every, GitIndex *ret) {
-        _cleanup_free_ uint8_t *bytes = NULL;
+        _cleanup_free_ char *bytes = NULL;
         size_t size;
         int r = read_whole(git_fd, name, &bytes, &size);
 
@@ -200,7 +209,7 @@ int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret) {
         int r = above ? 0 : -ENOMEM;
 
         while (r != -ENOMEM) {
-                _cleanup_close_ int git_fd = open_nearest(above);
+                _cleanup_close_ int git_fd = repository_open_above(above);
                 _cleanup_free_ char *skip = NULL;
 
                 if (git_fd < 0)

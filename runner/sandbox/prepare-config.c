@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where git's configs lead from outside of the command's reach back into the workspace: by
+ * core.hooksPath, by includes, and by links among the hooks. What is there is as good as .git/hooks
+ * and .git/config to whoever can change it, and is guarded as they are. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "sandbox/git-config.h"
+#include "sandbox/guard.h"
+#include "sandbox/prepare.h"
+#include "sandbox/repository.h"
+
+enum {
+        FILES_MAX = 200, /* of one repository, with what they include */
+        DEPTH_MAX = 10,  /* git goes no further, either */
+};
+
+typedef struct Search {
+        LaunchPlan *plan;
+        const PlanMount *workspace;
+        const char *top; /* of the work tree: hooks run there. NULL where none are run */
+        unsigned files;
+} Search;
+
+/* --- one path --- */
+
+/* The kernel's path of what is at path, or of where it would be. */
+static char *real_path(const char *path) {
+        _cleanup_free_ char *there = strdup(path);
+        char real[PATH_MAX];
+
+        for (char *slash = NULL; there; *slash = '\0') {
+                _cleanup_close_ int fd = open(there[0] ? there : "/", O_PATH | O_CLOEXEC);
+
+                if (fd >= 0 && path_of_fd(fd, real) == 0)
+                        return str_format("%s%s", streq(real, "/") && path[1] ? "" : real,
+                                          path + strlen(there));
+                slash = strrchr(there, '/');
+                if (!slash)
+                        return strdup(path);
+        }
+        return NULL;
+}
+
+static int refuse_top(const char *path, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot protect %s: a git config has it, the whole workspace, for hooks",
+                          path);
+
+        return error_cure(reterr, r,
+                          "Keep hooks in a directory of their own, or give protection up for this "
+                          "run: --protect none");
+}
+
+static int guard_one(const Search *search, const char *path, Error *reterr) {
+        const char *inside = prepare_within(search->workspace, path);
+
+        if (inside && inside[0] == '\0')
+                return refuse_top(path, reterr);
+        return inside ? prepare_guard(search->plan, search->workspace, inside, reterr) : 0;
+}
+
+/* By its name and by where that leads, which need not be in the same place. */
+static int guard_path(const Search *search, const char *path, Error *reterr) {
+        _cleanup_free_ char *real = real_path(path);
+        int r = real ? guard_one(search, path, reterr) : error_oom(reterr);
+
+        return r == 0 && !streq(real, path) ? guard_one(search, real, reterr) : r;
+}
+
+/* As git does (git-config(1), "pathname"). */
+static int resolve(const char *base, const char *value, char **ret, Error *reterr) {
+        const char *home = getenv("HOME");
+        int r;
+
+        if (str_starts(value, ":(optional)"))
+                value += strlen(":(optional)");
+        if (str_starts(value, "~/") && home && home[0] == '/')
+                *ret = path_join(home, value + 2);
+        else if (value[0] != '~')
+                *ret = path_join(base, value);
+        if (value[0] == '~' && !*ret) {
+                r = error_set(reterr, ERROR_POLICY, 0,
+                              "cannot tell where a git config leads by the path %s", value);
+                return error_cure(reterr, r,
+                                  "Write it out there from the root, or give protection up for "
+                                  "this run: --protect none");
+        }
+        return *ret ? 0 : error_oom(reterr);
+}
+
+/* --- hooks --- */
+
+/* What git never runs. */
+static bool is_sample(const char *name) {
+        const size_t length = strlen(name), suffix = strlen(".sample");
+
+        return name[0] == '.' || (length > suffix && streq(name + length - suffix, ".sample"));
+}
+
+static int look_at_hook(const Search *search, int dir_fd, const char *dir, const char *name,
+                        Error *reterr) {
+        _cleanup_free_ char *path = NULL;
+        char target[PATH_MAX];
+        ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+
+        if (n < 0)
+                return 0;
+        target[n] = '\0';
+        path = path_join(dir, target);
+        return path ? guard_path(search, path, reterr) : error_oom(reterr);
+}
+
+/* The directory itself is guarded, or out of reach. */
+static int look_at_hooks(const Search *search, const char *path, Error *reterr) {
+        DIR *dir = opendir(path);
+        struct dirent *entry;
+        int r = 0;
+
+        while (dir && r == 0 && (entry = readdir(dir)))
+                if (!is_sample(entry->d_name))
+                        r = look_at_hook(search, dirfd(dir), path, entry->d_name, reterr);
+        if (dir)
+                (void)closedir(dir);
+        return r;
+}
+
+/* Those of husky since version 9 lie in .husky/_, and each runs the one of its name in .husky. */
+static int add_hooks(const Search *search, const char *value, Error *reterr) {
+        _cleanup_free_ char *path = NULL, *outer = NULL;
+        int r = resolve(search->top, value, &path, reterr);
+        const char *slash = r == 0 ? strrchr(path, '/') : NULL;
+
+        if (slash && streq(slash, "/_")) {
+                outer = path_join(path, "..");
+                r = outer ? guard_path(search, outer, reterr) : error_oom(reterr);
+        }
+        if (r == 0)
+                r = guard_path(search, path, reterr);
+        return r == 0 ? look_at_hooks(search, path, reterr) : r;
+}
+
+/* --- configs --- */
+
+static int refuse_config(const char *path, int errnum, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0, "cannot tell where the git config %s leads: %s",
+                          path,
+                          errnum == EBADMSG ? "it is none that git reads"
+                                            : "it has, or includes, more than holt reads");
+
+        return error_cure(reterr, r,
+                          "Correct it (git config --list says where), or give protection up for "
+                          "this run: --protect none");
+}
+
+/* What the caller can't read the caller's git can't, either. */
+static int read_config(const char *path, GitConfig *ret, Error *reterr) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = repository_read(AT_FDCWD, path, GIT_CONFIG_SIZE_MAX, &text, &size);
+
+        if (r == 0)
+                r = git_config_read(text, size, ret);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r == -EBADMSG || r == -E2BIG ? refuse_config(path, -r, reterr) : 0;
+}
+
+static int follow(Search *search, const char *path, unsigned depth, Error *reterr) {
+        _cleanup_(git_config_clear) GitConfig config = { 0 };
+        _cleanup_free_ char *directory = path_join(path, "..");
+        int r = directory ? 0 : error_oom(reterr);
+
+        if (r == 0 && (++search->files > FILES_MAX || depth > DEPTH_MAX))
+                return refuse_config(path, E2BIG, reterr);
+        if (r == 0)
+                r = read_config(path, &config, reterr);
+        for (size_t i = 0; r == 0 && search->top && i < config.hooks.count; i++)
+                r = add_hooks(search, config.hooks.items[i], reterr);
+        for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
+                _cleanup_free_ char *included = NULL;
+
+                r = resolve(directory, config.includes.items[i], &included, reterr);
+                if (r == 0)
+                        r = guard_path(search, included, reterr);
+                if (r == 0)
+                        r = follow(search, included, depth + 1, reterr);
+        }
+        return r;
+}
+
+static int follow_in(Search *search, const char *directory, const char *name, Error *reterr) {
+        _cleanup_free_ char *path = path_join(directory, name);
+
+        return path ? follow(search, path, 0, reterr) : error_oom(reterr);
+}
+
+/* --- repositories --- */
+
+/* What is asked of every repository of the caller's. */
+static int follow_global(Search *search, Error *reterr) {
+        const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
+        int r = follow(search, "/etc/gitconfig", 0, reterr);
+
+        if (r == 0 && home && home[0] == '/')
+                r = follow_in(search, home, ".gitconfig", reterr);
+        if (r == 0 && xdg && xdg[0] == '/')
+                r = follow_in(search, xdg, "git/config", reterr);
+        else if (r == 0 && home && home[0] == '/')
+                r = follow_in(search, home, ".config/git/config", reterr);
+        return r;
+}
+
+static int follow_repository(Search *search, int git_fd, Error *reterr) {
+        _cleanup_free_ char *hooks = NULL;
+        char directory[PATH_MAX];
+        int r = path_of_fd(git_fd, directory);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot tell where the repository is");
+        r = follow_in(search, directory, "config", reterr);
+        if (r == 0)
+                r = follow_in(search, directory, "config.worktree", reterr);
+        if (r < 0 || !search->top)
+                return r;
+        hooks = path_join(directory, "hooks");
+        return hooks ? look_at_hooks(search, hooks, reterr) : error_oom(reterr);
+}
+
+/* The one that a worktree is of. */
+static int follow_common(Search *search, int git_fd, Error *reterr) {
+        _cleanup_free_ char *common = NULL, *text = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        char directory[PATH_MAX];
+        const char *inside;
+        size_t size;
+        int r = repository_read(git_fd, "commondir", PATH_MAX, &text, &size);
+
+        if (r < 0 || path_of_fd(git_fd, directory) < 0)
+                return r == -ENOMEM ? error_oom(reterr) : 0;
+        text[strcspn(text, "\r\n")] = '\0';
+        common = path_join(directory, text);
+        fd = common ? open(common, O_PATH | O_DIRECTORY | O_CLOEXEC) : FD_NONE;
+        if (fd < 0)
+                return common ? 0 : error_oom(reterr);
+        (void)path_of_fd(fd, directory);
+        inside = prepare_within(search->workspace, directory);
+        if (inside && !guard_holds(search->plan, inside) && !streq(inside, ".git")) {
+                r = error_set(reterr, ERROR_POLICY, 0,
+                              "cannot protect the repository of %s: its commondir leads to %s, in "
+                              "the workspace",
+                              search->workspace->source, common);
+                return error_cure(reterr, r,
+                                  "Keep the repository outside of the workspace or in .git itself, "
+                                  "or give protection up for this run: --protect none");
+        }
+        return follow_repository(search, fd, reterr);
+}
+
+static int follow_both(Search *search, int git_fd, Error *reterr) {
+        int r = follow_repository(search, git_fd, reterr);
+
+        return r == 0 ? follow_common(search, git_fd, reterr) : r;
+}
+
+static int prepare_own(Search *search, bool *found, Error *reterr) {
+        const PlanMount *workspace = search->workspace;
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git",
+                                                     NULL);
+
+        search->top = workspace->real;
+        if (git_fd < 0 && faccessat(workspace->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                git_fd = fcntl(workspace->fd, F_DUPFD_CLOEXEC, 3);
+        *found = git_fd >= 0;
+        return git_fd < 0 ? 0 : follow_both(search, git_fd, reterr);
+}
+
+static int prepare_above(Search *search, bool *found, Error *reterr) {
+        _cleanup_free_ char *above = strdup(search->workspace->real);
+        int r = above ? 0 : error_oom(reterr);
+
+        while (r == 0) {
+                _cleanup_close_ int git_fd = repository_open_above(above);
+
+                if (git_fd < 0)
+                        return 0;
+                *found = true;
+                search->top = above[0] ? above : "/";
+                r = follow_both(search, git_fd, reterr);
+                if (r == 0)
+                        r = follow_global(search, reterr);
+        }
+        return r;
+}
+
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+        Search search = { .plan = plan, .workspace = workspace };
+        bool found = false;
+        int r = prepare_own(&search, &found, reterr);
+
+        if (r == 0 && found)
+                r = follow_global(&search, reterr);
+        return r == 0 ? prepare_above(&search, &found, reterr) : r;
+}
+
+/* git asks a submodule for its state, which runs none of its hooks. */
+int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
+                      Error *reterr) {
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, NULL);
+        Search search = { .plan = plan, .workspace = workspace };
+
+        return git_fd < 0 ? 0 : follow_both(&search, git_fd, reterr);
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the caller's git configs lead into the workspace, the command changes nothing that git acts on.
+
+Each of these is a setting of the caller's own that no sandbox has written: hooks that are among the project's files,
+a config that is shared by them, links from .git to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.repository import Repository, config, hook
+from lib.sandbox import Holt
+
+Setting = Callable[[Repository], str]
+
+
+@pytest.fixture
+def repository(workspace: Path, identity: Identity) -> Repository:
+    return Repository(workspace, identity).init()
+
+
+@pytest.fixture
+def home(place: Path, identity: Identity) -> Path:
+    """A home of the caller's, with nothing in it."""
+    path = place / "home"
+    identity.run(["mkdir", path]).check_returncode()
+    return path
+
+
+# What the caller has set on the host, and what a command in the workspace does then.
+LED: dict[str, tuple[str, Setting]] = {
+    "hooks path": ("mkdir .husky; git config core.hooksPath .husky", lambda r: hook(r, ".husky/pre-commit")),
+    "hooks path that is not there": (
+        "git config core.hooksPath .husky", lambda r: f"mkdir .husky; {hook(r, '.husky/pre-commit')}"
+    ),
+    "absolute hooks path": ("mkdir h; git config core.hooksPath $PWD/h", lambda r: hook(r, "h/pre-commit")),
+    "hooks path by a link": (
+        "mkdir h; ln -s $PWD ../way; git config core.hooksPath $PWD/../way/h", lambda r: hook(r, "h/pre-commit")
+    ),
+    "hooks path by a link, not there": (
+        "ln -s $PWD ../way; git config core.hooksPath $PWD/../way/h", lambda r: f"mkdir h; {hook(r, 'h/pre-commit')}"
+    ),
+    "hooks path of husky 9": (
+        "mkdir -p .husky/_; printf '#!/bin/sh\\n. ./.husky/pre-commit\\n' >.husky/_/pre-commit;"
+        "chmod +x .husky/_/pre-commit; git config core.hooksPath .husky/_",
+        lambda r: hook(r, ".husky/pre-commit"),
+    ),
+    "hook that is a link": (
+        "mkdir s; printf '#!/bin/sh\\n' >s/x; chmod +x s/x; ln -s ../../s/x .git/hooks/pre-commit",
+        lambda r: hook(r, "s/x"),
+    ),
+    "hook that is a link to nothing": (
+        "ln -s ../../x .git/hooks/pre-commit", lambda r: hook(r, "x")
+    ),
+    "link in a hooks path": (
+        "mkdir h; printf '#!/bin/sh\\n' >x; chmod +x x; ln -s ../x h/pre-commit; git config core.hooksPath h",
+        lambda r: hook(r, "x"),
+    ),
+    "include": ("git config include.path ../.gitconfig; touch .gitconfig", lambda r: config(r, ".gitconfig")),
+    "include that is not there": (
+        "git config include.path ../shared/config", lambda r: f"mkdir shared; {config(r, 'shared/config')}"
+    ),
+    "include on a condition": (
+        "git config includeIf.gitdir:$PWD/.path ../c; touch c", lambda r: config(r, "c")
+    ),
+    "include of an include": (
+        "git config include.path ../../c; printf '[include]\\npath = workspace/d\\n' >../c; touch d",
+        lambda r: config(r, "d"),
+    ),
+    "hooks path of an include": (
+        "git config include.path ../../c; printf '[core] hooksPath = h' >../c; mkdir h",
+        lambda r: hook(r, "h/pre-commit"),
+    ),
+    "hooks path of the home": (
+        "printf '[core]\\nhooksPath = \"h\"\\n' >~/.gitconfig; mkdir h", lambda r: hook(r, "h/pre-commit")
+    ),
+    "include of the home": (
+        "mkdir -p ~/.config/git; printf '[include]\\npath = ~/../workspace/c\\n' >~/.config/git/config; touch c",
+        lambda r: config(r, "c"),
+    ),
+}
+
+
+def act(repository: Repository, home: Path, script: str, cwd: Path | None = None) -> None:
+    environment = repository.identity.environment({"HOME": str(home)})
+    repository.identity.run(["bash", "-c", script], cwd=cwd or repository.path, env=environment)
+
+
+def use(repository: Repository, home: Path) -> bool:
+    act(repository, home, "git status; git -c user.name=a -c user.email=a@b commit --allow-empty -qm next")
+    return repository.marker.exists()
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("setting, attack", LED.values(), ids=LED.keys())
+def test_a_config_that_leads_into_the_workspace_is_not_turned(
+    setting: str, attack: Setting, sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    act(repository, home, setting)
+    if sandboxed:
+        holt.sh(attack(repository), env={"HOME": str(home)})
+    else:
+        act(repository, home, attack(repository))
+
+    assert use(repository, home) is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("setting, attack", (
+    ("git config core.hooksPath lib/h", lambda r: f"mkdir -p h; {hook(r, 'h/pre-commit')}"),
+    ("git config include.path ../lib/c", lambda r: config(r, "c")),
+), ids=("hooks path", "include"))
+def test_a_config_of_the_repository_above_is_not_turned(
+    setting: str, attack: Setting, sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    act(repository, home, f"mkdir lib; {setting}")
+    cwd = repository.path / "lib"
+    if sandboxed:
+        holt.sh(attack(repository), cwd=cwd)
+    else:
+        act(repository, home, attack(repository), cwd)
+
+    assert use(repository, home) is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_config_of_a_submodule_is_not_turned(
+    sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+    act(repository, home, f"git init -q sub; (cd sub; {commit}; git config include.path ../../c); git add sub; touch c")
+    if sandboxed:
+        holt.sh(config(repository, "c"))
+    else:
+        act(repository, home, config(repository, "c"))
+
+    assert use(repository, home) is not sandboxed
+
+
+@pytest.mark.parametrize("setting, said", (
+    ("git config core.hooksPath .", "the whole workspace"),
+    ("git config core.hooksPath '~somebody/h'", "~somebody/h"),
+    ("printf '[core' >>.git/config", "none that git reads"),
+    ("printf '[include]\\npath = c\\n' >.git/c; git config include.path c", "more than holt reads"),
+    ("mkdir h; ln -s h g; git config core.hooksPath g", "it is a link"),
+))
+def test_what_can_not_be_guarded_is_an_error_with_a_cure(
+    setting: str, said: str, holt: Holt, home: Path, repository: Repository
+) -> None:
+    act(repository, home, setting)
+    result = holt(["run", "--", "true"])
+
+    assert said in result.refusal()
+    assert "--protect none" in result.cure
+
+
+def test_a_config_that_leads_elsewhere_is_in_nobodys_way(holt: Holt, home: Path, repository: Repository) -> None:
+    act(
+        repository, home,
+        "git config core.hooksPath /dev/null; git config --add include.path /dev/null; ln -s /dev/null ~/.gitconfig;"
+        "git config --add include.path ../../none; ln -s /bin/true .git/hooks/pre-push",
+    )
+    result = holt.sh("touch a; mkdir hooks", env={"HOME": str(home)}).ok()
+
+    assert result.set_aside == []

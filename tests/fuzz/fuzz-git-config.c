@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A git config that somebody else may have written: what libFuzzer gives is read as one, and what
+ * is found keeps to the bounds that the header promises. */
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "sandbox/git-config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        GitConfig config = { 0 };
+
+        (void)git_config_read((const char *)data, size, &config);
+        if (config.hooks.count + config.includes.count > GIT_CONFIG_PATHS_MAX)
+                __builtin_trap();
+        for (size_t i = 0; i < config.hooks.count; i++)
+                if (strlen(config.hooks.items[i]) >= PATH_MAX)
+                        __builtin_trap();
+        git_config_clear(&config);
+        return 0;
+}
