@@ -108,10 +108,17 @@ static int look_at_hook(const Search *search, int dir_fd, const char *dir, const
                         Error *reterr) {
         _cleanup_free_ char *path = NULL;
         char target[PATH_MAX];
+        struct stat st;
         ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
 
-        if (n < 0)
+        if (n < 0 && (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+                      st.st_nlink == 1))
                 return 0;
+        if (n < 0) {
+                path = path_join(dir, name);
+                return path ? prepare_refuse_shared(search->workspace, path, reterr)
+                            : error_oom(reterr);
+        }
         target[n] = '\0';
         path = path_join(dir, target);
         return path ? guard_path(search, path, reterr) : error_oom(reterr);

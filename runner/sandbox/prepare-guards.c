@@ -88,6 +88,17 @@ static int refuse_link(const PlanGuard *guard, const PlanMount *workspace, Error
                           "--protect none");
 }
 
+int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot protect %s in %s: the file has another name, which may be one in "
+                          "the workspace",
+                          path, workspace->source);
+
+        return error_cure(reterr, r,
+                          "Make it a file of its own (cp -p FILE NEW && mv NEW FILE), or give "
+                          "protection up for this run: --protect none");
+}
+
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
                          Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
@@ -112,6 +123,8 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         if (r < 0 && r != -ENOENT)
                 return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
                                  workspace->source);
+        if (r == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1)
+                return prepare_refuse_shared(workspace, guard->path, reterr);
         guard->pinned = r == 0;
         guard->device = r == 0 ? st.st_dev : 0;
         guard->inode = r == 0 ? st.st_ino : 0;

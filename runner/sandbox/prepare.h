@@ -22,6 +22,9 @@ const char *prepare_within(const PlanMount *workspace, const char *path);
 /* Guards one more path, relative to the workspace, unless a guard holds it already. */
 int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path, Error *reterr);
 
+/* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
+int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);
+
 /* Guards what of the workspace the configs of its own repository, of those above and of the caller
  * lead git to; prepare_config_of() what those of a submodule do, whose .git is path
  * (prepare-config.c). */

@@ -148,6 +148,9 @@ def test_a_config_of_a_submodule_is_not_turned(
     ("printf '[core' >>.git/config", "none that git reads"),
     ("printf '[include]\\npath = c\\n' >.git/c; git config include.path c", "more than holt reads"),
     ("mkdir h; ln -s h g; git config core.hooksPath g", "it is a link"),
+    ("cp -al .git old.git", "another name"),
+    ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "another name"),
+    ("mkdir s; mv .git/config .git/objects .git/refs s; echo ../s >.git/commondir", "commondir leads to"),
 ))
 def test_what_can_not_be_guarded_is_an_error_with_a_cure(
     setting: str, said: str, holt: Holt, home: Path, repository: Repository
