@@ -276,13 +276,13 @@ static int follow_both(Search *search, int git_fd, Error *reterr) {
         return r == 0 ? follow_common(search, git_fd, reterr) : r;
 }
 
-static int prepare_own(Search *search, bool *found, Error *reterr) {
+static int prepare_own(Search *search, bool bare, bool *found, Error *reterr) {
         const PlanMount *workspace = search->workspace;
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git",
                                                      NULL);
 
         search->top = workspace->real;
-        if (git_fd < 0 && faccessat(workspace->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        if (git_fd < 0 && bare)
                 git_fd = fcntl(workspace->fd, F_DUPFD_CLOEXEC, 3);
         *found = git_fd >= 0;
         return git_fd < 0 ? 0 : follow_both(search, git_fd, reterr);
@@ -306,14 +306,18 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
         return r;
 }
 
-int prepare_config(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool *ret_found,
+                   Error *reterr) {
         Search search = { .plan = plan, .workspace = workspace };
         bool found = false;
-        int r = prepare_own(&search, &found, reterr);
+        int r = prepare_own(&search, bare, &found, reterr);
 
         if (r == 0 && found)
                 r = follow_global(&search, reterr);
-        return r == 0 ? prepare_above(&search, &found, reterr) : r;
+        if (r == 0)
+                r = prepare_above(&search, &found, reterr);
+        *ret_found = found;
+        return r;
 }
 
 /* git asks a submodule for its state, which runs none of its hooks. */

@@ -245,12 +245,10 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Erro
  * first of them is protected, but where it is there already the command can make the others. What
  * is protected in .git lies at the top then; so does the index, whose gitlinks would lead from a
  * work tree elsewhere back into this directory. */
-static int add_bare(LaunchPlan *plan, int workspace_fd, Error *reterr) {
+static int add_bare(LaunchPlan *plan, Error *reterr) {
         const size_t asked = plan->guards_count;
         int r = 0;
 
-        if (faccessat(workspace_fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-                return 0;
         r = reserve_guards(plan, asked + 1, reterr);
         for (size_t i = 0; r == 0 && i < asked; i++)
                 if (str_starts(plan->guards[i].path, ".git/"))
@@ -273,23 +271,31 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
                 }
 }
 
+/* Where no repository is, nor above, there is nothing more. */
+static int prepare_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, Error *reterr) {
+        bool found;
+        int r = prepare_config(plan, workspace, bare, &found, reterr);
+
+        return r < 0 || !found ? r : prepare_submodules(plan, workspace, reterr);
+}
+
 int prepare_guards(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         const PlanMount *workspace = plan_workspace(plan);
-        const bool submodules = plan_protects_git(plan);
+        const bool git = plan_protects_git(plan);
+        bool bare;
         int r = 0;
 
         if (!workspace)
                 return 0;
         launch->workspace_fd = workspace->fd;
-        if (submodules)
-                r = add_bare(plan, workspace->fd, reterr);
+        bare = git && faccessat(workspace->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        if (bare)
+                r = add_bare(plan, reterr);
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
                 r = look_at_guard(plan, &plan->guards[i], workspace, reterr);
                 if (r == 0)
                         drop_repeated(plan, &i);
         }
-        if (r == 0 && submodules)
-                r = prepare_config(plan, workspace, reterr);
-        return r < 0 || !submodules ? r : prepare_submodules(plan, workspace, reterr);
+        return r < 0 || !git ? r : prepare_git(plan, workspace, bare, reterr);
 }

@@ -26,9 +26,11 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);
 
 /* Guards what of the workspace the configs of its own repository, of those above and of the caller
- * lead git to; prepare_config_of() what those of a submodule do, whose .git is path
+ * lead git to, and says whether there is any; bare: the workspace may be one itself.
+ * prepare_config_of() guards what those of a submodule do, whose .git is path
  * (prepare-config.c). */
-int prepare_config(LaunchPlan *plan, const PlanMount *workspace, Error *reterr);
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool *ret_found,
+                   Error *reterr);
 int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
                       Error *reterr);
 
