@@ -22,6 +22,7 @@ typedef struct Sweep {
         RepositoryTree tree; /* the workspace */
         StrList *moved;
         StrList left; /* what could not be moved */
+        bool locked;  /* some of that nobody may read any more */
         int result;   /* the first negative errno, or 0 */
 } Sweep;
 
@@ -61,27 +62,47 @@ static void let_in(int dir_fd) {
                 (void)make_usable(dir_fd);
 }
 
+static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, char *aside) {
+        if (!aside)
+                return -ENOMEM;
+        if (syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0)
+                return -errno;
+        return strlist_take(sweep->moved, str_format("%s%s", dir, aside));
+}
+
+/* One try. The name may be so long that nothing fits behind it. */
+static int move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
+        _cleanup_free_ char *aside = aside_name(name, attempt), *other = NULL;
+        int r = move_to(sweep, dir_fd, dir, name, aside);
+
+        if (r != -ENAMETOOLONG)
+                return r;
+        other = aside_name("", NAMES_TRIED);
+        return move_to(sweep, dir_fd, dir, name, other);
+}
+
+/* The command may have left no room for another name. Nobody but root reads it then. */
+static void lock(Sweep *sweep, int dir_fd, const char *name) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        char path[32];
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        sweep->locked |= fd >= 0 && chmod(path, 0) == 0;
+}
+
 /* Renames NAME in dir_fd aside; dir is for the report. */
 static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
         int r = -EEXIST;
 
         for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
-                _cleanup_free_ char *aside = aside_name(name, i);
-
-                if (!aside) {
-                        r = -ENOMEM;
-                        break;
-                }
-                r = syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0
-                            ? -errno
-                            : 0;
-                if (r == 0) {
-                        note(sweep, strlist_take(sweep->moved, str_format("%s%s", dir, aside)));
+                r = move(sweep, dir_fd, dir, name, i);
+                if (r == 0)
                         return;
-                }
                 if (r == -EACCES && make_usable(dir_fd) < 0)
                         break;
         }
+        if (r == -ENOSPC || r == -EDQUOT)
+                lock(sweep, dir_fd, name);
         note(sweep, r);
         note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
 }
@@ -266,10 +287,14 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
         }
         if (sweep->left.count > told)
                 (void)snprintf(more, sizeof(more), " and %zu more", sweep->left.count - told);
-        return error_set(reterr, ERROR_SETUP, -sweep->result,
-                         "cannot set aside %s%s, which the command has made and which the policy "
-                         "protects: do not use it",
-                         names, more);
+        (void)error_set(reterr, ERROR_SETUP, -sweep->result,
+                        "cannot set aside %s%s, which the command has made and which the policy "
+                        "protects: do not use it",
+                        names, more);
+        return error_cure(reterr, sweep->result, "%s",
+                          sweep->locked ? "Nobody but root may read it now (its mode is 0). Make "
+                                          "room and move it away yourself."
+                                        : "Move it away yourself.");
 }
 
 int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {

@@ -6,7 +6,8 @@ The end of each attack is the caller's own: git, on the host, as the caller. The
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,53 @@ def test_a_read_only_workspace_stays_one(holt: Holt, repository: Repository) -> 
 
     assert repository.path.stat().st_mode & 0o777 == 0o555
     repository.path.chmod(0o755)
+
+
+@pytest.fixture
+def small(place: Path, identity: Identity) -> Iterator[Path]:
+    """A workspace on a disk of 8 MiB."""
+    path, image = place / "small", place / "image"
+    path.mkdir()
+    subprocess.run(["truncate", "-s", "8M", image], check=True)
+    subprocess.run(["/sbin/mkfs.ext4", "-q", "-b", "1024", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, path], capture_output=True).returncode:
+        pytest.skip("no loop device here")
+    workspace = path / "ws"
+    workspace.mkdir()
+    identity.own(workspace)
+    yield workspace
+    subprocess.run(["umount", "-l", path], check=True)
+
+
+FILL = """
+import os
+fd = os.open("fill", os.O_WRONLY | os.O_CREAT)
+for size in (65536, 1024, 1):
+    try:
+        while os.write(fd, b"x" * size): pass
+    except OSError: pass
+for length in (30, 20, 12, 8, 4):
+    try:
+        for i in range(20000): open(".git/" + str(i).rjust(length, "x"), "x").close()
+    except OSError: pass
+"""
+
+
+@pytest.mark.root_host
+def test_a_full_disk_is_no_reason_to_run_it(holt: Holt, small: Path, identity: Identity) -> None:
+    """There is no room for another name, nor for a report."""
+    repository = Repository(small, identity)
+    report = small / "report.json"
+    script = f"git init -q --template= .; {config(repository, '.git/config')}; exec /usr/bin/python3 -c '{FILL}'"
+    result = holt(["run", "--report", report, "--", "bash", "-c", script], cwd=small)
+
+    assert result.code == 125
+    assert "cannot set aside .git/config" in result.err and "its mode is 0" in result.err
+    assert f"cannot write the report {report}" in result.err
+    assert '"cause": "lost"' in report.read_text()
+    assert (small / ".git/config").stat().st_mode & 0o777 == 0
+    # Root reads it, as the message says.
+    assert identity.uid == 0 or not repository.use()
 
 
 def test_what_is_guarded_stays_where_it_is_in_a_closed_directory(holt: Holt, repository: Repository) -> None:

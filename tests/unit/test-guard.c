@@ -105,6 +105,18 @@ static void test_no_link_is_followed(void **state) {
         assert_int_equal(access(".git/config", F_OK), -1);
 }
 
+static void test_a_name_may_be_too_long_for_more(void **state) {
+        char name[251], moved[128];
+
+        (void)state;
+        memset(name, 'n', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        make_file(name);
+        assert_int_equal(sweep(name, NULL, moved), 1);
+        assert_int_equal(strncmp(moved, ".holt-untrusted.", 16), 0);
+        assert_int_equal(access(moved, F_OK), 0);
+}
+
 /* Nothing in /proc can be renamed. */
 static void test_all_that_stays_is_named(void **state) {
         PlanGuard guards[10] = { { .path = (char *)(uintptr_t) "status" },
@@ -131,6 +143,8 @@ int main(void) {
                                                 enter_workspace, leave_workspace),
                 cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_workspace,
                                                 leave_workspace),
+                cmocka_unit_test_setup_teardown(test_a_name_may_be_too_long_for_more,
+                                                enter_workspace, leave_workspace),
                 cmocka_unit_test(test_all_that_stays_is_named),
         };
 
