@@ -270,15 +270,30 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         return json_write_finish(w);
 }
 
+/* What was there is cut when all is written: the command may have left no room, and then the result
+ * is lost, which is what the file says again. */
+static int replace(int fd, const char *data, size_t length) {
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return write_whole(fd, data, length);
+        if (fcntl(fd, F_GETFL) & O_APPEND)
+                return ftruncate(fd, 0) < 0 ? -errno : write_whole(fd, data, length);
+        r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_whole(fd, data, length);
+        if (r == 0 && ftruncate(fd, (off_t)length) < 0)
+                r = -errno;
+        if (r < 0)
+                (void)report_start(fd);
+        return r;
+}
+
 int report_write(int fd, const char *path, const RunResult *result, Error *reterr) {
         JsonWriter w = { .pretty = true };
-        struct stat st;
         int r = write_document(&w, result);
 
-        if (r == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
-                r = -errno;
         if (r == 0)
-                r = write_whole(fd, w.data, w.length);
+                r = replace(fd, w.data, w.length);
         json_write_clear(&w);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write the report %s", path) : 0;
 }
@@ -452,7 +467,8 @@ static void print_way_back(const PlanMount *workspace, const char *moved) {
 
         while (length > 0 && !str_starts(moved + length, GUARD_SUFFIX))
                 length--;
-        if (length == 0 || !can_be_pasted(source) || !can_be_pasted(moved))
+        if (length == 0 || moved[length - 1] == '/' || !can_be_pasted(source) ||
+            !can_be_pasted(moved))
                 return;
         (void)fputs("  mv '", stderr);
         print_quoted(source, strlen(source));

@@ -234,18 +234,19 @@ static int run_once(Run *run, Error *reterr) {
 
 static int tell(Run *run) {
         Error error;
+        int r = 0;
 
         run->result.moved = &run->moved;
-        if (run->report_fd >= 0 &&
-            report_write(run->report_fd, run->report_path, &run->result, &error) < 0) {
-                error_print(&error);
-                return error_exit_code(&error);
-        }
+        if (run->report_fd >= 0)
+                r = report_write(run->report_fd, run->report_path, &run->result, &error);
         if (run->options.json)
                 report_print_json(&run->result);
         else
                 report_print_text(&run->result);
-        return run->result.outcome.exit_code;
+        if (r == 0)
+                return run->result.outcome.exit_code;
+        error_print(&error);
+        return error_exit_code(&error);
 }
 
 /* --json and --report hold for errors of the command line, too, wherever on it they are. Returns
