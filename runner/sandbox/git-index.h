@@ -12,7 +12,7 @@
 #include "base/strings.h"
 
 enum {
-        GIT_INDEX_SIZE_MAX = 1 << 29, /* bytes */
+        GIT_INDEX_SIZE_MAX = 1 << 28, /* bytes */
         GIT_INDEX_LINKS_MAX = 10000,
         GIT_INDEX_TREES_MAX = 100000,
 };
