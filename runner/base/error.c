@@ -121,15 +121,22 @@ const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {
         return buf;
 }
 
+const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_MAX]) {
+        char one[sizeof(((Error *)NULL)->cure)];
+
+        (void)snprintf(one, sizeof(one), "%.*s", (int)length, line);
+        return str_visible(one, buf, ERROR_SENTENCE_MAX);
+}
+
 void error_print(const Error *error) {
         const char *line = error->cure;
         char sentence[ERROR_SENTENCE_MAX];
 
         (void)fprintf(stderr, "holt: %s\n", error_sentence(error, sentence));
         while (*line) {
-                int length = (int)strcspn(line, "\n");
+                size_t length = strcspn(line, "\n");
 
-                (void)fprintf(stderr, "  %.*s\n", length, line);
+                (void)fprintf(stderr, "  %s\n", error_line(line, length, sentence));
                 line += length;
                 line += *line == '\n';
         }

@@ -56,5 +56,8 @@ const char *error_kind_name(ErrorKind kind);
 enum { ERROR_SENTENCE_MAX = 4 * sizeof(((Error *)NULL)->text) + 160 };
 const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]);
 
+/* One line of a cure, or a text, as a person may see it. Returns buf. */
+const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_MAX]);
+
 /* Prints "holt: TEXT: No such file or directory (ENOENT).\n  CURE\n" to stderr. For cli/ only. */
 void error_print(const Error *error);

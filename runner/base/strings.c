@@ -57,16 +57,37 @@ char *str_format(const char *fmt, ...) {
         return r < 0 ? NULL : s;
 }
 
+/* Characters that show nothing of themselves, or turn the order of what is beside them: what is
+ * read is not what is there (CVE-2021-42574). */
+static bool is_hidden(const unsigned char *s, size_t length) {
+        static const struct {
+                unsigned char first[3], last;
+        } hidden[] = {
+                { { 0xe2, 0x80, 0x8b }, 0x8f }, /* U+200B..U+200F */
+                { { 0xe2, 0x80, 0xaa }, 0xae }, /* U+202A..U+202E */
+                { { 0xe2, 0x81, 0xa0 }, 0xa9 }, /* U+2060..U+2069 */
+                { { 0xef, 0xbb, 0xbf }, 0xbf }, /* U+FEFF */
+        };
+
+        for (size_t i = 0; length == 3 && i < ELEMENTSOF(hidden); i++)
+                if (memcmp(s, hidden[i].first, 2) == 0 && s[2] >= hidden[i].first[2] &&
+                    s[2] <= hidden[i].last)
+                        return true;
+        return false;
+}
+
 /* What a terminal may get of the character at s: 1 to 4 bytes as they are, or 0 for one to be
  * escaped. The C1 controls (U+0080..U+009F) start escape sequences in some terminals. */
 static size_t printable_length(const char *text, size_t left, const char *escaped) {
         const unsigned char *s = (const unsigned char *)text;
+        size_t length;
 
         if (s[0] < 0x80)
                 return s[0] >= 0x20 && s[0] != 0x7f && !strchr(escaped, s[0]);
         if (s[0] == 0xc2 && s[1] < 0xa0)
                 return 0;
-        return utf8_sequence(text, left);
+        length = utf8_sequence(text, left);
+        return is_hidden(s, length) ? 0 : length;
 }
 
 static const char *escape(const char *s, const char *escaped, char *buf, size_t size) {
@@ -97,6 +118,37 @@ const char *str_quote(const char *s, char *buf, size_t size) {
 
 const char *str_visible(const char *s, char *buf, size_t size) {
         return escape(s, "", buf, size);
+}
+
+/* What no shell makes anything of, wherever it stands in a word. */
+static bool is_plain(const char *s) {
+        static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                    "%+,-./:@_";
+
+        return *s && s[strspn(s, plain)] == '\0';
+}
+
+char *str_word(const char *s) {
+        /* A quote ends the quoted part, stands behind a backslash, and begins the next part. */
+        char *word = malloc(4 * strlen(s) + 3), *out = word;
+
+        for (size_t left = strlen(s), length; left > 0; left -= length) {
+                length = printable_length(s + strlen(s) - left, left, "");
+                if (length == 0) {
+                        free(word);
+                        return NULL;
+                }
+        }
+        if (!word || is_plain(s))
+                return word ? strcpy(word, s) : NULL;
+        *out++ = '\'';
+        for (; *s; s++)
+                if (*s == '\'')
+                        out = stpcpy(out, "'\\''");
+                else
+                        *out++ = *s;
+        (void)stpcpy(out, "'");
+        return word;
 }
 
 typedef struct Unit {

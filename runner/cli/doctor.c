@@ -161,6 +161,7 @@ static void print_text(const Finding *findings, const struct utsname *host, uid_
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
                 const Finding *f = &findings[i];
                 const char *cure = f->error.cure;
+                char line[ERROR_SENTENCE_MAX];
 
                 (void)printf("%-13s %-8s %s", f->name,
                              f->works    ? "ok"
@@ -170,12 +171,14 @@ static void print_text(const Finding *findings, const struct utsname *host, uid_
                 (void)printf(f->note[0] ? " (%s)\n" : "\n", f->note);
                 if (f->works)
                         continue;
-                (void)printf("%22s %s%s%s\n", "", f->error.text, f->error.errnum ? ": " : "",
+                (void)printf("%22s %s%s%s\n", "",
+                             error_line(f->error.text, strlen(f->error.text), line),
+                             f->error.errnum ? ": " : "",
                              f->error.errnum ? error_errno_name(f->error.errnum) : "");
                 while (*cure) {
-                        int length = (int)strcspn(cure, "\n");
+                        size_t length = strcspn(cure, "\n");
 
-                        (void)printf("%22s %.*s\n", "", length, cure);
+                        (void)printf("%22s %s\n", "", error_line(cure, length, line));
                         cure += length;
                         cure += *cure == '\n';
                 }

@@ -122,6 +122,50 @@ static void test_errors_say_what_and_how(void **state) {
         assert_int_equal(error_set(NULL, ERROR_SETUP, 0, "nobody listens"), -EINVAL);
 }
 
+static void test_what_hides_itself_is_escaped(void **state) {
+        static const struct {
+                const char *text, *visible;
+        } cases[] = {
+                { "a\u202eb", "a\\xe2\\x80\\xaeb" }, { "\u200b", "\\xe2\\x80\\x8b" },
+                { "\u200f", "\\xe2\\x80\\x8f" },     { "\u2066", "\\xe2\\x81\\xa6" },
+                { "\ufeff", "\\xef\\xbb\\xbf" },     { "\u200a\u2010\u2029", "\u200a\u2010\u2029" },
+                { "\u202f\u206a", "\u202f\u206a" },
+        };
+        char buf[64];
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_string_equal(str_visible(cases[i].text, buf, sizeof(buf)), cases[i].visible);
+}
+
+static void test_a_word_is_one_to_a_shell(void **state) {
+        static const struct {
+                const char *text, *word;
+        } cases[] = {
+                { "/home/you/a-b_c.d", "/home/you/a-b_c.d" },
+                { "", "''" },
+                { "a b", "'a b'" },
+                { "x;touch${IFS}y", "'x;touch${IFS}y'" },
+                { "it's", "'it'\\''s'" },
+                { "~", "'~'" },
+                { "\u00e4", "'\u00e4'" },
+                { "a\nb", NULL },
+                { "a\u202eb", NULL },
+                { "a\033[m", NULL },
+                { "\xff", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *word = str_word(cases[i].text);
+
+                if (cases[i].word)
+                        assert_string_equal(word, cases[i].word);
+                else
+                        assert_null(word);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_durations),
@@ -130,6 +174,8 @@ int main(void) {
                 cmocka_unit_test(test_quoting_untrusted_text),
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_errors_say_what_and_how),
+                cmocka_unit_test(test_what_hides_itself_is_escaped),
+                cmocka_unit_test(test_a_word_is_one_to_a_shell),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
