@@ -42,15 +42,23 @@ static ssize_t read_head(int path_fd, char *buf, size_t size) {
 /* Names the directory of a file that the host has and the sandbox has not. */
 static int cure_by_host(const LaunchPlan *plan, const char *path, const char *otherwise, int r,
                         Error *reterr) {
-        char real[PATH_MAX], quoted[512], *slash;
+        _cleanup_free_ char *word = NULL;
+        char real[PATH_MAX], *slash;
 
         if (plan->rootfs[0])
                 return error_cure(reterr, r, "%s", mount_it);
         if (realpath(path, real)) {
                 slash = strrchr(real, '/');
                 slash[slash == real] = '\0';
+                /* A script, which may be the command's work, is no reason to show all of a home. */
+                if (prepare_has_home(real))
+                        return error_cure(
+                                reterr, r,
+                                "Its directory holds your home: put it in one of its own, "
+                                "and mount that: --ro DIR");
+                word = str_word(real);
                 return error_cure(reterr, r, "Mount the directory that it lies in: --ro %s",
-                                  str_quote(real, quoted, sizeof(quoted)));
+                                  word ? word : "DIR");
         }
         return error_cure(reterr, r, "%s", errno == ENOENT ? otherwise : mount_it);
 }
@@ -179,6 +187,15 @@ static bool host_has_program(const char *path) {
         return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+static int cure_returns(const char *program, int r, Error *reterr) {
+        _cleanup_free_ char *word = str_word(program);
+
+        return error_cure(reterr, r,
+                          "Its lines end in CR LF, and the CR counts as part of the name: sed -i "
+                          "'s/\\r$//' %s takes them away.",
+                          word ? word : "FILE");
+}
+
 static int explain_interpreter(const LaunchPlan *plan, const char *program, const char *name,
                                int errnum, Error *reterr) {
         char head[SHEBANG_MAX], quoted[SHEBANG_MAX * 4], *interpreter;
@@ -197,10 +214,7 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
                       str_quote(interpreter, quoted, sizeof(quoted)));
         length = strlen(interpreter);
         if (interpreter[length - 1] == '\r')
-                return error_cure(reterr, r,
-                                  "Its lines end in CR LF, and the CR counts as part of the "
-                                  "name: sed -i 's/\\r$//' %s takes them away.",
-                                  name);
+                return cure_returns(program, r, reterr);
         if (!plan->rootfs[0] && !host_has_program(interpreter))
                 return error_cure(reterr, r,
                                   "The host has no such program either: correct the first "

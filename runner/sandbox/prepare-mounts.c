@@ -62,18 +62,31 @@ static int passwd_home(char home[PATH_MAX]) {
         return r;
 }
 
-static bool is_home(const PlanMount *mount, const char *path) {
+static const char *find_home(char of_passwd[PATH_MAX]) {
         const char *home = getenv("HOME");
-        struct stat st;
-        char of_passwd[PATH_MAX];
 
         if ((!home || home[0] != '/') && passwd_home(of_passwd) == 0)
                 home = of_passwd;
-        if (!home || home[0] != '/')
+        return home && home[0] == '/' ? home : NULL;
+}
+
+static bool is_home(const PlanMount *mount, const char *path) {
+        char of_passwd[PATH_MAX];
+        const char *home = find_home(of_passwd);
+        struct stat st;
+
+        if (!home)
                 return false;
         if (path_below(home, path))
                 return true;
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
+}
+
+bool prepare_has_home(const char *path) {
+        char of_passwd[PATH_MAX], real[PATH_MAX];
+        const char *home = find_home(of_passwd);
+
+        return home && (path_below(home, path) || (realpath(home, real) && path_below(real, path)));
 }
 
 /* By the kernel's path, so that a link to / is as wide as / itself. */
@@ -194,9 +207,10 @@ static int refuse_root(const PlanMount *workspace, Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,
                             "%s belongs to root, which a command in a sandbox never is",
                             workspace->source);
+        _cleanup_free_ char *word = str_word(workspace->source);
 
         return error_cure(reterr, r, "Give it to an ordinary user: chown -R 1000:1000 %s",
-                          workspace->source);
+                          word ? word : "DIRECTORY");
 }
 
 /* The caller lets the id map go, and this host has none: the command gets the uid of the

@@ -39,6 +39,9 @@ int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *
  * leads out of the mount, or another negative errno. */
 int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags);
 
+/* Whether the caller's home is path, a path of the kernel's, or lies below it. */
+bool prepare_has_home(const char *path);
+
 /* Adds to the error of a host path that could not be opened what to do. r is the negative errno;
  * returns it. */
 int prepare_source_cure(const char *source, int r, Error *reterr);

@@ -460,3 +460,39 @@ def test_an_early_error_follows_no_link_to_its_report(holt: Holt, workspace: Pat
     holt(["run", "--timout=5", "--report", workspace / "out.json", "--", "true"])
 
     assert (workspace / "target").read_text() == "kept\n"
+
+
+@pytest.fixture
+def script(workspace: Path) -> Callable[[str, str], Path]:
+    def write(name: str, text: str) -> Path:
+        path = workspace / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def test_a_cure_is_one_word_to_the_shell(holt: Holt, place: Path, script: Callable[[str, str], Path]) -> None:
+    """Of names that an earlier command may have chosen."""
+    tool = place / "x;touch${IFS}ran;y" / "tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    script("s", f"#!{tool}\n")
+    script("x;touch ran", "#!/bin/sh\r\n")
+
+    assert f"--ro '{tool.parent}'" in holt(["run", "--", "./s"]).cure
+    assert "sed -i 's/\\r$//' './x;touch ran' takes" in holt(["run", "--", "./x;touch ran"]).cure
+
+
+def test_no_script_has_the_home_mounted(holt: Holt, place: Path, script: Callable[[str, str], Path]) -> None:
+    tool = place / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    script("s", f"#!{tool}\n")
+
+    for home in (place, place / "home"):
+        result = holt(["run", "--", "./s"], env={"HOME": str(home)})
+        assert "your home" in result.cure and f"--ro {place}" not in result.cure
+    assert f"--ro {place}" in holt(["run", "--", "./s"], env={"HOME": "/nowhere"}).cure
