@@ -444,41 +444,21 @@ static void print_denials(const RunResult *result) {
                 print_denial(result, &denials->items[i]);
 }
 
-/* Whoever pastes the line must get no more than a mv: a project's own file may have chosen the
- * name, and a terminal acts on what can't be printed. */
-static bool can_be_pasted(const char *path) {
-        char visible[4096];
-
-        return streq(str_visible(path, visible, sizeof(visible)), path);
-}
-
-/* Text inside of a shell's single quotes, which end for each that is in it. */
-static void print_quoted(const char *text, size_t length) {
-        for (size_t i = 0; i < length; i++)
-                (void)(text[i] == '\'' ? fputs("'\\''", stderr) : fputc(text[i], stderr));
-}
-
 /* The command that takes one back to the name it had: NAME, without the suffix and what comes
- * behind that. */
-static void print_way_back(const PlanMount *workspace, const char *moved) {
-        const size_t whole = strlen(moved);
-        const char *source = workspace->source;
-        size_t length = whole;
+ * behind that. A project's own file may have chosen the name: NULL where nobody should paste it. */
+static char *way_back(const PlanMount *workspace, const char *moved) {
+        _cleanup_free_ char *from = str_format("%s/%s", workspace->source, moved);
+        _cleanup_free_ char *to = from ? strdup(from) : NULL, *from_word = NULL, *to_word = NULL;
+        size_t length = strlen(moved);
 
         while (length > 0 && !str_starts(moved + length, GUARD_SUFFIX))
                 length--;
-        if (length == 0 || moved[length - 1] == '/' || !can_be_pasted(source) ||
-            !can_be_pasted(moved))
-                return;
-        (void)fputs("  mv '", stderr);
-        print_quoted(source, strlen(source));
-        (void)fputc('/', stderr);
-        print_quoted(moved, whole);
-        (void)fputs("' '", stderr);
-        print_quoted(source, strlen(source));
-        (void)fputc('/', stderr);
-        print_quoted(moved, length);
-        (void)fputs("'\n", stderr);
+        if (!to || length == 0 || moved[length - 1] == '/')
+                return NULL;
+        to[strlen(to) - strlen(moved) + length] = '\0';
+        from_word = str_word(from);
+        to_word = str_word(to);
+        return from_word && to_word ? str_format("mv %s %s", from_word, to_word) : NULL;
 }
 
 /* Whether one of them is a .git, or in one. */
@@ -492,8 +472,23 @@ static bool concerns_git(const StrList *moved) {
         return false;
 }
 
-static void print_moved(const RunResult *result) {
+static void print_ways_back(const RunResult *result) {
         const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
+        size_t ways = 0;
+
+        for (size_t i = 0; workspace && i < result->moved->count; i++) {
+                _cleanup_free_ char *way = way_back(workspace, result->moved->items[i]);
+
+                if (way && ways++ == 0)
+                        (void)fputs(", then move it back if you trust it:\n", stderr);
+                if (way)
+                        (void)fprintf(stderr, "  %s\n", way);
+        }
+        if (ways == 0)
+                (void)fputs(" before you use it.\n", stderr);
+}
+
+static void print_moved(const RunResult *result) {
         const StrList *moved = result->moved;
 
         for (size_t i = 0; moved && i < moved->count; i++) {
@@ -505,14 +500,26 @@ static void print_moved(const RunResult *result) {
         }
         if (!moved || moved->count == 0)
                 return;
-        (void)fprintf(stderr, "  %s. Look at it, then move it back if you trust it:\n",
+        (void)fprintf(stderr, "  %s. Look at it",
                       concerns_git(moved) ? "The host's git and the like run what they find there"
                                           : "Whatever reads it outside would take it for yours");
-        for (size_t i = 0; workspace && i < moved->count; i++)
-                print_way_back(workspace, moved->items[i]);
+        print_ways_back(result);
+}
+
+/* The command may have left the colours of its terminal as it likes, up to text that can't be seen.
+ */
+static void reset_colours(const RunResult *result) {
+        const Outcome *out = &result->outcome;
+        const bool talks = result->error || (result->moved && result->moved->count > 0) ||
+                           (out->exit_code != 0 &&
+                            (out->cause != CAUSE_EXITED || out->denials.count > 0));
+
+        if (talks && result->started && isatty(STDERR_FILENO))
+                (void)fputs("\033[0m", stderr);
 }
 
 void report_print_text(const RunResult *result) {
+        reset_colours(result);
         if (result->error)
                 error_print(result->error);
         else if (result->outcome.exit_code != 0) {

@@ -151,6 +151,16 @@ def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identi
     assert files(workspace) == {".holt.json", "x'; touch ran; '"}
 
 
+def test_a_way_back_that_can_not_be_shown_is_not(holt: Holt, workspace: Path) -> None:
+    """A name that hides what it is; the sentence ends then."""
+    (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["a\\u202eb"]}}')
+    result = holt.sh("touch $'a\\xe2\\x80\\xaeb'").ok()
+
+    assert len(result.set_aside) == 1
+    assert "mv " not in result.err and "trust" not in result.err
+    assert "\u202e" not in result.err and "\\xe2\\x80\\xae" in result.err
+
+
 def test_what_is_set_aside_need_not_be_git_s(holt: Holt, workspace: Path) -> None:
     result = holt.sh("touch Makefile", "--protect", "Makefile").ok()
 
