@@ -127,11 +127,12 @@ static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
 
 /* What the caller can do nothing with the command can't either, and it would say so by the name of
  * the place inside. Not so for root, who gives root up. */
-static bool is_of_use(int fd) {
+static bool is_of_use(int fd, bool writable) {
         const int how = AT_EMPTY_PATH | AT_EACCESS;
 
         return geteuid() == 0 || faccessat(fd, "", R_OK, how) == 0 ||
-               faccessat(fd, "", X_OK, how) == 0 || errno != EACCES;
+               faccessat(fd, "", X_OK, how) == 0 ||
+               (writable && faccessat(fd, "", W_OK, how) == 0) || errno != EACCES;
 }
 
 /* What a run before could write may hold links of its making: see beneath.h. */
@@ -157,7 +158,9 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->directory = S_ISDIR(st.st_mode);
         if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide && check_wide(mount, reterr) < 0)
                 return -EINVAL;
-        return is_of_use(fd) ? 0 : source_error(mount, EACCES, reterr);
+        return is_of_use(fd, !(mount->flags & PLAN_READ_ONLY))
+                       ? 0
+                       : source_error(mount, EACCES, reterr);
 }
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {

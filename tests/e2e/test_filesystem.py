@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lib.identity import Identity
 from lib.sandbox import Holt
 
 Make = Callable[..., Path]
@@ -463,3 +464,14 @@ def test_no_workspace_is_not_made_one_by_its_mode(holt: Holt, put: Make) -> None
     assert holt(["run", *flags[2:], *flags[:2], "--", "ls", "secret"]).code == 2
     assert holt(["run", *flags, "--workspace", ".", "--", "true"]).code == 125
     assert holt(["run", *flags[:2], "--workspace", ".", *flags[2:], "--", "cat", "secret"]).ok().out == "text\n"
+
+
+def test_what_may_only_be_written_is_given_to_be_written(holt: Holt, place: Path, identity: Identity) -> None:
+    log = place / "log"
+    log.touch()
+    identity.own(log)
+    log.chmod(0o222)
+    holt.sh("echo x >>/mnt/log", "--rw", f"{log}:/mnt/log").ok()
+    log.chmod(0o644)
+
+    assert log.read_text() == "x\n"
