@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "base/util.h"
 #include "policy/syscalls.h"
 #include "sandbox/prepare.h"
@@ -83,10 +84,47 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
         return r;
 }
 
+static bool reaches_guard(const LaunchPlan *plan, const PlanMount *workspace, const char *path) {
+        const char *inside = path + strlen(workspace->real);
+
+        if (path_below(workspace->real, path))
+                return true;
+        if (!path_below(path, workspace->real))
+                return false;
+        inside += *inside == '/';
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (path_below(plan->guards[i].path, inside) ||
+                    path_below(inside, plan->guards[i].path))
+                        return true;
+        return false;
+}
+
+/* The workspace under another name, by a mount of it, or of a directory that it lies in or that is
+ * in it and has something guarded: no guard is there. */
+static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
+        const PlanMount *workspace = plan_workspace(plan);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && plan->guards_count > 0 && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                char quoted[512];
+
+                if (mount == workspace || mount->kind != PLAN_BIND ||
+                    mount->flags & PLAN_READ_ONLY || !reaches_guard(plan, workspace, mount->real))
+                        continue;
+                r = strlist_take(ret, str_format("%s: what the policy protects in the workspace "
+                                                 "(.git/hooks and the like) can be written there",
+                                                 str_quote(mount->origin, quoted, sizeof(quoted))));
+        }
+        return r;
+}
+
 int warnings_find(const Policy *policy, const Launch *launch, StrList *ret) {
         int r = find_unset(policy, launch->plan, ret);
 
         if (r == 0)
                 r = find_unhidden(launch->plan, ret);
+        if (r == 0)
+                r = find_unguarded(launch->plan, ret);
         return r < 0 ? r : find_vain(policy, launch->layers.landlock_abi > 0, ret);
 }

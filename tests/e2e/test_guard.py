@@ -157,7 +157,7 @@ def test_a_way_back_that_can_not_be_shown_is_not(holt: Holt, workspace: Path) ->
     result = holt.sh("touch $'a\\xe2\\x80\\xaeb'").ok()
 
     assert len(result.set_aside) == 1
-    assert "mv " not in result.err and "trust" not in result.err
+    assert "  mv " not in result.err and result.err.endswith("Look at it before you use it.\n")
     assert "\u202e" not in result.err and "\\xe2\\x80\\xae" in result.err
 
 
@@ -282,3 +282,19 @@ def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
     assert "160000" in result.out
     assert "vendor" not in str(result.report["set_aside"])
     assert (inner / ".git").is_dir()
+
+
+@pytest.mark.parametrize("flags, told", (
+    (("--rw", "..:/mnt/all"), True),
+    (("--files", "."), True),
+    (("--rw", ".git:/mnt/git"), True),
+    (("--rw", ".git/objects:/mnt/objects"), False),
+    (("--ro", ".:/mnt/all"), False),
+    (("--rw", ".:/mnt/all", "--protect", "none"), False),
+))
+def test_what_is_guarded_by_one_name_and_given_by_another_is_told(
+    flags: tuple[str, ...], told: bool, holt: Holt, repository: Path
+) -> None:
+    result = holt(["run", *flags, "--", "true"]).ok()
+
+    assert ("what the policy protects" in result.err) is told
