@@ -66,12 +66,20 @@ static int guard_one(const Search *search, const char *path, Error *reterr) {
         return inside ? prepare_guard(search->plan, search->workspace, inside, reterr) : 0;
 }
 
+/* Where path leads, if that is not where it says. */
+static int guard_link(const Search *search, const char *path, Error *reterr) {
+        _cleanup_free_ char *real = real_path(path);
+
+        if (!real)
+                return error_oom(reterr);
+        return streq(real, path) ? 0 : guard_one(search, real, reterr);
+}
+
 /* By its name and by where that leads, which need not be in the same place. */
 static int guard_path(const Search *search, const char *path, Error *reterr) {
-        _cleanup_free_ char *real = real_path(path);
-        int r = real ? guard_one(search, path, reterr) : error_oom(reterr);
+        int r = guard_one(search, path, reterr);
 
-        return r == 0 && !streq(real, path) ? guard_one(search, real, reterr) : r;
+        return r == 0 ? guard_link(search, path, reterr) : r;
 }
 
 /* As git does (git-config(1), "pathname"). */
@@ -202,90 +210,117 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
         return r;
 }
 
-static int follow_in(Search *search, const char *directory, const char *name, Error *reterr) {
-        _cleanup_free_ char *path = path_join(directory, name);
-
-        return path ? follow(search, path, 0, reterr) : error_oom(reterr);
-}
-
 /* --- repositories --- */
 
-/* What is asked of every repository of the caller's. */
+/* Of a repository's own, which is protected as the policy says, or out of reach: but where it is a
+ * link it may lead back. */
+static int follow_own(Search *search, const char *directory, const char *name, Error *reterr) {
+        _cleanup_free_ char *path = path_join(directory, name);
+        int r = path ? guard_link(search, path, reterr) : error_oom(reterr);
+
+        return r == 0 ? follow(search, path, 0, reterr) : r;
+}
+
+/* Of the caller's, which may lie among the files of a project, as with those who keep all of their
+ * settings in one. */
+static int follow_caller(Search *search, const char *directory, const char *name, Error *reterr) {
+        _cleanup_free_ char *path = path_join(directory, name);
+        int r = path ? guard_path(search, path, reterr) : error_oom(reterr);
+
+        return r == 0 ? follow(search, path, 0, reterr) : r;
+}
+
+/* What is asked of every repository. */
 static int follow_global(Search *search, Error *reterr) {
         const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
-        int r = follow(search, "/etc/gitconfig", 0, reterr);
+        int r = follow_caller(search, "/etc", "gitconfig", reterr);
 
         if (r == 0 && home && home[0] == '/')
-                r = follow_in(search, home, ".gitconfig", reterr);
+                r = follow_caller(search, home, ".gitconfig", reterr);
         if (r == 0 && xdg && xdg[0] == '/')
-                r = follow_in(search, xdg, "git/config", reterr);
+                r = follow_caller(search, xdg, "git/config", reterr);
         else if (r == 0 && home && home[0] == '/')
-                r = follow_in(search, home, ".config/git/config", reterr);
+                r = follow_caller(search, home, ".config/git/config", reterr);
         return r;
 }
 
-static int follow_repository(Search *search, int git_fd, Error *reterr) {
+static int follow_repository(Search *search, const char *directory, Error *reterr) {
         _cleanup_free_ char *hooks = NULL;
-        char directory[PATH_MAX];
-        int r = path_of_fd(git_fd, directory);
+        int r = follow_own(search, directory, "config", reterr);
 
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot tell where the repository is");
-        r = follow_in(search, directory, "config", reterr);
         if (r == 0)
-                r = follow_in(search, directory, "config.worktree", reterr);
+                r = follow_own(search, directory, "config.worktree", reterr);
         if (r < 0 || !search->top)
                 return r;
         hooks = path_join(directory, "hooks");
-        return hooks ? look_at_hooks(search, hooks, reterr) : error_oom(reterr);
+        r = hooks ? guard_link(search, hooks, reterr) : error_oom(reterr);
+        return r == 0 ? look_at_hooks(search, hooks, reterr) : r;
+}
+
+static int refuse_common(const Search *search, const char *common, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot protect the repository of %s: its commondir leads to %s, in the "
+                          "workspace",
+                          search->workspace->source, common);
+
+        return error_cure(reterr, r,
+                          "Keep the repository outside of the workspace or in .git itself, or give "
+                          "protection up for this run: --protect none");
 }
 
 /* The one that a worktree is of. */
-static int follow_common(Search *search, int git_fd, Error *reterr) {
-        _cleanup_free_ char *common = NULL, *text = NULL;
-        _cleanup_close_ int fd = FD_NONE;
-        char directory[PATH_MAX];
+static int follow_common(Search *search, const char *directory, Error *reterr) {
+        _cleanup_free_ char *file = path_join(directory, "commondir"), *text = NULL;
+        _cleanup_free_ char *common = NULL, *real = NULL;
         const char *inside;
         size_t size;
-        int r = repository_read(git_fd, "commondir", PATH_MAX, &text, &size);
+        int r = file ? repository_read(AT_FDCWD, file, PATH_MAX, &text, &size) : -ENOMEM;
 
-        if (r < 0 || path_of_fd(git_fd, directory) < 0)
+        if (r < 0)
                 return r == -ENOMEM ? error_oom(reterr) : 0;
         text[strcspn(text, "\r\n")] = '\0';
         common = path_join(directory, text);
-        fd = common ? open(common, O_PATH | O_DIRECTORY | O_CLOEXEC) : FD_NONE;
-        if (fd < 0)
-                return common ? 0 : error_oom(reterr);
-        (void)path_of_fd(fd, directory);
-        inside = prepare_within(search->workspace, directory);
-        if (inside && !guard_holds(search->plan, inside) && !streq(inside, ".git")) {
-                r = error_set(reterr, ERROR_POLICY, 0,
-                              "cannot protect the repository of %s: its commondir leads to %s, in "
-                              "the workspace",
-                              search->workspace->source, common);
-                return error_cure(reterr, r,
-                                  "Keep the repository outside of the workspace or in .git itself, "
-                                  "or give protection up for this run: --protect none");
-        }
-        return follow_repository(search, fd, reterr);
+        real = common ? real_path(common) : NULL;
+        if (!real)
+                return error_oom(reterr);
+        inside = prepare_within(search->workspace, real);
+        if (inside && !guard_holds(search->plan, inside) && !streq(inside, ".git"))
+                return refuse_common(search, common, reterr);
+        return follow_repository(search, real, reterr);
 }
 
-static int follow_both(Search *search, int git_fd, Error *reterr) {
-        int r = follow_repository(search, git_fd, reterr);
+static int follow_both(Search *search, const char *directory, Error *reterr) {
+        int r = follow_repository(search, directory, reterr);
 
-        return r == 0 ? follow_common(search, git_fd, reterr) : r;
+        return r == 0 ? follow_common(search, directory, reterr) : r;
+}
+
+/* Where the directory of the repository is whose .git is at path in the workspace: a path of the
+ * host, since the fd may be of a mount that no path leads to. NULL where there is none. */
+static int find_directory(const PlanMount *workspace, const char *path, char **ret, Error *reterr) {
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, ret);
+
+        if (git_fd >= 0 && !*ret) {
+                *ret = path_join(workspace->real, path);
+                return *ret ? 0 : error_oom(reterr);
+        }
+        if (git_fd < 0) {
+                free(*ret);
+                *ret = NULL;
+        }
+        return 0;
 }
 
 static int prepare_own(Search *search, bool bare, bool *found, Error *reterr) {
         const PlanMount *workspace = search->workspace;
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, ".git",
-                                                     NULL);
+        _cleanup_free_ char *directory = NULL;
+        int r = find_directory(workspace, ".git", &directory, reterr);
 
         search->top = workspace->real;
-        if (git_fd < 0 && bare)
-                git_fd = fcntl(workspace->fd, F_DUPFD_CLOEXEC, 3);
-        *found = git_fd >= 0;
-        return git_fd < 0 ? 0 : follow_both(search, git_fd, reterr);
+        *found = bare || directory;
+        if (r < 0 || !*found)
+                return r;
+        return follow_both(search, directory ? directory : workspace->real, reterr);
 }
 
 static int prepare_above(Search *search, bool *found, Error *reterr) {
@@ -294,12 +329,13 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
 
         while (r == 0) {
                 _cleanup_close_ int git_fd = repository_open_above(above);
+                char directory[PATH_MAX];
 
-                if (git_fd < 0)
+                if (git_fd < 0 || path_of_fd(git_fd, directory) < 0)
                         return 0;
                 *found = true;
                 search->top = above[0] ? above : "/";
-                r = follow_both(search, git_fd, reterr);
+                r = follow_both(search, directory, reterr);
                 if (r == 0)
                         r = follow_global(search, reterr);
         }
@@ -323,8 +359,9 @@ int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool
 /* git asks a submodule for its state, which runs none of its hooks. */
 int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
                       Error *reterr) {
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, NULL);
+        _cleanup_free_ char *directory = NULL;
         Search search = { .plan = plan, .workspace = workspace };
+        int r = find_directory(workspace, path, &directory, reterr);
 
-        return git_fd < 0 ? 0 : follow_both(&search, git_fd, reterr);
+        return directory ? follow_both(&search, directory, reterr) : r;
 }

@@ -18,8 +18,9 @@
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
 /* Reads the whole of a regular file of max bytes at most, by whatever links: a git config or the
- * like. *ret is the caller's, with a zero behind it. 0, -ENXIO for a device, as /dev/null is, -EBADMSG
- * for what else is no regular file, -E2BIG, -ENOMEM, or another negative errno of openat(2) or read(2). */
+ * like. *ret is the caller's, with a zero behind it. 0, -ENXIO for a device, as /dev/null is,
+ * -EBADMSG for what else is no regular file, -E2BIG, -ENOMEM, or another negative errno of
+ * openat(2) or read(2). */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
 /* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work

@@ -79,6 +79,9 @@ LED: dict[str, tuple[str, Setting]] = {
     "hooks path of the home": (
         "printf '[core]\\nhooksPath = \"h\"\\n' >~/.gitconfig; mkdir h", lambda r: hook(r, "h/pre-commit")
     ),
+    "config of the home that is a link": (
+        "touch gitconfig; ln -s $PWD/gitconfig ~/.gitconfig", lambda r: config(r, "gitconfig")
+    ),
     "include of the home": (
         "mkdir -p ~/.config/git; printf '[include]\\npath = ~/../workspace/c\\n' >~/.config/git/config; touch c",
         lambda r: config(r, "c"),
@@ -114,7 +117,9 @@ def test_a_config_that_leads_into_the_workspace_is_not_turned(
 @pytest.mark.parametrize("setting, attack", (
     ("git config core.hooksPath lib/h", lambda r: f"mkdir -p h; {hook(r, 'h/pre-commit')}"),
     ("git config include.path ../lib/c", lambda r: config(r, "c")),
-), ids=("hooks path", "include"))
+    ("mv .git/hooks lib; ln -s ../lib/hooks .git/hooks", lambda r: hook(r, "hooks/pre-commit")),
+    ("mv .git/config lib; ln -s ../lib/config .git/config", lambda r: config(r, "config")),
+), ids=("hooks path", "include", "hooks that are a link", "config that is a link"))
 def test_a_config_of_the_repository_above_is_not_turned(
     setting: str, attack: Setting, sandboxed: bool, holt: Holt, home: Path, repository: Repository
 ) -> None:
