@@ -214,6 +214,16 @@ def test_the_terminal_is_as_it_was_after_a_timeout(terminal: Start) -> None:
     assert caller.modes() == caller.initial
 
 
+def test_what_holt_prints_can_be_seen(terminal: Start) -> None:
+    """The command may have left a terminal that shows no text."""
+    caller = terminal(["run", "--", "sh", "-c", "printf '\\033[8m'; touch HEAD"])
+
+    assert caller.wait() == 0
+    assert "\x1b[8m\x1b[0mholt: the command made" in caller.output
+    caller = terminal(["run", "--", "printf", "x"])
+    assert caller.wait() == 0 and caller.output == "x"
+
+
 def test_a_terminal_that_goes_away_ends_the_command(holt: Holt) -> None:
     """The window is closed. The fixture nothing_left looks for what is left."""
     caller = Terminal(holt.identity, holt.argv(["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]), cwd=holt.cwd)
