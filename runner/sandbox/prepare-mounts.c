@@ -62,17 +62,20 @@ static int passwd_home(char home[PATH_MAX]) {
         return r;
 }
 
-static const char *find_home(char of_passwd[PATH_MAX]) {
-        const char *home = getenv("HOME");
+/* NULL where nobody says. Kept, since root's environment is wiped when root is given up. */
+static const char *find_home(void) {
+        static char home[PATH_MAX];
+        const char *set = getenv("HOME");
 
-        if ((!home || home[0] != '/') && passwd_home(of_passwd) == 0)
-                home = of_passwd;
-        return home && home[0] == '/' ? home : NULL;
+        if (!home[0] && set && set[0] == '/' && strlen(set) < sizeof(home))
+                (void)strcpy(home, set);
+        else if (!home[0] && (passwd_home(home) < 0 || home[0] != '/'))
+                home[0] = '\0';
+        return home[0] ? home : NULL;
 }
 
 static bool is_home(const PlanMount *mount, const char *path) {
-        char of_passwd[PATH_MAX];
-        const char *home = find_home(of_passwd);
+        const char *home = find_home();
         struct stat st;
 
         if (!home)
@@ -83,8 +86,8 @@ static bool is_home(const PlanMount *mount, const char *path) {
 }
 
 bool prepare_has_home(const char *path) {
-        char of_passwd[PATH_MAX], real[PATH_MAX];
-        const char *home = find_home(of_passwd);
+        const char *home = find_home();
+        char real[PATH_MAX];
 
         return home && (path_below(home, path) || (realpath(home, real) && path_below(real, path)));
 }
@@ -259,8 +262,10 @@ static int adopt_owner(Launch *launch, Error *reterr) {
 
 int prepare_mounts(Launch *launch, Error *reterr) {
         Error error;
-        int r = open_mounts(launch, &error);
+        int r;
 
+        (void)find_home();
+        r = open_mounts(launch, &error);
         if (r < 0 && error.kind == ERROR_LAYER && error.layer == LAYER_IDMAP &&
             launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
                 return prepare_unmapped(launch, reterr);
