@@ -212,13 +212,29 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
 
 /* --- repositories --- */
 
-/* Of a repository's own, which is protected as the policy says, or out of reach: but where it is a
- * link it may lead back. */
-static int follow_own(Search *search, const char *directory, const char *name, Error *reterr) {
+/* What a repository has of its own is protected as the policy says, or out of reach: but a link may
+ * lead back. *ret is owned by the caller, NULL where nothing is there. */
+static int look_at_own(const Search *search, const char *directory, const char *name, char **ret,
+                       Error *reterr) {
         _cleanup_free_ char *path = path_join(directory, name);
-        int r = path ? guard_link(search, path, reterr) : error_oom(reterr);
+        struct stat st;
+        int r = 0;
 
-        return r == 0 ? follow(search, path, 0, reterr) : r;
+        if (!path)
+                return error_oom(reterr);
+        if (lstat(path, &st) < 0)
+                return 0;
+        if (S_ISLNK(st.st_mode))
+                r = guard_link(search, path, reterr);
+        *ret = r == 0 ? TAKE_PTR(path) : NULL;
+        return r;
+}
+
+static int follow_own(Search *search, const char *directory, const char *name, Error *reterr) {
+        _cleanup_free_ char *path = NULL;
+        int r = look_at_own(search, directory, name, &path, reterr);
+
+        return path ? follow(search, path, 0, reterr) : r;
 }
 
 /* Of the caller's, which may lie among the files of a project, as with those who keep all of their
@@ -252,9 +268,8 @@ static int follow_repository(Search *search, const char *directory, Error *reter
                 r = follow_own(search, directory, "config.worktree", reterr);
         if (r < 0 || !search->top)
                 return r;
-        hooks = path_join(directory, "hooks");
-        r = hooks ? guard_link(search, hooks, reterr) : error_oom(reterr);
-        return r == 0 ? look_at_hooks(search, hooks, reterr) : r;
+        r = look_at_own(search, directory, "hooks", &hooks, reterr);
+        return hooks ? look_at_hooks(search, hooks, reterr) : r;
 }
 
 static int refuse_common(const Search *search, const char *common, Error *reterr) {
