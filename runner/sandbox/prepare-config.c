@@ -19,6 +19,7 @@
 enum {
         FILES_MAX = 200, /* of one repository, with what they include */
         DEPTH_MAX = 10,  /* git goes no further, either */
+        LINKS_MAX = 10,  /* from one to the next */
 };
 
 typedef struct Search {
@@ -30,17 +31,38 @@ typedef struct Search {
 
 /* --- one path --- */
 
+static char *real_path(const char *path, unsigned links);
+
+/* Of a link to nothing, with what comes behind it: the command may make what it leads to. */
+static char *follow_link(const char *link, const char *rest, unsigned links) {
+        _cleanup_free_ char *outer = NULL, *led = NULL, *whole = NULL;
+        char target[PATH_MAX];
+        ssize_t n = links > 0 ? readlink(link, target, sizeof(target) - 1) : -1;
+
+        if (n < 0)
+                return NULL;
+        target[n] = '\0';
+        outer = path_join(link, "..");
+        led = outer ? path_join(outer, target) : NULL;
+        whole = led ? str_format("%s%s", led, rest) : NULL;
+        return whole ? real_path(whole, links - 1) : NULL;
+}
+
 /* The kernel's path of what is at path, or of where it would be. */
-static char *real_path(const char *path) {
+static char *real_path(const char *path, unsigned links) {
         _cleanup_free_ char *there = strdup(path);
         char real[PATH_MAX];
 
         for (char *slash = NULL; there; *slash = '\0') {
+                const char *rest = path + strlen(there);
                 _cleanup_close_ int fd = open(there[0] ? there : "/", O_PATH | O_CLOEXEC);
+                char *led;
 
                 if (fd >= 0 && path_of_fd(fd, real) == 0)
-                        return str_format("%s%s", streq(real, "/") && path[1] ? "" : real,
-                                          path + strlen(there));
+                        return str_format("%s%s", streq(real, "/") && path[1] ? "" : real, rest);
+                led = follow_link(there, rest, links);
+                if (led)
+                        return led;
                 slash = strrchr(there, '/');
                 if (!slash)
                         return strdup(path);
@@ -68,7 +90,7 @@ static int guard_one(const Search *search, const char *path, Error *reterr) {
 
 /* Where path leads, if that is not where it says. */
 static int guard_link(const Search *search, const char *path, Error *reterr) {
-        _cleanup_free_ char *real = real_path(path);
+        _cleanup_free_ char *real = real_path(path, LINKS_MAX);
 
         if (!real)
                 return error_oom(reterr);
@@ -295,7 +317,7 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
                 return r == -ENOMEM ? error_oom(reterr) : 0;
         text[strcspn(text, "\r\n")] = '\0';
         common = path_join(directory, text);
-        real = common ? real_path(common) : NULL;
+        real = common ? real_path(common, LINKS_MAX) : NULL;
         if (!real)
                 return error_oom(reterr);
         inside = prepare_within(search->workspace, real);

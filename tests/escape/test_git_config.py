@@ -82,6 +82,9 @@ LED: dict[str, tuple[str, Setting]] = {
     "config of the home that is a link": (
         "touch gitconfig; ln -s $PWD/gitconfig ~/.gitconfig", lambda r: config(r, "gitconfig")
     ),
+    "config of the home that is a link to nothing": (
+        "ln -s $PWD/gitconfig ~/one; ln -s one ~/.gitconfig", lambda r: config(r, "gitconfig")
+    ),
     "include of the home": (
         "mkdir -p ~/.config/git; printf '[include]\\npath = ~/../workspace/c\\n' >~/.config/git/config; touch c",
         lambda r: config(r, "c"),
