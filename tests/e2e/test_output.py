@@ -426,7 +426,7 @@ def test_a_terminal_and_a_file_have_one_limit(holt: Holt) -> None:
     with Terminal(holt.identity, ["bash", "-c", '"$0" "$@" > out', *holt.argv(
             ["run", "--output", "10", "--", "bash", "-c", script])], cwd=holt.cwd) as caller:
         assert caller.wait() == 143
-        shown = caller.output.partition("holt:")[0]
+        shown = caller.output.partition("\x1b[0mholt:")[0]
 
     assert len(shown) + len((holt.cwd / "out").read_text()) == 10
 

@@ -146,9 +146,10 @@ def test_the_largest_process_is_measured(holt: Holt) -> None:
 
 
 def test_kills_for_lack_of_memory_are_counted(holt: Holt) -> None:
-    """Of these there are none. tests/vm has the cgroups for some."""
-    assert usage(holt(["run", "--", "true"]).ok())["oom_kills"] in (0, None)
-    assert usage(holt(["run", "--", "no-such-program"]))["oom_kills"] is None
+    """Of these there are none, or none that could be counted: the command may be over before the counter is read.
+    tests/vm has the cgroups for some."""
+    for command in ("true", "no-such-program"):
+        assert usage(holt(["run", "--", command]))["oom_kills"] in (0, None)
 
 
 def test_a_report_says_lost_until_there_is_more_to_say(holt: Holt, identity: Identity) -> None:
