@@ -328,7 +328,8 @@ const PolicyNote *policy_note(const Policy *policy, const char *path, const char
         for (size_t i = policy->notes_count; i > 0; i--) {
                 const PolicyNote *note = &policy->notes[i - 1];
 
-                if (streq(note->field->path, path) && (!note->text || streq(note->text, text)))
+                if (streq(note->field->path, path) &&
+                    (!note->text || (text && streq(note->text, text))))
                         return note;
         }
         return NULL;

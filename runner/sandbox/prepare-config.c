@@ -172,7 +172,7 @@ static int look_at_hooks(const Search *search, const char *path, Error *reterr) 
 static int add_hooks(const Search *search, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
         int r = resolve(search->top, value, &path, reterr);
-        const char *slash = r == 0 ? strrchr(path, '/') : NULL;
+        const char *slash = path ? strrchr(path, '/') : NULL;
 
         if (slash && streq(slash, "/_")) {
                 outer = path_join(path, "..");
@@ -364,7 +364,7 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
         _cleanup_free_ char *above = strdup(search->workspace->real);
         int r = above ? 0 : error_oom(reterr);
 
-        while (r == 0) {
+        while (above && r == 0) {
                 _cleanup_close_ int git_fd = repository_open_above(above);
                 char directory[PATH_MAX];
 

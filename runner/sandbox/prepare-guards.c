@@ -102,7 +102,7 @@ int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *r
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
                          Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
-        struct stat st;
+        struct stat st = { 0 };
         int r = fd < 0 ? -errno : fstat(fd, &st) < 0 ? -errno : 0;
 
         if (r == 0 && S_ISLNK(st.st_mode))

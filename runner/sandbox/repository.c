@@ -120,11 +120,11 @@ int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t
  * worktree lies elsewhere. The command can write none of them. */
 static GitHash find_hash(int git_fd) {
         _cleanup_free_ char *bytes = NULL;
-        size_t size;
+        size_t size = 0;
         int r = read_whole(git_fd, "config", &bytes, &size);
         const char *text;
 
-        if (r < 0)
+        if (r < 0 || !bytes)
                 return r == -ENOENT && faccessat(git_fd, "commondir", F_OK, 0) < 0 ? GIT_SHA1
                                                                                    : GIT_EITHER;
         text = bytes;
@@ -139,7 +139,7 @@ static GitHash find_hash(int git_fd) {
 
 static int read_index(int git_fd, const char *name, bool every, GitIndex *ret) {
         _cleanup_free_ char *bytes = NULL;
-        size_t size;
+        size_t size = 0;
         int r = read_whole(git_fd, name, &bytes, &size);
 
         return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
