@@ -172,8 +172,11 @@ static int look_at_hooks(const Search *search, const char *path, Error *reterr) 
 static int add_hooks(const Search *search, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
         int r = resolve(search->top, value, &path, reterr);
-        const char *slash = path ? strrchr(path, '/') : NULL;
+        const char *slash;
 
+        if (r < 0 || !path)
+                return r;
+        slash = strrchr(path, '/');
         if (slash && streq(slash, "/_")) {
                 outer = path_join(path, "..");
                 r = outer ? guard_path(search, outer, reterr) : error_oom(reterr);
