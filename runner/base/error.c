@@ -17,6 +17,12 @@ static const struct {
         [ERROR_LAYER] = { "layer", 125 },
         [ERROR_NOT_EXECUTABLE] = { "not-executable", 126 },
         [ERROR_NOT_FOUND] = { "not-found", 127 },
+        [ERROR_MISSING] = { "missing", 125 },
+        [ERROR_EXISTS] = { "exists", 125 },
+        [ERROR_BUSY] = { "busy", 125 },
+        [ERROR_LIMIT] = { "limit", 125 },
+        [ERROR_DATA] = { "data", 125 },
+        [ERROR_PROTOCOL] = { "protocol", 125 },
 };
 static_assert(ELEMENTSOF(kinds) == ERROR_KIND_MAX, "every kind has an exit code");
 

@@ -20,6 +20,12 @@ typedef enum ErrorKind {
         ERROR_LAYER,  /* 125: a layer of the sandbox that this host refuses; see Error.layer */
         ERROR_NOT_EXECUTABLE, /* 126 */
         ERROR_NOT_FOUND,      /* 127 */
+        ERROR_MISSING,        /* 125: no such session, process, key or file */
+        ERROR_EXISTS,         /* 125: what was to be made is there already */
+        ERROR_BUSY,           /* 125: somebody else has it, or it goes on */
+        ERROR_LIMIT,          /* 125: a cap of holt's or of the disk is reached */
+        ERROR_DATA,           /* 125: a file of holt's own is damaged, or of a newer holt */
+        ERROR_PROTOCOL,       /* 125: a message that is none */
         ERROR_KIND_MAX,
 } ErrorKind;
 
@@ -48,7 +54,8 @@ const char *error_errno_name(int errnum);
 /* The exit code that holt gives for the error: 125, 126 or 127. */
 int error_exit_code(const Error *error);
 
-/* "setup", "usage", "policy", "layer", "not-executable", "not-found". */
+/* "setup", "usage", "policy", "layer", "not-executable", "not-found", "missing", ...: the names
+ * above in lower case. */
 const char *error_kind_name(ErrorKind kind);
 
 /* What a person reads, on one line: "TEXT: No such file or directory (ENOENT).", or TEXT alone

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other end of server.h, for the CLI: one request at a time over a blocking socket. */
+#pragma once
+
+#include "base/error.h"
+#include "base/json-write.h"
+#include "base/json.h"
+
+typedef struct RpcClient RpcClient;
+
+/* Takes the fd of a connected socket. 0 or -ENOMEM. */
+int rpc_client_new(int fd, RpcClient **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+RpcClient *rpc_client_free(RpcClient *client);
+
+/* An fd for poll(2): readable when rpc_client_next() has something. */
+int rpc_client_fd(const RpcClient *client);
+
+/* Sends a request; params is the text of one object, or NULL; fds go with it and stay the caller's.
+ * *ret_id is the request's id. 0 or a negative errno of sendmsg(2), -ENOMEM. */
+int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
+                    size_t fds_count, uint64_t *ret_id, Error *reterr);
+
+/* A message that has come: an answer (id, and result or the error) or a notification (method). */
+typedef struct RpcMessage {
+        JsonDocument *document;  /* owns the rest; the caller frees it by rpc_message_clear() */
+        uint64_t id;             /* 0 of a notification */
+        const char *method;      /* of a notification */
+        const JsonValue *params; /* of a notification */
+        const JsonValue *result; /* NULL of an answer that is an error */
+        int fds[4];              /* FD_NONE where there is none; take them or they are closed */
+} RpcMessage;
+void rpc_message_clear(RpcMessage *message);
+
+/* The next message. wait: waits for it; otherwise -EAGAIN when there is none. 0; -EPIPE with an
+ * error when the other side has gone; an answer that is an error is 0 with result NULL, and *reterr
+ * is that error, kind, errno and cure as the server had them. */
+int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr);
+
+/* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,
+ * or negative with the error, the server's included. */
+int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
+                    size_t fds_count, RpcMessage *ret, Error *reterr);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON-RPC 2.0 (jsonrpc.org), one object a line, over a stream.
+ *
+ * Theory of operation. A connection reads lines of at most RPC_LINE_MAX bytes; a longer one is
+ * answered with an error and skipped to its end, and what follows is served as before. Each line is
+ * one request (no batches). The method is looked up in the server's table, its parameters are
+ * checked by the table, and its function is called; it answers at once or keeps the call and
+ * answers later. File descriptors that come by SCM_RIGHTS with a line's bytes belong to that
+ * request.
+ *
+ * What goes out is queued, never waited for. A client that does not read gets no more notifications
+ * from RPC_QUEUE_SOFT bytes on (rpc_notify() says so, and its subscriber counts what it drops), and
+ * past RPC_QUEUE_MAX the connection is closed. Every byte that comes in is as an attacker's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/json-write.h"
+#include "base/loop.h"
+#include "base/strings.h"
+
+enum {
+        RPC_LINE_MAX = 1 << 20,    /* bytes of a request; JSON_SIZE_MAX */
+        RPC_QUEUE_SOFT = 1 << 20,  /* bytes */
+        RPC_QUEUE_MAX = 16 << 20,  /* bytes */
+        RPC_FDS_MAX = 4,           /* with one request */
+        RPC_CALLS_MAX = 256,       /* of one connection that are not answered yet */
+        RPC_CONNECTIONS_MAX = 256, /* of a server */
+};
+
+typedef struct RpcServer RpcServer;
+typedef struct RpcConnection RpcConnection;
+typedef struct RpcCall RpcCall; /* a request that is not answered yet */
+
+typedef enum RpcType {
+        RPC_STRING,
+        RPC_BOOL,
+        RPC_UINT,
+        RPC_STRINGS, /* an array of strings */
+        RPC_MAP,     /* an object whose members are strings */
+        RPC_TYPE_MAX,
+} RpcType;
+
+typedef struct RpcParam {
+        const char *name;
+        RpcType type;
+        bool required;
+        uint64_t max; /* of a number, of a string's bytes, of items; 0 for no other than the line's
+                       */
+        const char *help; /* one line, with the unit */
+} RpcParam;
+
+typedef struct RpcMethod {
+        const char *name;   /* "kv.get" */
+        const char *help;   /* one line: what it does */
+        const char *result; /* one line: the members of what it returns */
+        const RpcParam *params;
+        size_t params_count;
+        /* Answers by rpc_reply() or rpc_fail(), now or later, and returns 0; or returns negative
+         * with *error written, and has not touched the call. */
+        int (*function)(RpcCall *call, void *data, Error *error);
+} RpcMethod;
+
+/* methods  borrowed.
+ * data     handed to every function.
+ *
+ * 0 or -ENOMEM. */
+int rpc_server_new(Loop *loop, const RpcMethod *methods, size_t methods_count, void *data,
+                   RpcServer **ret, Error *reterr);
+/* With all its connections and calls. NULL is legal; returns NULL. */
+RpcServer *rpc_server_free(RpcServer *server);
+
+/* Accepts on fd, a listening unix socket, which the server owns from now on, clients whose
+ * SO_PEERCRED is uid or root. 0 or a negative errno. */
+int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr);
+/* Serves in_fd and out_fd, which may be the same: owned. 0 or a negative errno. */
+int rpc_server_add(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret, Error *reterr);
+size_t rpc_server_connections(const RpcServer *server);
+/* Called when a connection has ended and before it is freed: whoever has subscribed for it, or owns
+ * something by it, lets go. Its calls are gone by then: no one is left to answer. */
+void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
+
+/* --- in a method's function --- */
+
+RpcConnection *rpc_call_connection(const RpcCall *call);
+const RpcMethod *rpc_call_method(const RpcCall *call);
+
+/* Parameters, by names of the method's table (another is a programmer's mistake). NULL, or
+ * otherwise, where the request has none. They last until the call is answered. */
+const char *rpc_string(const RpcCall *call, const char *name);
+bool rpc_bool(const RpcCall *call, const char *name, bool otherwise);
+uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise);
+bool rpc_has(const RpcCall *call, const char *name);
+/* Copies the items of an RPC_STRINGS, or each member of an RPC_MAP as "NAME=VALUE". 0 or -ENOMEM.
+ */
+int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *reterr);
+/* The parameters as one line of JSON, for the history; a string longer than 1 KiB is cut there.
+ * NULL when memory is out. Owned by the caller. */
+char *rpc_params_text(const RpcCall *call);
+/* Takes the i-th fd that came with the request: the caller owns it then. FD_NONE where there is
+ * none. */
+int rpc_take_fd(RpcCall *call, size_t i);
+
+/* Whoever keeps a call to answer it later has to know when its connection ends first: fn is called
+ * then, and the call is freed after it. One at most. */
+void rpc_call_on_end(RpcCall *call, void (*fn)(RpcCall *call, void *data), void *data);
+
+/* The answer: an object is open in the writer that rpc_result() returns, which rpc_reply() closes
+ * and sends. The call is freed. */
+JsonWriter *rpc_result(RpcCall *call);
+void rpc_reply(RpcCall *call);
+/* The same with fds, which stay the caller's; the client gets them with the line. */
+void rpc_reply_fds(RpcCall *call, const int *fds, size_t count);
+/* An error object: code and message of error, data.kind, data.errno and data.hint. Frees the call.
+ */
+void rpc_fail(RpcCall *call, const Error *error);
+
+/* --- notifications --- */
+
+/* Sends {"jsonrpc": "2.0", "method": method, "params": PARAMS}; params is the text of one object.
+ * 0, -EAGAIN when the client's queue is past RPC_QUEUE_SOFT, -ENOMEM. */
+int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params);
+/* Called once each time when the queue has got shorter than half of RPC_QUEUE_SOFT after an
+ * -EAGAIN. */
+void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
+
+/* --- the reference --- */
+
+/* Prints the table as the method reference: text, or with json a document with a JSON schema for
+ * each method's parameters. */
+void rpc_print_methods(const RpcMethod *methods, size_t count, bool json, FILE *out);

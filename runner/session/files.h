@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files as the sandbox sees them, from the host's side.
+ *
+ * Theory of operation. The keeper holds an O_PATH fd of the sandbox's own root, in the sandbox's
+ * own mount namespace. Every path is resolved below it by openat2(2) with RESOLVE_IN_ROOT |
+ * RESOLVE_NO_MAGICLINKS: the kernel walks what the command would walk, its mounts, its links ("/"
+ * and
+ * ".." at the top are that root), and can't leave it. So there is one view, and what is read-only,
+ * hidden or protected inside is so here. Nobody's process inside takes part.
+ *
+ * What is found is an attacker's all the same: only regular files are read or written (a fifo, a
+ * device, a file of /proc is refused, and opened with O_NONBLOCK | O_NOCTTY at that), sizes are
+ * looked at after the open and never trusted, and what lies between two calls may be exchanged.
+ *
+ * Paths are absolute, or relative to cwd as given to files_new(). All calls block only for the
+ * disk; contents are moved through a buffer of 128 KiB at most, whatever their size. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+enum {
+        FILES_READ_MAX = 512 * 1024, /* bytes that one files_read() gives */
+        FILES_LIST_MAX = 10000,      /* entries of one listing, glob or grep */
+        FILES_DEPTH_MAX = 64,        /* directories in each other, of a walk */
+        FILES_GREP_LINE_MAX = 4096,  /* bytes of a line that grep shows; the rest is cut */
+};
+
+typedef struct Files Files;
+
+typedef enum FileType {
+        FILE_REGULAR,
+        FILE_DIRECTORY,
+        FILE_LINK,
+        FILE_OTHER, /* fifo, socket, device */
+        FILE_TYPE_MAX,
+} FileType;
+/* "file", "directory", "link", "other" */
+const char *file_type_name(FileType type);
+
+typedef struct FileStat {
+        FileType type;
+        uint64_t size;        /* bytes */
+        uint64_t modified_ms; /* since the epoch */
+        unsigned mode;        /* permission bits */
+        char *target;         /* of a link, not followed; owned; NULL otherwise */
+} FileStat;
+void file_stat_clear(FileStat *stat);
+
+/* root_fd is borrowed. 0 or -ENOMEM. */
+int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+Files *files_free(Files *files);
+
+/* Each returns 0 or a negative errno with an Error whose kind is ERROR_MISSING (not there),
+ * ERROR_EXISTS, ERROR_USAGE (no such kind of file, a path that is none), ERROR_LIMIT, or
+ * ERROR_SETUP. */
+
+/* Up to length bytes (FILES_READ_MAX at most) from offset; *ret is owned, with a NUL behind it.
+ * *ret_eof: the file ends with what was read. */
+int files_read(Files *files, const char *path, uint64_t offset, uint64_t length, char **ret,
+               size_t *ret_length, bool *ret_eof, Error *reterr);
+/* An fd open for reading, to be handed to whoever has asked; owned by the caller. */
+int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
+
+/* Replaces the whole file at once: a new one beside it, flushed, then renamed over it; a reader
+ * sees the old or the new, and so it is after a crash. Parents are made where make_parents. mode 0
+ * keeps that of what was there, or 0644. A link at the end of path is followed to what it names. */
+int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
+                bool make_parents, Error *reterr);
+int files_append(Files *files, const char *path, const void *data, size_t length, Error *reterr);
+/* The same as files_write() from an fd, to its end; *ret_length is what was copied. */
+int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
+                   uint64_t *ret_length, Error *reterr);
+
+/* follow: a link at the end of path is followed. */
+int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error *reterr);
+int files_exists(Files *files, const char *path, bool *ret, Error *reterr);
+int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr);
+/* A directory that is not empty takes recursive. No link is followed. */
+int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
+/* Renames, across mounts by copying. replace: what is at to may be replaced. */
+int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr);
+/* Links are copied as links; what is neither file, directory nor link is left out and counted. */
+int files_copy(Files *files, const char *from, const char *to, bool recursive, bool replace,
+               uint64_t *ret_left_out, Error *reterr);
+
+/* name is relative to what was asked for. Returns 0 or a negative errno that ends the listing. */
+typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
+/* In byte order of names; behind after ("" from the start), limit at most; *ret_more: there are
+ * others. recursive goes down, and no link is followed. */
+int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
+               FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
+/* Paths below path that match pattern: "*" and "?" within a name, "[...]", "**" for any
+ * directories. */
+int files_glob(Files *files, const char *path, const char *pattern, uint64_t limit, FilesEntryFn fn,
+               void *data, bool *ret_more, Error *reterr);
+/* Lines of regular files at or below path that match the POSIX extended regular expression; files
+ * with a NUL in their first 8 KiB are passed over. line counts from 1. */
+typedef int (*FilesGrepFn)(void *data, const char *name, uint64_t line, const char *text);
+int files_grep(Files *files, const char *path, const char *pattern, bool ignore_case,
+               const char *glob, uint64_t limit, FilesGrepFn fn, void *data, bool *ret_more,
+               Error *reterr);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's database (SQLite, WAL): what it is, kv, history, audit.
+ *
+ * One process writes it, the keeper; verbs that only look may open it read-only beside it. Each
+ * write is a transaction of its own and is on disk when it returns (synchronous = NORMAL would lose
+ * the last ones in a power cut, and no earlier: that is what FULL is for here).
+ *
+ * Every error of SQLite becomes one Error with what was tried: ERROR_DATA for a file that is no
+ * database, is damaged, cut short or of a newer version; ERROR_LIMIT where a cap is reached or the
+ * disk is full; ERROR_MISSING for what is not there. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+        STORE_KEY_MAX = 1024,           /* bytes of a key of kv */
+        STORE_VALUE_MAX = 1 << 20,      /* bytes of a value of kv */
+        STORE_KV_MAX = 100000,          /* keys */
+        STORE_KV_BYTES_MAX = 256 << 20, /* of all keys and values together */
+        STORE_HISTORY_MAX = 100000,     /* rows: the oldest ended ones make room, 1 % at a time */
+        STORE_AUDIT_MAX = 100000,       /* rows: likewise */
+        STORE_TEXT_MAX = 64 * 1024,     /* bytes of params, result and detail */
+};
+
+typedef struct Store Store;
+
+typedef enum StoreMode {
+        STORE_READ,   /* only look; the file has to be there */
+        STORE_WRITE,  /* the file has to be there */
+        STORE_CREATE, /* a new one; -EEXIST where there is one */
+} StoreMode;
+
+/* path may lead through /proc/self/fd/N/. 0 or a negative errno. */
+int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+Store *store_free(Store *store);
+
+/* --- what the session is: names and texts, as "policy", "created_at" --- */
+
+int store_meta_set(Store *store, const char *name, const char *value, Error *reterr);
+/* *ret is owned by the caller; NULL where there is no such name. */
+int store_meta_get(Store *store, const char *name, char **ret, Error *reterr);
+
+/* --- kv: any bytes but NUL in keys, any bytes in values --- */
+
+/* Adds or replaces. -EINVAL (empty or too long key, value too long), -ENOSPC (a cap) */
+int store_kv_set(Store *store, const char *key, const void *value, size_t length, Error *reterr);
+/* *ret is owned by the caller and has a NUL behind it. -ENOENT with an ERROR_MISSING. */
+int store_kv_get(Store *store, const char *key, char **ret, size_t *ret_length, Error *reterr);
+/* *ret_deleted: whether it was there. */
+int store_kv_delete(Store *store, const char *key, bool *ret_deleted, Error *reterr);
+
+/* Rows are handed out one by one; each returns 0, or a negative errno that ends the listing. */
+typedef int (*StoreKeyFn)(void *data, const char *key, size_t value_length);
+/* Keys that start with prefix ("" for all), in byte order, behind after ("" from the start), limit
+ * at most. */
+int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t limit,
+                  StoreKeyFn fn, void *data, Error *reterr);
+
+/* --- history: every exec and file call --- */
+
+typedef struct StoreHistory {
+        uint64_t id;         /* grows with each row */
+        const char *name;    /* "exec", "files.write" */
+        const char *params;  /* JSON */
+        const char *result;  /* JSON; NULL while it goes on, or where it was cut short by a crash */
+        uint64_t started_ms; /* since the epoch */
+        uint64_t ended_ms;   /* 0 while it goes on */
+} StoreHistory;
+
+/* A row for what begins now. */
+int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
+                        Error *reterr);
+/* ... and its end. A row that has made room is no error. */
+int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr);
+/* Both at once, for what takes no time. */
+int store_history_add(Store *store, const char *name, const char *params, const char *result,
+                      uint64_t started_ms, Error *reterr);
+typedef int (*StoreHistoryFn)(void *data, const StoreHistory *row);
+/* Newest first; only rows older than the id before (0: all), of that name (NULL: any), limit at
+ * most. */
+int store_history_list(Store *store, uint64_t before, const char *name, uint64_t limit,
+                       StoreHistoryFn fn, void *data, Error *reterr);
+
+/* --- audit: denials, grants, kills, limits --- */
+
+typedef struct StoreAudit {
+        uint64_t id;
+        uint64_t at_ms;     /* since the epoch */
+        const char *kind;   /* "denial", "kill", "limit", "grant" */
+        const char *detail; /* JSON */
+} StoreAudit;
+
+int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
+typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);
+/* As store_history_list(). */
+int store_audit_list(Store *store, uint64_t before, const char *kind, uint64_t limit,
+                     StoreAuditFn fn, void *data, Error *reterr);
