@@ -32,6 +32,7 @@ enum {
         INIT_STEP_LOOKUP,      /* no such program in PATH, or at the path given */
         INIT_STEP_EXEC,        /* it is there and can't be executed */
         INIT_STEP_INTERPRETER, /* it is there and its interpreter is not */
+        INIT_STEP_CWD,         /* the directory to start in can't be entered; sessions only */
 };
 
 /* launcher -> init */

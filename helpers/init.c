@@ -24,9 +24,10 @@
 #include "init-protocol.h"
 #include "init-sys.h"
 
+#include "execute.h"
+
 enum {
         NO_FD = -9,
-        PATH_MAX = 4096,
         SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
         TIOCSPGRP_REQUEST = 0x5410,
         MSG_NOSIGNAL_FLAG = 0x4000,
@@ -37,12 +38,8 @@ typedef struct Init {
         int pid; /* of the command, its process group too; 0 when it has ended */
         int signal_fd;
         const char *flags;
-        char **argv, **env;
         uint64_t signals; /* the signal mask that the command starts with: none */
-
-        /* Written by the child, which shares our memory until it executes. */
-        int exec_errno;
-        unsigned exec_step;
+        Command command;  /* the child, which shares our memory until it executes, writes to it */
 } Init;
 
 static void report(uint32_t type, int32_t value, uint32_t detail) {
@@ -70,130 +67,15 @@ static void take_foreground(int group) {
 
 /* --- the command --- */
 
-/* execve(2) says ENOENT for a program that is not there, and for one whose "#!" line or ELF header
- * names an interpreter that is not there. */
-static int lacks_interpreter(const char *path, long r) {
-        return r == -ENOENT && sys3(__NR_faccessat, AT_FDCWD_VALUE, (long)path, 0) == 0;
-}
-
-/* A text file without "#!" is run by the shell, as execvp(3) and POSIX have it. argv has a free
- * slot in front: that of our own flags. */
-static long execute_by_shell(Init *init, const char *path) {
-        char **argv = init->argv - 1;
-        char *program = argv[1];
-        long r;
-
-        argv[0] = (char *)"/bin/sh";
-        argv[1] = (char *)path;
-        r = sys3(__NR_execve, (long)argv[0], (long)argv, (long)init->env);
-        argv[1] = program;
-        return r;
-}
-
-/* Whether a file that execve(2) can't place is a script at all: no NUL in its first line, as bash
- * and dash look. What has one is a program of another machine, or a broken one. */
-static int is_text(const char *path) {
-        char head[80];
-        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)path, 0, 0);
-        long n = fd < 0 ? 0 : sys3(__NR_read, fd, (long)head, sizeof(head));
-
-        (void)sys1(__NR_close, fd);
-        for (long i = 0; i < n && head[i] != '\n'; i++)
-                if (head[i] == '\0')
-                        return 0;
-        return 1;
-}
-
-static long execute_path(Init *init, const char *path) {
-        long r = sys3(__NR_execve, (long)path, (long)init->argv, (long)init->env);
-
-        return r == -ENOEXEC && is_text(path) ? execute_by_shell(init, path) : r;
-}
-
-static const char *find_path(char **env) {
-        for (; *env; env++) {
-                const char *item = *env;
-
-                if (item[0] == 'P' && item[1] == 'A' && item[2] == 'T' && item[3] == 'H' &&
-                    item[4] == '=')
-                        return item + 5;
-        }
-        return "/usr/bin:/bin";
-}
-
-/* One entry of PATH: DIR/program into buf. Returns the rest of PATH, or NULL at its end; an empty
- * entry is the working directory, which we leave out: a program there is an attacker's. */
-static const char *next_candidate(const char *path, const char *program, char buf[PATH_MAX]) {
-        size_t n = 0;
-
-        buf[0] = '\0';
-        for (; *path && *path != ':'; path++)
-                if (n < PATH_MAX - 2)
-                        buf[n++] = *path;
-        if (n > 0 && buf[0] == '/') {
-                buf[n++] = '/';
-                while (*program && n < PATH_MAX - 1)
-                        buf[n++] = *program++;
-                buf[n] = '\0';
-                if (*program)
-                        buf[0] = '\0';
-        } else {
-                buf[0] = '\0';
-        }
-        return *path == ':' ? path + 1 : NULL;
-}
-
-static int is_path(const char *program) {
-        for (; *program; program++)
-                if (*program == '/')
-                        return 1;
-        return 0;
-}
-
-/* Which of the errors of a search is worth telling: that something was there beats that nothing
- * was. */
-static long execute_search(Init *init, char buf[PATH_MAX]) {
-        const char *path = find_path(init->env);
-        long best = -ENOENT;
-
-        while (path) {
-                long r;
-                path = next_candidate(path, init->argv[0], buf);
-                if (!buf[0] || !init->argv[0][0])
-                        continue;
-                r = execute_path(init, buf);
-                if (lacks_interpreter(buf, r)) {
-                        init->exec_step = INIT_STEP_INTERPRETER;
-                        return r;
-                }
-                if (r != -ENOENT && r != -ENOTDIR)
-                        best = r;
-        }
-        return best;
-}
-
 /* The child: shares our memory and has its own stack, as after vfork(2). Does not return. */
 static void run_command(Init *init) {
-        static char buf[PATH_MAX];
-        long r;
-
         (void)sys2(__NR_setpgid, 0, 0);
         if (has_flag(init, INIT_FLAG_TERMINAL) && !has_flag(init, INIT_FLAG_BACKGROUND))
                 take_foreground((int)sys0(__NR_getpid));
         (void)sys1(__NR_close, INIT_CONTROL_FD);
         (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&init->signals, 0, 8);
 
-        init->exec_step = INIT_STEP_EXEC;
-        if (is_path(init->argv[0])) {
-                r = execute_path(init, init->argv[0]);
-                if (lacks_interpreter(init->argv[0], r))
-                        init->exec_step = INIT_STEP_INTERPRETER;
-        } else {
-                r = execute_search(init, buf);
-        }
-        if ((r == -ENOENT || r == -ENOTDIR) && init->exec_step == INIT_STEP_EXEC)
-                init->exec_step = INIT_STEP_LOOKUP;
-        init->exec_errno = (int)-r;
+        execute(&init->command);
         (void)sys1(__NR_exit, 1);
 }
 
@@ -205,8 +87,8 @@ static long start_command(Init *init) {
                 report(INIT_FAILED, (int32_t)-pid, INIT_STEP_FORK);
                 return -1;
         }
-        if (init->exec_errno) {
-                report(INIT_FAILED, init->exec_errno, init->exec_step);
+        if (init->command.exec_errno) {
+                report(INIT_FAILED, init->command.exec_errno, init->command.exec_step);
                 return -1;
         }
         init->pid = (int)pid;
@@ -294,7 +176,7 @@ _Noreturn void init_main(long *stack);
 _Noreturn void init_main(long *stack) {
         long argc = stack[0];
         char **argv = (char **)(stack + 1);
-        Init init = { .flags = argv[1], .argv = argv + 2, .env = argv + argc + 1 };
+        Init init = { .flags = argv[1], .command = { .argv = argv + 2, .env = argv + argc + 1 } };
         const uint64_t all = ~0ULL, child = 1ULL << (SIGCHLD - 1);
 
         (void)sys2(__NR_prctl, PR_SET_DUMPABLE, 0);

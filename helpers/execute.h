@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executing a command as a shell would: the search in PATH, scripts without "#!", and what exactly
+ * is missing where it fails. For init.c and session-init.c, which link no libc; the caller has the
+ * kernel's headers and init-sys.h. */
+#pragma once
+
+#include "init-protocol.h"
+
+enum { EXECUTE_PATH_MAX = 4096 };
+
+/* argv has a free slot in front of its first. Written by a child that may share the memory of
+ * whoever looks at it then. */
+typedef struct Command {
+        char **argv, **env;
+        int exec_errno;
+        unsigned exec_step; /* INIT_STEP_* */
+} Command;
+
+/* execve(2) says ENOENT for a program that is not there, and for one whose "#!" line or ELF header
+ * names an interpreter that is not there. */
+static int lacks_interpreter(const char *path, long r) {
+        return r == -ENOENT && sys3(__NR_faccessat, AT_FDCWD_VALUE, (long)path, 0) == 0;
+}
+
+/* A text file without "#!" is run by the shell, as execvp(3) and POSIX have it. argv has a free
+ * slot in front: that of our own flags. */
+static long execute_by_shell(Command *command, const char *path) {
+        char **argv = command->argv - 1;
+        char *program = argv[1];
+        long r;
+
+        argv[0] = (char *)"/bin/sh";
+        argv[1] = (char *)path;
+        r = sys3(__NR_execve, (long)argv[0], (long)argv, (long)command->env);
+        argv[1] = program;
+        return r;
+}
+
+/* Whether a file that execve(2) can't place is a script at all: no NUL in its first line, as bash
+ * and dash look. What has one is a program of another machine, or a broken one. */
+static int is_text(const char *path) {
+        char head[80];
+        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)path, 0, 0);
+        long n = fd < 0 ? 0 : sys3(__NR_read, fd, (long)head, sizeof(head));
+
+        (void)sys1(__NR_close, fd);
+        for (long i = 0; i < n && head[i] != '\n'; i++)
+                if (head[i] == '\0')
+                        return 0;
+        return 1;
+}
+
+static long execute_path(Command *command, const char *path) {
+        long r = sys3(__NR_execve, (long)path, (long)command->argv, (long)command->env);
+
+        return r == -ENOEXEC && is_text(path) ? execute_by_shell(command, path) : r;
+}
+
+static const char *find_path(char **env) {
+        for (; *env; env++) {
+                const char *item = *env;
+
+                if (item[0] == 'P' && item[1] == 'A' && item[2] == 'T' && item[3] == 'H' &&
+                    item[4] == '=')
+                        return item + 5;
+        }
+        return "/usr/bin:/bin";
+}
+
+/* One entry of PATH: DIR/program into buf. Returns the rest of PATH, or NULL at its end; an empty
+ * entry is the working directory, which we leave out: a program there is an attacker's. */
+static const char *next_candidate(const char *path, const char *program,
+                                  char buf[EXECUTE_PATH_MAX]) {
+        size_t n = 0;
+
+        buf[0] = '\0';
+        for (; *path && *path != ':'; path++)
+                if (n < EXECUTE_PATH_MAX - 2)
+                        buf[n++] = *path;
+        if (n > 0 && buf[0] == '/') {
+                buf[n++] = '/';
+                while (*program && n < EXECUTE_PATH_MAX - 1)
+                        buf[n++] = *program++;
+                buf[n] = '\0';
+                if (*program)
+                        buf[0] = '\0';
+        } else {
+                buf[0] = '\0';
+        }
+        return *path == ':' ? path + 1 : NULL;
+}
+
+static int is_path(const char *program) {
+        for (; *program; program++)
+                if (*program == '/')
+                        return 1;
+        return 0;
+}
+
+/* Which of the errors of a search is worth telling: that something was there beats that nothing
+ * was. */
+static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
+        const char *path = find_path(command->env);
+        long best = -ENOENT;
+
+        while (path) {
+                long r;
+                path = next_candidate(path, command->argv[0], buf);
+                if (!buf[0] || !command->argv[0][0])
+                        continue;
+                r = execute_path(command, buf);
+                if (lacks_interpreter(buf, r)) {
+                        command->exec_step = INIT_STEP_INTERPRETER;
+                        return r;
+                }
+                if (r != -ENOENT && r != -ENOTDIR)
+                        best = r;
+        }
+        return best;
+}
+
+/* Returns only where it fails, with exec_errno and exec_step set. */
+static void execute(Command *command) {
+        static char buf[EXECUTE_PATH_MAX];
+        long r;
+
+        command->exec_step = INIT_STEP_EXEC;
+        if (is_path(command->argv[0])) {
+                r = execute_path(command, command->argv[0]);
+                if (lacks_interpreter(command->argv[0], r))
+                        command->exec_step = INIT_STEP_INTERPRETER;
+        } else {
+                r = execute_search(command, buf);
+        }
+        if ((r == -ENOENT || r == -ENOTDIR) && command->exec_step == INIT_STEP_EXEC)
+                command->exec_step = INIT_STEP_LOOKUP;
+        command->exec_errno = (int)-r;
+}

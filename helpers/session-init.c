@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PID 1 of a session's sandbox, which lasts and runs many commands.
+ *
+ * Theory of operation. For each exec that the keeper asks for, init forks a monitor, and that
+ * starts the command. The monitor is a subreaper: whatever the command starts, daemonised, in a
+ * session of its own or forked twice, stays below it in the tree of processes, so that "everything
+ * that exec started" can be found again in /proc, and be killed. A command that just ends leaves
+ * what it has started running; the monitor leaves with the last of them.
+ *
+ * Monitors are forks of this program, which is a few pages without a libc. They report to the
+ * keeper themselves; init itself only starts monitors, passes signals on and kills. Inside, nobody
+ * can kill init. A command can kill its monitor, as its equal: what then comes to init as an orphan
+ * belongs to no exec and is killed.
+ *
+ * As in init.c: every signal is blocked, nothing is allocated but by mmap, init and monitors are
+ * not dumpable, and there is no authority here that the commands don't have. */
+#include <asm/unistd.h>
+#include <errno.h>
+#include <linux/fcntl.h>
+#include <linux/poll.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/signal.h>
+#include <linux/stat.h>
+#include <linux/wait.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "init-sys.h"
+#include "session-protocol.h"
+
+#include "execute.h"
+
+enum {
+        SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
+        FDS_MAX = 4,
+        SOL_SOCKET_LEVEL = 1,
+        SCM_RIGHTS_TYPE = 1,
+        MSG_NOSIGNAL_FLAG = 0x4000,
+        MSG_DONTWAIT_FLAG = 0x40,
+        MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
+        TCSETS_REQUEST = 0x5402,
+        TIOCSCTTY_REQUEST = 0x540e,
+        TIOCSWINSZ_REQUEST = 0x5414,
+        TIOCSPTLCK_REQUEST = 0x40045431,
+        TIOCGPTPEER_REQUEST = 0x5441,
+        PROT_READ_WRITE = 3,
+        MAP_PRIVATE_FLAG = 2,
+        MAP_ANONYMOUS_FLAG = 0x20,
+        PROCESSES_MAX = 65536, /* that are looked at to find those of an exec */
+        ROUNDS_MAX = 1000,     /* of looking for more of them */
+};
+
+/* As the kernel has them. */
+typedef struct Vector {
+        void *base;
+        unsigned long length;
+} Vector;
+
+typedef struct ControlHeader {
+        unsigned long length;
+        int level, type;
+} ControlHeader;
+
+typedef struct Rights {
+        ControlHeader header;
+        int fds[FDS_MAX];
+} Rights;
+
+typedef struct MessageHeader {
+        void *name;
+        int name_length;
+        Vector *vector;
+        unsigned long vector_count;
+        void *control;
+        unsigned long control_length;
+        unsigned flags;
+} MessageHeader;
+
+typedef struct Monitor {
+        uint32_t exec; /* 0: the slot is free */
+        int pid;
+} Monitor;
+
+static Monitor monitors[SESSION_EXECS_MAX];
+
+/* --- messages --- */
+
+static void send_message(SessionMessage *message, int fd) {
+        Rights rights = { .header = { .length = sizeof(ControlHeader) + sizeof(int),
+                                      .level = SOL_SOCKET_LEVEL,
+                                      .type = SCM_RIGHTS_TYPE },
+                          .fds = { fd } };
+        Vector vector = { message, sizeof(*message) };
+        MessageHeader header = { .vector = &vector, .vector_count = 1 };
+
+        if (fd >= 0) {
+                header.control = &rights;
+                header.control_length = sizeof(rights.header) + 8;
+        }
+        /* Blocks where the keeper does not get round to reading: nothing may be lost. */
+        while (sys3(__NR_sendmsg, SESSION_CONTROL_FD, (long)&header, MSG_NOSIGNAL_FLAG) == -EINTR)
+                ;
+}
+
+static void report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail) {
+        SessionMessage message = { .type = type, .exec = exec, .value = value, .detail = detail };
+
+        send_message(&message, -1);
+}
+
+/* Returns what recvmsg(2) does; fds that did not come are -1. */
+static long receive(SessionMessage *message, int fds[FDS_MAX]) {
+        Rights rights = { .header = { 0 } };
+        Vector vector = { message, sizeof(*message) };
+        MessageHeader header = { .vector = &vector,
+                                 .vector_count = 1,
+                                 .control = &rights,
+                                 .control_length = sizeof(rights) };
+        long n = sys3(__NR_recvmsg, SESSION_CONTROL_FD, (long)&header,
+                      MSG_DONTWAIT_FLAG | MSG_CMSG_CLOEXEC_FLAG);
+        unsigned long count = 0;
+
+        if (n > 0 && header.control_length >= sizeof(ControlHeader) &&
+            rights.header.type == SCM_RIGHTS_TYPE)
+                count = (rights.header.length - sizeof(ControlHeader)) / sizeof(int);
+        for (unsigned long i = 0; i < FDS_MAX; i++)
+                fds[i] = i < count ? rights.fds[i] : -1;
+        return n;
+}
+
+static void close_fds(const int fds[FDS_MAX]) {
+        for (int i = 0; i < FDS_MAX; i++)
+                if (fds[i] >= 0)
+                        (void)sys1(__NR_close, fds[i]);
+}
+
+/* --- the monitor of one exec --- */
+
+typedef struct Exec {
+        Command command;
+        uint32_t id;
+        const ExecBlock *block;
+        const char *cwd;
+        int fds[3]; /* to become 0 to 2 */
+        int master; /* of the terminal, or -1 */
+        int pid;
+} Exec;
+
+static void *map_memory(unsigned long size, int fd) {
+        long address = sys6(__NR_mmap, 0, (long)size, PROT_READ_WRITE,
+                            MAP_PRIVATE_FLAG | (fd < 0 ? MAP_ANONYMOUS_FLAG : 0), fd, 0);
+
+        return address < 0 && address > -4096 ? (void *)0 : (void *)address;
+}
+
+/* The string at *at, which moves behind it; 0 where the block ends first. */
+static char *next_string(char **at, const char *end) {
+        char *string = *at;
+
+        while (*at < end && **at)
+                (*at)++;
+        if (*at == end)
+                return (char *)0;
+        (*at)++;
+        return string;
+}
+
+/* One slot is left free before argv (execute.h). */
+static int read_block(Exec *exec, int fd, unsigned long size) {
+        ExecBlock *block = size < sizeof(*block) ? (ExecBlock *)0 : map_memory(size, fd);
+        char *at = (char *)(block + 1), *end = (char *)block + size;
+        char **slots;
+
+        if (!block || block->argc == 0 || block->argc > size || block->envc > size)
+                return -EINVAL;
+        slots = map_memory((block->argc + block->envc + 4UL) * sizeof(char *), -1);
+        exec->cwd = next_string(&at, end);
+        if (!slots || !exec->cwd)
+                return -ENOMEM;
+        exec->block = block;
+        exec->command.argv = slots + 1;
+        exec->command.env = slots + block->argc + 2;
+        for (uint32_t i = 0; i < block->argc; i++)
+                if (!(exec->command.argv[i] = next_string(&at, end)))
+                        return -EINVAL;
+        for (uint32_t i = 0; i < block->envc; i++)
+                if (!(exec->command.env[i] = next_string(&at, end)))
+                        return -EINVAL;
+        return 0;
+}
+
+static int make_terminal(Exec *exec) {
+        const ExecBlock *block = exec->block;
+        const uint16_t size[4] = { block->rows, block->columns, 0, 0 };
+        int unlock = 0;
+        long master = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/dev/ptmx",
+                           O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
+        long slave;
+
+        if (master < 0)
+                return (int)master;
+        (void)sys3(__NR_ioctl, master, TIOCSPTLCK_REQUEST, (long)&unlock);
+        slave = sys3(__NR_ioctl, master, TIOCGPTPEER_REQUEST, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (slave < 0)
+                return (int)slave;
+        if (block->has_mode)
+                (void)sys3(__NR_ioctl, slave, TCSETS_REQUEST, (long)block->mode);
+        if (block->rows || block->columns)
+                (void)sys3(__NR_ioctl, slave, TIOCSWINSZ_REQUEST, (long)size);
+        for (int fd = 0; fd <= 2; fd++)
+                if (block->terminal & (1U << fd))
+                        exec->fds[fd] = (int)slave;
+        exec->master = (int)master;
+        return 0;
+}
+
+/* The command's own: shares the monitor's memory until it executes. Does not return. */
+static void run_command(Exec *exec) {
+        const uint64_t none = 0;
+        long r;
+
+        (void)sys0(__NR_setsid);
+        for (int fd = 0; fd <= 2; fd++)
+                (void)sys3(__NR_dup3, exec->fds[fd], fd, 0);
+        for (int fd = 0; exec->master >= 0 && fd <= 2; fd++)
+                if (exec->block->terminal & (1U << fd) &&
+                    sys3(__NR_ioctl, fd, TIOCSCTTY_REQUEST, 0) == 0)
+                        break;
+        (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
+        r = sys1(__NR_chdir, (long)exec->cwd);
+        if (r < 0) {
+                exec->command.exec_step = INIT_STEP_CWD;
+                exec->command.exec_errno = (int)-r;
+        } else {
+                execute(&exec->command);
+        }
+        (void)sys1(__NR_exit, 1);
+}
+
+static void report_end(const Exec *exec, int status, const long usage[16]) {
+        SessionMessage message = {
+                .type = SESSION_ENDED,
+                .exec = exec->id,
+                .value = status,
+                .user_us = (uint64_t)usage[0] * 1000000 + (uint64_t)usage[1],
+                .system_us = (uint64_t)usage[2] * 1000000 + (uint64_t)usage[3],
+                .max_rss = (uint64_t)usage[4] * 1024,
+        };
+
+        send_message(&message, -1);
+}
+
+/* Until nobody is left: the command, and all that comes to the subreaper as an orphan. */
+static void reap_all(const Exec *exec) {
+        for (;;) {
+                long usage[16] = { 0 };
+                int status = 0;
+                long pid = sys4(__NR_wait4, -1, (long)&status, WUNTRACED, (long)usage);
+
+                if (pid == -EINTR)
+                        continue;
+                if (pid < 0)
+                        return;
+                if (pid != exec->pid)
+                        continue;
+                if ((status & 0xff) == 0x7f)
+                        report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
+                else
+                        report_end(exec, status, usage);
+        }
+}
+
+static int prepare_exec(Exec *exec, const int fds[FDS_MAX], unsigned long size) {
+        int r = read_block(exec, fds[0], size), next = 1;
+
+        if (r < 0)
+                return r;
+        for (int fd = 0; fd <= 2; fd++)
+                exec->fds[fd] = exec->block->terminal & (1U << fd) ? -1 : fds[next++];
+        return exec->block->terminal ? make_terminal(exec) : 0;
+}
+
+static void start_exec(Exec *exec) {
+        static char stack[32 * 1024] __attribute__((aligned(16)));
+        long pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, exec);
+        SessionMessage message = { .type = SESSION_STARTED,
+                                   .exec = exec->id,
+                                   .value = (int32_t)pid };
+
+        if (pid < 0)
+                return report(SESSION_FAILED, exec->id, (int32_t)-pid, INIT_STEP_FORK);
+        if (exec->command.exec_errno)
+                return report(SESSION_FAILED, exec->id, exec->command.exec_errno,
+                              exec->command.exec_step);
+        exec->pid = (int)pid;
+        send_message(&message, exec->master);
+}
+
+/* In a process of its own. Does not return. */
+static void monitor(uint32_t id, const int fds[FDS_MAX], unsigned long size) {
+        Exec exec = { .id = id, .master = -1 };
+        int r;
+
+        (void)sys2(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1);
+        r = prepare_exec(&exec, fds, size);
+        if (r < 0)
+                report(SESSION_FAILED, id, -r, INIT_STEP_FORK);
+        else
+                start_exec(&exec);
+        close_fds(fds);
+        /* The slave as well: the master's reader has to see its end. */
+        (void)sys3(__NR_close_range, SESSION_CONTROL_FD + 1, ~0U, 0);
+        reap_all(&exec);
+        (void)sys1(__NR_exit_group, 0);
+}
+
+/* --- init --- */
+
+static Monitor *find_monitor(uint32_t exec, int pid) {
+        for (int i = 0; i < SESSION_EXECS_MAX; i++)
+                if (monitors[i].exec && (monitors[i].exec == exec || monitors[i].pid == pid))
+                        return &monitors[i];
+        return (Monitor *)0;
+}
+
+static Monitor *free_slot(void) {
+        for (int i = 0; i < SESSION_EXECS_MAX; i++)
+                if (!monitors[i].exec)
+                        return &monitors[i];
+        return (Monitor *)0;
+}
+
+static void start(const SessionMessage *message, const int fds[FDS_MAX]) {
+        Monitor *slot = free_slot();
+        long pid = slot ? sys5(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
+
+        if (pid == 0)
+                monitor(message->exec, fds, (unsigned long)message->value);
+        if (pid < 0) {
+                report(SESSION_FAILED, message->exec, (int32_t)-pid, INIT_STEP_FORK);
+                report(SESSION_GONE, message->exec, 0, 0);
+                return;
+        }
+        *slot = (Monitor){ .exec = message->exec, .pid = (int)pid };
+}
+
+/* --- all processes of an exec --- */
+
+typedef struct Process {
+        int pid, parent;
+        int marked; /* 1: belongs to what is looked for; 2: and was there a round before */
+} Process;
+
+static Process *processes;
+static int processes_count;
+
+/* The parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); the name may have anything in
+ * it. 0 for a process that is dead but for its parent's knowing. */
+static int read_parent(const char *stat, long length) {
+        int parent = 0;
+        long i = length;
+
+        while (i > 0 && stat[i - 1] != ')')
+                i--;
+        if (i + 3 >= length || stat[i + 1] == 'Z' || stat[i + 1] == 'X')
+                return 0;
+        for (i += 3; i < length && stat[i] >= '0' && stat[i] <= '9'; i++)
+                parent = parent * 10 + (stat[i] - '0');
+        return parent;
+}
+
+static void look_at_process(int proc_fd, const char *name) {
+        char path[32], stat[512];
+        int pid = 0, n = 0;
+        long fd, length;
+
+        for (; name[n] >= '0' && name[n] <= '9' && n < 12; n++) {
+                pid = pid * 10 + (name[n] - '0');
+                path[n] = name[n];
+        }
+        if (n == 0 || pid == 1 || processes_count == PROCESSES_MAX)
+                return;
+        for (int i = 0; i < 6; i++)
+                path[n + i] = "/stat"[i];
+        fd = sys4(__NR_openat, proc_fd, (long)path, O_CLOEXEC, 0);
+        length = fd < 0 ? 0 : sys3(__NR_read, fd, (long)stat, sizeof(stat));
+        (void)sys1(__NR_close, fd);
+        if (length > 0)
+                processes[processes_count++] = (Process){ .pid = pid,
+                                                          .parent = read_parent(stat, length) };
+}
+
+/* 0 where /proc can't be read. */
+static int look_at_all(void) {
+        /* struct linux_dirent64: u64 inode, s64 offset, u16 length, u8 type, name */
+        static char entries[8192] __attribute__((aligned(8)));
+        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/proc", O_DIRECTORY | O_CLOEXEC, 0), n;
+
+        if (!processes)
+                processes = map_memory(PROCESSES_MAX * sizeof(*processes), -1);
+        if (fd < 0 || !processes)
+                return 0;
+        processes_count = 0;
+        while ((n = sys3(__NR_getdents64, fd, (long)entries, sizeof(entries))) > 0)
+                for (long i = 0; i < n; i += *(uint16_t *)(void *)(entries + i + 16))
+                        look_at_process((int)fd, entries + i + 19);
+        (void)sys1(__NR_close, fd);
+        return 1;
+}
+
+static int is_marked(int pid) {
+        for (int i = 0; i < processes_count; i++)
+                if (processes[i].pid == pid)
+                        return processes[i].marked;
+        return 0;
+}
+
+/* Marks what is below pid, which is not marked itself; or, for pid 0, what came to init as an
+ * orphan, and all below that. */
+static void mark_below(int pid) {
+        int more = 1;
+
+        while (more) {
+                more = 0;
+                for (int i = 0; i < processes_count; i++) {
+                        Process *p = &processes[i];
+
+                        if (p->marked || p->parent == 0)
+                                continue;
+                        if (pid ? p->parent == pid : p->parent == 1 && !find_monitor(0, p->pid))
+                                p->marked = 1;
+                        else if (is_marked(p->parent))
+                                p->marked = 1;
+                        more |= p->marked;
+                }
+        }
+}
+
+/* Sends the signal to what is below pid now; returns how many that are. */
+static int signal_below(int pid, int signal) {
+        int count = 0;
+
+        if (!look_at_all())
+                return 0;
+        mark_below(pid);
+        for (int i = 0; i < processes_count; i++)
+                if (processes[i].marked) {
+                        (void)sys2(__NR_kill, processes[i].pid, signal);
+                        count++;
+                }
+        return count;
+}
+
+/* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes
+ * up one of the processes that the limit allows. Then all of them are killed. */
+static void kill_below(int pid) {
+        int before = -1, now = 0;
+
+        for (int i = 0; i < ROUNDS_MAX && now != before; i++) {
+                before = now;
+                now = signal_below(pid, SIGSTOP);
+        }
+        for (int i = 0; i < ROUNDS_MAX && signal_below(pid, SIGKILL) > 0; i++)
+                ;
+}
+
+static void kill_exec(const Monitor *monitor, int signal) {
+        if (signal == SIGKILL)
+                return kill_below(monitor->pid);
+        (void)signal_below(monitor->pid, signal);
+        (void)signal_below(monitor->pid, SIGCONT);
+}
+
+/* pid, as SESSION_STARTED had it, may be another's by now: the command is a child of its monitor.
+ */
+static void signal_exec(const Monitor *monitor, int pid, int signal) {
+        if (!look_at_all())
+                return;
+        for (int i = 0; i < processes_count; i++)
+                if (processes[i].pid == pid && processes[i].parent == monitor->pid)
+                        (void)sys2(__NR_kill, -pid, signal);
+}
+
+static void obey(const SessionMessage *message, const int fds[FDS_MAX]) {
+        const Monitor *monitor = find_monitor(message->exec, -1);
+
+        if (message->type == SESSION_EXEC)
+                start(message, fds);
+        else if (message->type == SESSION_KILL && monitor)
+                kill_exec(monitor, message->value);
+        else if (message->type == SESSION_SIGNAL && monitor)
+                signal_exec(monitor, (int)message->detail, message->value);
+}
+
+/* A monitor ends by itself when nobody is left below it. One that was stopped by what it watches
+ * goes on; what a killed one has left is orphaned, and killed. */
+static void reap(void) {
+        for (;;) {
+                int status = 0;
+                long pid = sys4(__NR_wait4, -1, (long)&status, WNOHANG | WUNTRACED, 0);
+                Monitor *monitor;
+
+                if (pid <= 0)
+                        return;
+                monitor = find_monitor(0, (int)pid);
+                if ((status & 0xff) == 0x7f) {
+                        if (monitor)
+                                (void)sys2(__NR_kill, pid, SIGCONT);
+                        continue;
+                }
+                if (!monitor)
+                        continue;
+                if (status)
+                        kill_below(0);
+                report(SESSION_GONE, monitor->exec, status, 0);
+                monitor->exec = 0;
+        }
+}
+
+/* Returns 0 when the keeper is gone. */
+static int listen_once(void) {
+        SessionMessage message;
+        int fds[FDS_MAX];
+        long n = receive(&message, fds);
+
+        if (n == sizeof(message))
+                obey(&message, fds);
+        close_fds(fds);
+        return n > 0 || n == -EAGAIN || n == -EINTR;
+}
+
+/* Called by _start (init-sys.h). */
+_Noreturn void init_main(long *stack);
+_Noreturn void init_main(long *stack) {
+        const uint64_t all = ~0ULL, child = 1ULL << (SIGCHLD - 1);
+        struct pollfd fds[] = { { .events = POLLIN },
+                                { .fd = SESSION_CONTROL_FD, .events = POLLIN } };
+
+        (void)stack;
+        (void)sys2(__NR_prctl, PR_SET_DUMPABLE, 0);
+        (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, 8);
+        (void)sys3(__NR_fcntl, SESSION_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+        fds[0].fd = (int)sys4(__NR_signalfd4, -1, (long)&child, 8, SFD_CLOEXEC_VALUE);
+        for (;;) {
+                char discarded[SIGNALFD_SIZE];
+
+                if (sys5(__NR_ppoll, (long)fds, 2, 0, 0, 0) < 0)
+                        continue;
+                if (fds[0].revents) {
+                        (void)sys3(__NR_read, fds[0].fd, (long)discarded, SIGNALFD_SIZE);
+                        reap();
+                }
+                if (fds[1].revents && !listen_once())
+                        for (;;)
+                                (void)sys1(__NR_exit_group, 0);
+        }
+}
