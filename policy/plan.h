@@ -20,6 +20,8 @@ enum {
         PLAN_MOUNTS_MAX = 256,
 };
 
+#define PLAN_SESSION_WORKSPACE "/workspace" /* where a session has its workspace */
+
 /* --- the fixed part of every sandbox, as tables (tree.c) --- */
 
 /* A top directory of the system tree: copied as a link where the host has merged /usr, bound
@@ -55,9 +57,15 @@ extern const size_t tree_devices_count;
 typedef struct TreePrivate {
         const char *name, *target;
         mode_t mode;
+        bool lasting; /* in a session it is a directory of the root, and lasts */
 } TreePrivate;
 extern const TreePrivate tree_private[];
 extern const size_t tree_private_count;
+
+/* Top directories, besides tree_system[], that are made afresh for each sandbox even where the root
+ * lasts. */
+extern const char *const tree_covered[];
+extern const size_t tree_covered_count;
 
 /* Parts of /proc that are read-only or masked (as the OCI runtime specification's defaults have
  * it). */
@@ -126,6 +134,10 @@ typedef struct LaunchPlan {
         bool cwd_asked;  /* by --cwd */
         bool allow_wide;
 
+        /* of a session; source is NULL for a single run */
+        PlanMount root;  /* what "/" is inside, writable and lasting */
+        PlanMount state; /* the session's own directory, which is not inside */
+
         /* the command */
         StrList argv;
         StrList env;
@@ -155,6 +167,7 @@ typedef struct PlanContext {
         const char *const
                 *env; /* the caller's environment: only what the policy passes is looked up */
         const char *inside_cwd; /* --cwd, or NULL */
+        const char *session;    /* the session's directory, absolute; NULL for a single run */
         unsigned degraded;      /* LAYER_BITs of --allow-degraded */
 } PlanContext;
 

@@ -64,10 +64,15 @@ const char *const tree_devices[] = {
 const size_t tree_devices_count = ELEMENTSOF(tree_devices);
 
 const TreePrivate tree_private[] = {
-        { "tmp", "/tmp", 01777 },        { "vartmp", "/var/tmp", 01777 }, { "run", "/run", 0755 },
-        { "home", "/home/agent", 0755 }, { "shm", "/dev/shm", 01777 },
+        { "tmp", "/tmp", 01777, true },        { "vartmp", "/var/tmp", 01777, true },
+        { "home", "/home/agent", 0755, true }, { "run", "/run", 0755, false },
+        { "shm", "/dev/shm", 01777, false },
 };
 const size_t tree_private_count = ELEMENTSOF(tree_private);
+
+/* The rest of a session's root is its own. */
+const char *const tree_covered[] = { "etc", "dev", "proc", "run" };
+const size_t tree_covered_count = ELEMENTSOF(tree_covered);
 
 const TreeProc tree_proc[] = {
         { "sys", false },        { "sysrq-trigger", false },

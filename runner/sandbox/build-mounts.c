@@ -48,11 +48,12 @@ static int attach_private(const char *name, mode_t mode, const char *target, Err
 }
 
 int build_private(Launch *launch, Error *error) {
-        (void)launch;
         for (size_t i = 0; i < tree_private_count; i++) {
                 const TreePrivate *row = &tree_private[i];
-                int r = attach_private(row->name, row->mode, row->target, error);
+                int r = 0;
 
+                if (!(launch->plan->root.source && row->lasting))
+                        r = attach_private(row->name, row->mode, row->target, error);
                 if (r < 0)
                         return r;
         }
@@ -205,6 +206,11 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
 
 /* Before the scratch lies over "/", so that even that can be a source. */
 int build_sources(Launch *launch, Error *error) {
+        const PlanMount *root = &launch->plan->root;
+
+        child_state.lasting_fd = root->fd;
+        if (root->source && !root->tree && clone_source(root, &child_state.lasting_fd, error) < 0)
+                return -error->errnum;
         for (size_t i = 0; i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
                 int r = 0;

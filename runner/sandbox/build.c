@@ -290,7 +290,7 @@ static int build_skeleton(Launch *launch, Error *error) {
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
 
-                if (mount->flags & PLAN_IN_ROOT)
+                if (mount->flags & PLAN_IN_ROOT && !launch->plan->root.source)
                         r = build_target(root_fd, mount->target + 1,
                                          mount->kind == PLAN_PRIVATE || mount->directory, error);
         }
@@ -511,6 +511,7 @@ static const Step build_steps[] = {
         { "mount /proc", build_proc },
         { "make /dev", build_devices },
         { "attach /tmp and the like", build_private },
+        { "attach the session's root", build_lasting },
         { "attach the mounts of the policy", build_mounts },
         { "protect files", build_guards },
         { "hide files", build_hidden },

@@ -28,6 +28,7 @@ const char *build_decimal(uint64_t value, char buf[24]);
 /* Steps. */
 int build_sources(Launch *launch, Error *error);
 int build_private(Launch *launch, Error *error);
+int build_lasting(Launch *launch, Error *error);
 int build_mounts(Launch *launch, Error *error);
 int build_guards(Launch *launch, Error *error);
 int build_hidden(Launch *launch, Error *error);

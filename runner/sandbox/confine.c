@@ -77,26 +77,25 @@ static int confine_keys(Launch *launch, Error *error) {
 
 /* --- seccomp --- */
 
-/* Hands the notification fd and the terminal's master to the launcher; either may be missing. The
- * receiver tells them apart by the two bits of the one byte. */
+/* Hands the notification fd, the terminal's master and a session's root to the launcher; each may
+ * be missing. The receiver tells them apart by the bits of the one byte. */
 static int send_fds(const Launch *launch, int listener_fd, Error *error) {
+        const int all[LAUNCH_FDS] = { listener_fd, child_state.terminal_fd,
+                                      launch->plan->root.source ? child_state.root_fd : FD_NONE };
         union {
                 struct cmsghdr header;
-                char room[CMSG_SPACE(2 * sizeof(int))];
+                char room[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
         } control = { 0 };
         char which = 0;
         struct iovec vector = { .iov_base = &which, .iov_len = 1 };
         struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-        int fds[2], count = 0;
+        int fds[LAUNCH_FDS], count = 0;
 
-        if (listener_fd >= 0) {
-                fds[count++] = listener_fd;
-                which |= 1;
-        }
-        if (child_state.terminal_fd >= 0) {
-                fds[count++] = child_state.terminal_fd;
-                which |= 2;
-        }
+        for (int i = 0; i < LAUNCH_FDS; i++)
+                if (all[i] >= 0) {
+                        fds[count++] = all[i];
+                        which |= (char)(1 << i);
+                }
         if (count == 0)
                 return 0;
         message.msg_control = &control;

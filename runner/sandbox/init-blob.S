@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built init (helpers/init.c). */
+/* The built init (helpers/init.c), and for holt-full that of sessions (helpers/session-init.c). */
         .section .rodata
         .balign 64
         .globl holt_init_start
@@ -8,4 +8,13 @@ holt_init_start:
         .incbin HOLT_INIT_PATH
 holt_init_end:
         .byte 0
+#ifdef HOLT_SESSION_INIT_PATH
+        .balign 64
+        .globl holt_session_init_start
+        .globl holt_session_init_end
+holt_session_init_start:
+        .incbin HOLT_SESSION_INIT_PATH
+holt_session_init_end:
+        .byte 0
+#endif
         .section .note.GNU-stack, "", %progbits

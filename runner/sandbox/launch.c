@@ -25,15 +25,31 @@
 #define F_ADD_SEALS 1033
 #endif
 
-/* helpers/init.c, as the build made it. */
+/* helpers/init.c and, in holt-full, session-init.c, as the build made them. */
 extern const char holt_init_start[], holt_init_end[];
+#ifdef HOLT_FULL
+extern const char holt_session_init_start[], holt_session_init_end[];
+#endif
+
+static const char *init_program(const LaunchPlan *plan, size_t *ret_size) {
+#ifdef HOLT_FULL
+        if (plan->root.source) {
+                *ret_size = (size_t)(holt_session_init_end - holt_session_init_start);
+                return holt_session_init_start;
+        }
+#endif
+        (void)plan;
+        *ret_size = (size_t)(holt_init_end - holt_init_start);
+        return holt_init_start;
+}
 
 /* --- preparing --- */
 
 /* A memory file that nobody can change: what runs inside has no host file behind it.
  * vm.memfd_noexec (6.3) wants MFD_EXEC said; older kernels don't know it. */
 static int open_init(Launch *launch, Error *reterr) {
-        const size_t size = (size_t)(holt_init_end - holt_init_start);
+        size_t size;
+        const char *program = init_program(launch->plan, &size);
         int fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
         ssize_t n;
 
@@ -42,7 +58,7 @@ static int open_init(Launch *launch, Error *reterr) {
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file for init");
         launch->init_fd = fd;
-        n = write(fd, holt_init_start, size);
+        n = write(fd, program, size);
         /* One that comes short was cut by a limit of file sizes. */
         if (n != (ssize_t)size)
                 return error_set(reterr, ERROR_SETUP, n < 0 ? errno : EFBIG,
@@ -200,7 +216,7 @@ static int make_argv(const Launch *launch, char flags[4], const char ***ret) {
 static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
         union {
                 struct cmsghdr header;
-                char room[CMSG_SPACE(2 * sizeof(int))];
+                char room[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
         } control;
         char which = 0;
         struct iovec vector = { .iov_base = &which, .iov_len = 1 };
@@ -208,7 +224,9 @@ static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
                                   .msg_iovlen = 1,
                                   .msg_control = &control,
                                   .msg_controllen = sizeof(control) };
-        int fds[2] = { FD_NONE, FD_NONE }, next = 0;
+        int *const places[LAUNCH_FDS] = { &sandbox->listener_fd, &sandbox->terminal_fd,
+                                          &sandbox->root_fd };
+        int fds[LAUNCH_FDS] = { FD_NONE, FD_NONE, FD_NONE }, next = 0;
 
         if (expected == 0)
                 return 0;
@@ -217,10 +235,9 @@ static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
             control.header.cmsg_type != SCM_RIGHTS || (unsigned)which != expected)
                 return error_set(reterr, ERROR_SETUP, EPROTO, "the sandbox did not start");
         memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
-        if (which & 1)
-                sandbox->listener_fd = fds[next++];
-        if (which & 2)
-                sandbox->terminal_fd = fds[next];
+        for (int i = 0; i < LAUNCH_FDS; i++)
+                if (which & (1 << i))
+                        *places[i] = fds[next++];
         return 0;
 }
 
@@ -245,6 +262,8 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
                 expected |= 1;
         if (launch->terminal.fds)
                 expected |= 2;
+        if (launch->plan->root.source)
+                expected |= 4;
         return receive_fds(sandbox, expected, reterr);
 }
 
@@ -286,5 +305,6 @@ void sandbox_clear(Sandbox *sandbox) {
         fd_close(sandbox->control_fd);
         fd_close(sandbox->terminal_fd);
         fd_close(sandbox->listener_fd);
+        fd_close(sandbox->root_fd);
         *sandbox = (Sandbox)SANDBOX_NONE;
 }

@@ -63,10 +63,14 @@ typedef struct Sandbox {
         int control_fd;  /* seqpacket to init (helpers/init-protocol.h) */
         int terminal_fd; /* master of the sandbox's terminal, or FD_NONE */
         int listener_fd; /* seccomp notifications, or FD_NONE */
+        int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE */
 } Sandbox;
 
 #define SANDBOX_NONE                                                                               \
-        { .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE, .listener_fd = FD_NONE }
+        {                                                                                          \
+                .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
+                .listener_fd = FD_NONE, .root_fd = FD_NONE                                         \
+        }
 
 /* Opens what the plan names. Where holt is run by root, gives up root for good: from here on the
  * process is an unprivileged user. From here on every signal is blocked. plan is borrowed and must
@@ -86,11 +90,15 @@ void sandbox_clear(Sandbox *sandbox);
 int build_run(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
 
+/* Fds that the child hands to the launcher: listener, terminal, root. */
+enum { LAUNCH_FDS = 3 };
+
 /* State that building leaves to confining. */
 typedef struct ChildState {
         mode_t umask;                           /* the caller's */
         int scratch_fd;                         /* the private tmpfs */
         int sources[PLAN_MOUNTS_MAX];           /* detached mounts of the plan's binds */
+        int lasting_fd;                         /* detached mount of a session's root */
         int root_fd;                            /* the new root */
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
         size_t writable_count;

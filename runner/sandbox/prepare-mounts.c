@@ -168,7 +168,7 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
         bool must = (plan->workspace && streq(mount->target, plan->workspace)) ||
-                    streq(mount->target, "/mnt/files");
+                    streq(mount->target, "/mnt/files") || streq(mount->target, "/");
 
         return must && !mount->directory ? source_error(mount, ENOTDIR, reterr) : 0;
 }
@@ -199,13 +199,23 @@ static int open_mounts(Launch *launch, Error *reterr) {
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND)
                         r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
-        return r;
+        if (r == 0 && plan->root.source)
+                r = prepare_mount(launch, &plan->root, &writable, reterr);
+        return r == 0 && plan->state.source ? prepare_mount(launch, &plan->state, &writable, reterr)
+                                            : r;
+}
+
+static void close_mount(PlanMount *mount) {
+        mount->fd = fd_close(mount->fd);
+        mount->tree = false;
 }
 
 static void close_mounts(Launch *launch) {
-        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
-                launch->plan->mounts[i].fd = fd_close(launch->plan->mounts[i].fd);
-                launch->plan->mounts[i].tree = false;
+        for (size_t i = 0; i < launch->plan->mounts_count; i++)
+                close_mount(&launch->plan->mounts[i]);
+        if (launch->plan->root.source) {
+                close_mount(&launch->plan->root);
+                close_mount(&launch->plan->state);
         }
 }
 

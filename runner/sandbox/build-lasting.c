@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The root of a session, which is a directory of the host and lasts.
+ *
+ * What every sandbox has, the system, /etc, /proc, /dev and /run, is made as for a single run
+ * (build.c), and then attached to the session's own root in its places. The rest of the root is the
+ * command's to change, and may be anything by the next start: nothing in it is followed, and only
+ * the places of mounts have to be there. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "sandbox/build.h"
+
+static int refuse_place(const char *name, int errnum, Error *error) {
+        int r = step_fail(error, LAYER_NONE, errnum,
+                          "something other than a directory is in the session's root at", name);
+
+        return step_cure(error, r, "Move it away: the session's directory has the root in root/");
+}
+
+/* Takes a part of the tree that is there so far to the same place of the lasting root. */
+static int cover(const char *name, Error *error) {
+        int fd = sys_open_tree(child_state.root_fd, name,
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                       AT_SYMLINK_NOFOLLOW);
+        int target_fd, r;
+
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);
+        r = build_directory(child_state.lasting_fd, name, 0755, error);
+        if (r < 0)
+                return r;
+        target_fd = sys_open_beneath(child_state.lasting_fd, name, O_PATH | O_DIRECTORY);
+        if (target_fd < 0)
+                return refuse_place(name, errno, error);
+        if (sys_move_mount(fd, "", target_fd, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot attach a mount at", name);
+        fd_close(target_fd);
+        fd_close(fd);
+        return 0;
+}
+
+static int cover_system(const Launch *launch, Error *error) {
+        for (size_t i = 0; i < launch->system_count; i++) {
+                const SystemEntry *entry = &launch->system[i];
+                int r = 0;
+
+                if (strchr(entry->path, '/') || entry->text)
+                        continue;
+                if (!entry->link)
+                        r = cover(entry->path, error);
+                else if (symlinkat(entry->link, child_state.lasting_fd, entry->path) < 0 &&
+                         errno != EEXIST)
+                        r = step_fail(error, LAYER_MOUNT, errno, "cannot make the link",
+                                      entry->path);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Directories that programs count on. One that the command has put something else in place of is
+ * the command's business. */
+static void make_usual(void) {
+        Error ignored;
+
+        for (size_t i = 0; i < tree_nodes_count; i++)
+                if (!tree_nodes[i].link)
+                        (void)build_target(child_state.lasting_fd, tree_nodes[i].path, true,
+                                           &ignored);
+        for (size_t i = 0; i < tree_private_count; i++) {
+                int fd = tree_private[i].lasting ? sys_open_beneath(child_state.lasting_fd,
+                                                                    tree_private[i].target + 1,
+                                                                    O_RDONLY | O_DIRECTORY)
+                                                 : FD_NONE;
+
+                if (fd >= 0)
+                        (void)fchmod(fd, tree_private[i].mode);
+                fd_close(fd);
+        }
+}
+
+/* Where the policy's mounts go that lie in the root itself. */
+static int make_targets(const LaunchPlan *plan, Error *error) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                int r = 0;
+
+                if (mount->flags & PLAN_IN_ROOT)
+                        r = build_target(child_state.lasting_fd, mount->target + 1,
+                                         mount->kind == PLAN_PRIVATE || mount->directory, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int attach_root(Error *error) {
+        const MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                                 .propagation = MS_PRIVATE_FLAG };
+        int r = build_directory(child_state.scratch_fd, "lasting", 0755, error);
+
+        if (r < 0)
+                return r;
+        if (sys_mount_setattr(child_state.lasting_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot set the flags of",
+                                 "the session's root");
+        return build_attach(child_state.lasting_fd, child_state.scratch_fd, "lasting", error);
+}
+
+int build_lasting(Launch *launch, Error *error) {
+        int r;
+
+        if (!launch->plan->root.source)
+                return 0;
+        r = attach_root(error);
+        if (r == 0)
+                r = cover_system(launch, error);
+        for (size_t i = 0; r == 0 && i < tree_covered_count; i++)
+                r = cover(tree_covered[i], error);
+        if (r == 0)
+                make_usual();
+        if (r == 0)
+                r = make_targets(launch->plan, error);
+        if (r < 0)
+                return r;
+        child_state.root_fd = child_state.lasting_fd;
+        child_state.writable_fds[child_state.writable_count++] = child_state.root_fd;
+        return 0;
+}
