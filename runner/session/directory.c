@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/nearest.h"
+#include "base/strings.h"
+#include "base/sys.h"
+#include "session/files.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+#define SOCKET_NAME "keeper.sock"
+#define LOCK_NAME "lock"
+
+/* What a session's directory has from the start. */
+static const char *const parts[] = { "root", "workspace", "files" };
+
+/* --- names --- */
+
+static bool is_word(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+int session_name_check(const char *name, Error *reterr) {
+        bool right = is_word(name[0]) && strlen(name) <= SESSION_NAME_MAX;
+        char quoted[160];
+        int r;
+
+        for (const char *c = name; right && *c; c++)
+                right = is_word(*c) || strchr("._-", *c);
+        if (right)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" can't be the name of a session",
+                      str_quote(name, quoted, sizeof(quoted)));
+        return error_cure(reterr, r,
+                          "Up to %d letters, digits, \".\", \"_\" and \"-\", the first a letter or "
+                          "a digit",
+                          SESSION_NAME_MAX);
+}
+
+static int find_base(char ret[PATH_MAX], Error *reterr) {
+        const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+        int n, r;
+
+        /* A relative one is to be ignored (XDG Base Directory Specification). */
+        if (data && data[0] == '/')
+                n = snprintf(ret, PATH_MAX, "%s/holt/sessions", data);
+        else if (home && home[0] == '/')
+                n = snprintf(ret, PATH_MAX, "%s/.local/share/holt/sessions", home);
+        else
+                n = -1;
+        if (n >= 0 && n < PATH_MAX - SESSION_NAME_MAX - 32)
+                return 0;
+        r = error_set(reterr, ERROR_SETUP, n < 0 ? 0 : ENAMETOOLONG,
+                      "cannot tell where sessions are kept");
+        return error_cure(reterr, r, "Set HOME, or XDG_DATA_HOME, to a directory of yours.");
+}
+
+/* As mkdir -p; what was there keeps its mode. */
+static int make_directories(char *path) {
+        for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+                *slash = '\0';
+                if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                        return -errno;
+                *slash = '/';
+        }
+        return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int session_base(char ret[PATH_MAX], Error *reterr) {
+        int r = find_base(ret, reterr);
+
+        if (r < 0)
+                return r;
+        r = make_directories(ret);
+        if (r == 0)
+                return 0;
+        r = error_set(reterr, ERROR_SETUP, -r, "cannot make the directory %s", ret);
+        return error_cure(reterr, r,
+                          "Sessions are kept there: it has to be a directory of yours. "
+                          "XDG_DATA_HOME names another.");
+}
+
+/* --- one session --- */
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int read_names(const char *base, StrList *ret, Error *reterr) {
+        DIR *dir = opendir(base);
+        struct dirent *entry;
+        int r = 0;
+
+        if (!dir)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot read %s", base);
+        while (r == 0 && (entry = readdir(dir)))
+                if (session_name_check(entry->d_name, NULL) == 0)
+                        r = strlist_add(ret, entry->d_name);
+        (void)closedir(dir);
+        if (ret->count > 1)
+                qsort(ret->items, ret->count, sizeof(*ret->items), compare_names);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static int refuse_missing(const char *base, const char *name, Error *reterr) {
+        _cleanup_(strlist_clear) StrList names = { 0 };
+        Nearest nearest = { .word = name };
+        int r = error_set(reterr, ERROR_MISSING, 0, "there is no session \"%s\"", name);
+
+        (void)read_names(base, &names, NULL);
+        for (size_t i = 0; i < names.count; i++)
+                nearest_try(&nearest, names.items[i]);
+        if (nearest.best)
+                (void)error_cure(reterr, r, "Did you mean \"%s\"? holt ls lists them.",
+                                 nearest.best);
+        else
+                (void)error_cure(reterr, r,
+                                 "holt create %s makes it; holt ls lists those that are there.",
+                                 name);
+        return -ENOENT;
+}
+
+int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr) {
+        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2];
+        int r = session_name_check(name, reterr), fd;
+
+        if (r == 0)
+                r = session_base(base, reterr);
+        if (r < 0)
+                return r;
+        (void)snprintf(path, sizeof(path), "%s/%s", base, name);
+        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT
+                               ? refuse_missing(base, name, reterr)
+                               : error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
+        *ret_fd = fd;
+        if (ret_path)
+                (void)snprintf(ret_path, PATH_MAX, "%s", path);
+        return 0;
+}
+
+static int refuse_existing(const char *name, Error *reterr) {
+        (void)error_set(reterr, ERROR_EXISTS, 0, "there is a session \"%s\" already", name);
+        return error_cure(reterr, -EEXIST,
+                          "Use it, choose another name, or take it away: holt rm %s", name);
+}
+
+static int make_parts(const char *path, Error *reterr) {
+        _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (fd < 0 || mkdirat(fd, parts[i], 0755) < 0)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot make %s/%s", path,
+                                         parts[i]);
+        return 0;
+}
+
+int session_prepare(const char *name, char ret_path[PATH_MAX], Error *reterr) {
+        char path[PATH_MAX];
+        uint64_t random = 0;
+        size_t length;
+        int r = session_name_check(name, reterr);
+
+        if (r == 0)
+                r = session_base(path, reterr);
+        if (r < 0)
+                return r;
+        length = strlen(path);
+        (void)snprintf(path + length, sizeof(path) - length, "/%s", name);
+        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return refuse_existing(name, reterr);
+        (void)!getrandom(&random, sizeof(random), 0);
+        (void)snprintf(path + length, sizeof(path) - length, "/.new-%016llx",
+                       (unsigned long long)random);
+        if (mkdir(path, 0700) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make %s", path);
+        r = make_parts(path, reterr);
+        if (r < 0)
+                session_discard(path);
+        else
+                (void)strcpy(ret_path, path);
+        return r;
+}
+
+int session_publish(const char *prepared, const char *name, Error *reterr) {
+        char path[PATH_MAX];
+        int r = session_base(path, reterr);
+
+        if (r < 0)
+                return r;
+        (void)strcat(path, "/");
+        (void)strcat(path, name);
+        if (syscall(SYS_renameat2, AT_FDCWD, prepared, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+                return 0;
+        return errno == EEXIST ? refuse_existing(name, reterr)
+                               : error_set(reterr, ERROR_SETUP, errno, "cannot make %s", path);
+}
+
+/* --- taking away --- */
+
+/* What commands have left may be deep, closed and full of links: the walk of files.h. */
+static int remove_tree(const char *path, Error *reterr) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *base = strndup(path, (size_t)(slash - path));
+        _cleanup_close_ int fd = base ? open(base, O_PATH | O_DIRECTORY | O_CLOEXEC) : FD_NONE;
+        Files *files = NULL;
+        int r;
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", base ? base : path);
+        r = files_new(fd, "/", &files, reterr);
+        if (r == 0)
+                r = files_remove(files, slash, true, reterr);
+        files_free(files);
+        return r;
+}
+
+void session_discard(const char *prepared) {
+        (void)remove_tree(prepared, NULL);
+}
+
+/* Under another name first, so that it is gone at once and for good, whatever becomes of the rest.
+ */
+int session_remove(const char *name, Error *reterr) {
+        char path[PATH_MAX], gone[PATH_MAX];
+        uint64_t random = 0;
+        int r = session_base(path, reterr);
+
+        if (r < 0)
+                return r;
+        (void)!getrandom(&random, sizeof(random), 0);
+        (void)snprintf(gone, sizeof(gone), "%.*s/.gone-%016llx", PATH_MAX - 32, path,
+                       (unsigned long long)random);
+        (void)strcat(path, "/");
+        (void)strcat(path, name);
+        if (rename(path, gone) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
+        return remove_tree(gone, reterr);
+}
+
+/* --- all of them --- */
+
+int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr) {
+        _cleanup_(strlist_clear) StrList names = { 0 };
+        char base[PATH_MAX];
+        int r = session_base(base, reterr);
+
+        if (r == 0)
+                r = read_names(base, &names, reterr);
+        for (size_t i = 0; r == 0 && i < names.count; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+
+                if (session_open(names.items[i], &fd, NULL, NULL) == 0)
+                        r = fn(data, names.items[i], fd);
+        }
+        return r;
+}
+
+/* --- the lock and the socket --- */
+
+int session_lock(int dir_fd, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int fd = openat(dir_fd, LOCK_NAME,
+                                        O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open the session's lock");
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot lock the session");
+                (void)error_set(reterr, ERROR_BUSY, 0, "the session is live, or being removed");
+                return error_cure(reterr, -EWOULDBLOCK, "holt stop NAME lets it rest.");
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+bool session_is_live(int dir_fd) {
+        _cleanup_close_ int fd = openat(dir_fd, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static void name_socket(int dir_fd, struct sockaddr_un *ret) {
+        *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME,
+                       dir_fd);
+}
+
+int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_un address;
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+        name_socket(dir_fd, &address);
+        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+                return errno == ENOENT || errno == ECONNREFUSED
+                               ? -errno
+                               : error_set(reterr, ERROR_SETUP, errno,
+                                           "cannot connect to the session's keeper");
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+int session_listen(int dir_fd, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct sockaddr_un address;
+        mode_t mask;
+        int r;
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+        name_socket(dir_fd, &address);
+        if (unlinkat(dir_fd, SOCKET_NAME, 0) < 0 && errno != ENOENT)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot remove an old socket");
+        mask = umask(0177);
+        r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+        (void)umask(mask);
+        if (r < 0 || listen(fd, 64) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot listen for the session");
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}

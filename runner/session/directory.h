@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions on disk: $XDG_DATA_HOME/holt/sessions/NAME/ with session.db, root/, workspace/, files/,
+ * lock and, while the session is live, keeper.sock. All of it is the caller's, mode 0700.
+ *
+ * Everything is done by the fd of a session's directory. A socket has its name through
+ * /proc/self/fd, so that no path is too long for it (unix(7)). */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum { SESSION_NAME_MAX = 64 };
+
+#define SESSION_DATABASE "session.db"
+
+/* 0, or -EINVAL: a name has letters, digits, ".", "_" and "-", and starts with a letter or digit.
+ */
+int session_name_check(const char *name, Error *reterr);
+
+/* The directory that sessions are in, made where it is not there. 0 or a negative errno. */
+int session_base(char ret[PATH_MAX], Error *reterr);
+
+/* Opens a session's directory (O_PATH), which the caller owns; ret_path may be NULL. -ENOENT with
+ * an ERROR_MISSING that names the nearest. */
+int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr);
+
+/* Making one: a directory under another name first, so that nobody sees half a session, which
+ * session_publish() then gives its own. -EEXIST with an ERROR_EXISTS. Of two callers with the same
+ * name one wins. What is not published is to be taken away by session_discard(). */
+int session_prepare(const char *name, char ret_path[PATH_MAX], Error *reterr);
+int session_publish(const char *prepared, const char *name, Error *reterr);
+void session_discard(const char *prepared);
+
+/* Takes one away with all that is in it. The caller holds its lock. */
+int session_remove(const char *name, Error *reterr);
+
+/* Calls fn for each session, in the order of names; a negative errno of it ends that. */
+int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr);
+
+/* Whoever holds the lock is the one keeper of the session, or takes it away. -EWOULDBLOCK with an
+ * ERROR_BUSY where somebody does. The fd, which is owned, is the lock. */
+int session_lock(int dir_fd, int *ret_fd, Error *reterr);
+/* Whether a keeper, or somebody who removes it, has the lock now. */
+bool session_is_live(int dir_fd);
+
+/* The keeper's socket. -ENOENT or -ECONNREFUSED without an error where there is none that listens.
+ */
+int session_connect(int dir_fd, int *ret_fd, Error *reterr);
+/* The lock has to be held. What an earlier keeper has left is replaced. */
+int session_listen(int dir_fd, int *ret_fd, Error *reterr);

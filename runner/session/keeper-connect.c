@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's side of a keeper's life: finding it, or starting it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "session/keeper.h"
+
+enum {
+        CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */
+        CONNECT_PAUSE = 10000000,
+};
+
+/* In the grandchild. Only what the keeper is to have. */
+static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
+        const char *const argv[] = { "holt", "keeper", name, NULL };
+        const char *const environment[] = { NULL };
+        sigset_t none;
+
+        /* Above both places first, so that neither overwrites the other. */
+        dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
+        ready_fd = fcntl(ready_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
+        (void)dup2(dir_fd, KEEPER_DIRECTORY_FD);
+        (void)dup2(ready_fd, KEEPER_READY_FD);
+        (void)close_range(KEEPER_DIRECTORY_FD + 1, ~0U, 0);
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        for (int s = 1; s < NSIG; s++)
+                (void)signal(s, SIG_DFL);
+        (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv,
+                     (char *const *)(uintptr_t)environment);
+        _exit(125);
+}
+
+static int start_keeper(const char *name, int dir_fd, Error *reterr) {
+        int ready[2], status = 0;
+        ssize_t n;
+        Error error;
+        pid_t pid;
+
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
+        pid = fork();
+        if (pid == 0) {
+                /* Twice, so that the keeper is nobody's child who would have to wait for it. */
+                if (fork() == 0)
+                        execute_keeper(name, dir_fd, ready[1]);
+                _exit(0);
+        }
+        (void)close(ready[1]);
+        if (pid > 0)
+                (void)waitpid(pid, &status, 0);
+        n = pid < 0 ? -1 : read(ready[0], &error, sizeof(error));
+        (void)close(ready[0]);
+        if (n == 0)
+                return 0;
+        if (n != (ssize_t)sizeof(error))
+                return error_set(reterr, ERROR_SETUP, pid < 0 ? errno : 0,
+                                 "cannot start the session's keeper");
+        if (reterr)
+                *reterr = error;
+        return error.kind == ERROR_BUSY ? -EWOULDBLOCK : error.errnum ? -error.errnum : -EINVAL;
+}
+
+/* One try: 0 with the socket, -EAGAIN to try again, or another negative errno. */
+static int try_once(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+        int r = session_connect(dir_fd, ret_fd, reterr);
+
+        if (r != -ENOENT && r != -ECONNREFUSED)
+                return r;
+        r = start_keeper(name, dir_fd, reterr);
+        if (r == -EWOULDBLOCK)
+                return -EAGAIN;
+        return r < 0 ? r : session_connect(dir_fd, ret_fd, reterr);
+}
+
+int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
+        const struct timespec pause = { .tv_nsec = CONNECT_PAUSE };
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, reterr);
+
+        for (int i = 0; r == 0 && i < CONNECT_TRIES; i++) {
+                r = try_once(name, dir_fd, ret_fd, reterr);
+                if (r != -EAGAIN)
+                        return r;
+                (void)nanosleep(&pause, NULL);
+                r = 0;
+        }
+        if (r < 0)
+                return r;
+        (void)error_set(reterr, ERROR_BUSY, 0,
+                        "session \"%s\" is held by something that does not answer", name);
+        return error_cure(reterr, -EBUSY, "Look for it: fuser -v .../sessions/%s/lock", name);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "policy/load.h"
+#include "policy/syscalls.h"
+#include "sandbox/guard.h"
+#include "session/methods.h"
+
+enum { FLUSH_TIME = 200000 }; /* usec for the last answers to leave */
+
+uint64_t keeper_now_ms(void) {
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_REALTIME, &t);
+        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* --- calls that wait --- */
+
+static void drop_waiter(Waiter *waiter) {
+        for (Waiter **at = &waiter->keeper->waiters; *at; at = &(*at)->next)
+                if (*at == waiter) {
+                        *at = waiter->next;
+                        break;
+                }
+        free(waiter);
+}
+
+static void on_call_end(RpcCall *call, void *data) {
+        (void)call;
+        drop_waiter(data);
+}
+
+static void answer_settled(const Waiter *waiter) {
+        if (waiter->process->outcome.cause == CAUSE_ERROR) {
+                rpc_fail(waiter->call, &waiter->process->error);
+                return;
+        }
+        method_write_result(waiter->keeper, waiter->process, waiter->output,
+                            rpc_result(waiter->call));
+        rpc_reply(waiter->call);
+}
+
+static void answer_started(const Waiter *waiter, int master_fd) {
+        JsonWriter *w;
+
+        if (waiter->process->outcome.cause == CAUSE_ERROR) {
+                rpc_fail(waiter->call, &waiter->process->error);
+                return;
+        }
+        w = rpc_result(waiter->call);
+        json_write_string(w, "id", waiter->process->id);
+        json_write_int(w, "pid", waiter->process->pid);
+        rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
+}
+
+int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
+                Error *reterr) {
+        Waiter *waiter = malloc(sizeof(*waiter));
+
+        if (!waiter)
+                return error_oom(reterr);
+        *waiter = (Waiter){ .keeper = keeper,
+                            .call = call,
+                            .process = process,
+                            .for_start = for_start,
+                            .output = output };
+        if (!for_start && process->settled) {
+                answer_settled(waiter);
+                free(waiter);
+                return 0;
+        }
+        waiter->next = keeper->waiters;
+        keeper->waiters = waiter;
+        rpc_call_on_end(call, on_call_end, waiter);
+        return 0;
+}
+
+static void answer_waiters(Keeper *keeper, const Process *process, bool for_start, int master_fd) {
+        Waiter *next;
+
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
+                next = waiter->next;
+                if (waiter->process != process || waiter->for_start != for_start)
+                        continue;
+                if (for_start)
+                        answer_started(waiter, master_fd);
+                else
+                        answer_settled(waiter);
+                drop_waiter(waiter);
+        }
+}
+
+static void on_answered(void *data, Process *process, int master_fd) {
+        answer_waiters(data, process, true, master_fd);
+        fd_close(master_fd);
+}
+
+/* --- what is noted --- */
+
+static void end_history(Keeper *keeper, const Process *process) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        if (!process->history)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", process->id);
+        json_write_string(&w, "cause", cause_name(process->outcome.cause));
+        json_write_int(&w, "exit_code", process->outcome.exit_code);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)store_history_end(keeper->store, process->history, w.data, &ignored);
+}
+
+/* Refused calls since the last time. */
+static void audit_denials(Keeper *keeper) {
+        for (unsigned i = 0; i < keeper->denials.count; i++) {
+                const Denial *denial = &keeper->denials.items[i];
+                const uint64_t before = i < keeper->audited.count ? keeper->audited.items[i].count
+                                                                  : 0;
+                _cleanup_(json_write_clear) JsonWriter w = { 0 };
+                Error ignored;
+
+                if (denial->count == before)
+                        continue;
+                json_write_object(&w, NULL);
+                json_write_string(&w, "layer", "seccomp");
+                json_write_string(&w, "what", syscall_name(denial->nr));
+                json_write_uint(&w, "count", denial->count - before);
+                json_write_end(&w);
+                if (json_write_finish(&w) == 0)
+                        (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+        }
+        keeper->audited = keeper->denials;
+}
+
+static void audit_end(Keeper *keeper, const Process *process) {
+        const Cause cause = process->outcome.cause;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", process->id);
+        json_write_string(&w, "cause", cause_name(cause));
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)store_audit_add(keeper->store, cause == CAUSE_KILLED ? "kill" : "limit",
+                                      w.data, &ignored);
+}
+
+static void notify_end(const Process *process) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (!process->output.watchers)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", process->id);
+        json_write_string(&w, "cause", cause_name(process->outcome.cause));
+        json_write_int(&w, "exit_code", process->outcome.exit_code);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                output_notify((Output *)(uintptr_t)&process->output, "process.exited", &w);
+}
+
+static void on_settled(void *data, Process *process) {
+        Keeper *keeper = data;
+
+        keeper->used_at = loop_now();
+        end_history(keeper, process);
+        audit_end(keeper, process);
+        audit_denials(keeper);
+        notify_end(process);
+        answer_waiters(keeper, process, false, FD_NONE);
+}
+
+/* --- ending --- */
+
+static void on_stop(void *data) {
+        Keeper *keeper = data;
+
+        loop_stop(keeper->loop);
+}
+
+/* The answers that are on their way still leave. */
+static void stop_soon(Keeper *keeper) {
+        keeper->stopping = true;
+        loop_timer_set(keeper->stop_timer, loop_now() + FLUSH_TIME);
+}
+
+void keeper_stop(Keeper *keeper) {
+        if (keeper->stopping)
+                return;
+        for (Process *p = processes_first(keeper->processes); p; p = p->next)
+                if (!p->gone)
+                        process_terminate(p);
+        keeper->stopping = true;
+        loop_timer_set(keeper->stop_timer,
+                       processes_live(keeper->processes) == 0
+                               ? loop_now() + 1
+                               : loop_now() + keeper->plan.kill_after + FLUSH_TIME);
+}
+
+static void on_idle(void *data) {
+        Keeper *keeper = data;
+        uint64_t now = loop_now();
+
+        if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0)
+                keeper->used_at = now;
+        if (now - keeper->used_at >= keeper->idle)
+                return keeper_stop(keeper);
+        loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->idle);
+}
+
+static void on_sandbox_end(void *data, uint32_t events) {
+        Keeper *keeper = data;
+        Error error;
+
+        (void)events;
+        (void)processes_listen(keeper->processes);
+        (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
+        (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
+        while (keeper->waiters) {
+                Waiter *waiter = keeper->waiters;
+
+                rpc_fail(waiter->call, &error);
+                drop_waiter(waiter);
+        }
+        keeper->sandbox.pidfd = fd_close(keeper->sandbox.pidfd);
+        stop_soon(keeper);
+}
+
+/* --- events --- */
+
+static void on_control(void *data, uint32_t events) {
+        Keeper *keeper = data;
+
+        (void)events;
+        (void)processes_listen(keeper->processes);
+        if (keeper->stopping && processes_live(keeper->processes) == 0)
+                stop_soon(keeper);
+}
+
+static void on_listener(void *data, uint32_t events) {
+        Keeper *keeper = data;
+
+        if (events & EPOLLIN)
+                (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd);
+}
+
+static void on_signal(void *data, uint32_t events) {
+        Keeper *keeper = data;
+        struct signalfd_siginfo info;
+
+        (void)events;
+        while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+                if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+                    info.ssi_signo == SIGHUP)
+                        keeper_stop(keeper);
+}
+
+static void on_connection_end(RpcConnection *connection, void *data) {
+        Keeper *keeper = data;
+
+        keeper->used_at = loop_now();
+        processes_forget(keeper->processes, connection);
+}
+
+static void on_room(RpcConnection *connection, void *data) {
+        Keeper *keeper = data;
+
+        (void)connection;
+        processes_pump(keeper->processes);
+}
+
+/* --- starting --- */
+
+static int read_number(Store *store, const char *name, uint64_t otherwise, uint64_t *ret,
+                       Error *reterr) {
+        _cleanup_free_ char *text = NULL;
+        int r = store_meta_get(store, name, &text, reterr);
+
+        *ret = otherwise;
+        if (r == 0 && text)
+                (void)str_to_uint(text, UINT64_MAX / 2, ret);
+        return r;
+}
+
+static int load_policy(Keeper *keeper, Store *store, char **ret_cwd, uint64_t *ret_degraded,
+                       Error *reterr) {
+        _cleanup_free_ char *policy = NULL;
+        int r = store_meta_get(store, KEEPER_META_POLICY, &policy, reterr);
+
+        if (r == 0)
+                r = store_meta_get(store, KEEPER_META_CWD, ret_cwd, reterr);
+        if (r == 0)
+                r = read_number(store, KEEPER_META_IDLE, KEEPER_IDLE_DEFAULT, &keeper->idle,
+                                reterr);
+        if (r == 0)
+                r = read_number(store, KEEPER_META_DEGRADED, 0, ret_degraded, reterr);
+        if (r < 0)
+                return r;
+        if (!policy || !*ret_cwd) {
+                r = error_set(reterr, ERROR_DATA, 0, "the session's database has no policy in it");
+                return error_cure(reterr, r,
+                                  "It was not made by holt create: take it away by holt rm.");
+        }
+        return policy_load(&keeper->policy, policy, strlen(policy), "the session's policy",
+                           ORIGIN_CALLER, reterr);
+}
+
+static int make_plan(Keeper *keeper, Error *reterr) {
+        _cleanup_free_ char *cwd = NULL;
+        char path[PATH_MAX], database[64];
+        uint64_t degraded = 0;
+        Store *store = NULL;
+        int r = path_of_fd(KEEPER_DIRECTORY_FD, path);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE,
+                       KEEPER_DIRECTORY_FD);
+        r = store_open(database, STORE_WRITE, &store, reterr);
+        if (r == 0)
+                r = load_policy(keeper, store, &cwd, &degraded, reterr);
+        store_free(store);
+        if (r == 0) {
+                const PlanContext context = { .cwd = cwd,
+                                              .session = path,
+                                              .degraded = (unsigned)degraded };
+
+                r = plan_make(&keeper->policy, &context, &keeper->plan, reterr);
+        }
+        return r;
+}
+
+/* As whoever the keeper is by now. */
+static int open_store(Keeper *keeper, Error *reterr) {
+        char database[64];
+
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE,
+                       keeper->plan.state.fd);
+        return store_open(database, STORE_WRITE, &keeper->store, reterr);
+}
+
+static int watch(Keeper *keeper, int fd, LoopWatchFn fn, Error *reterr) {
+        LoopWatch *ignored;
+
+        return fd < 0 ? 0 : loop_watch(keeper->loop, fd, EPOLLIN, fn, keeper, &ignored, reterr);
+}
+
+static int watch_all(Keeper *keeper, Error *reterr) {
+        sigset_t all;
+        int r;
+
+        (void)sigfillset(&all);
+        keeper->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        r = watch(keeper, keeper->signal_fd, on_signal, reterr);
+        if (r == 0)
+                r = watch(keeper, keeper->sandbox.control_fd, on_control, reterr);
+        if (r == 0)
+                r = watch(keeper, keeper->sandbox.listener_fd, on_listener, reterr);
+        if (r == 0)
+                r = watch(keeper, keeper->sandbox.pidfd, on_sandbox_end, reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, on_stop, keeper, &keeper->stop_timer, reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, on_idle, keeper, &keeper->idle_timer, reterr);
+        if (r == 0 && keeper->idle)
+                loop_timer_set(keeper->idle_timer, loop_now() + keeper->idle);
+        return r;
+}
+
+static int serve(Keeper *keeper, Error *reterr) {
+        const ProcessEvents events = { on_answered, on_settled, keeper };
+        int fd, r;
+
+        r = loop_new(&keeper->loop, reterr);
+        if (r == 0)
+                r = watch_all(keeper, reterr);
+        if (r == 0)
+                r = processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
+                                  &keeper->processes, reterr);
+        if (r == 0)
+                r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
+        if (r == 0)
+                r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
+                                   &keeper->server, reterr);
+        if (r < 0)
+                return r;
+        rpc_server_on_end(keeper->server, on_connection_end);
+        rpc_server_on_room(keeper->server, on_room);
+        r = session_listen(keeper->plan.state.fd, &fd, reterr);
+        return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), reterr);
+}
+
+static int start(Keeper *keeper, Error *reterr) {
+        int r = session_lock(KEEPER_DIRECTORY_FD, &keeper->lock_fd, reterr);
+
+        if (r == 0)
+                r = make_plan(keeper, reterr);
+        if (r == 0)
+                r = launch_prepare(&keeper->plan, &keeper->launch, reterr);
+        if (r == 0)
+                r = open_store(keeper, reterr);
+        if (r == 0)
+                r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
+        return r < 0 ? r : serve(keeper, reterr);
+}
+
+/* What commands have made at protected places goes aside, as after a single run. */
+static void sweep(Keeper *keeper) {
+        _cleanup_(strlist_clear) StrList moved = { 0 };
+        Error error;
+
+        if (keeper->launch.workspace_fd < 0)
+                return;
+        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &keeper->launch.index, &moved,
+                          &error);
+        for (size_t i = 0; i < moved.count; i++) {
+                _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+                json_write_object(&w, NULL);
+                json_write_string(&w, "set_aside", moved.items[i]);
+                json_write_end(&w);
+                if (json_write_finish(&w) == 0)
+                        (void)store_audit_add(keeper->store, "guard", w.data, &error);
+        }
+}
+
+static void finish(Keeper *keeper) {
+        keeper->server = rpc_server_free(keeper->server);
+        (void)unlinkat(keeper->plan.state.fd, "keeper.sock", 0);
+        keeper->processes = processes_free(keeper->processes);
+        sandbox_clear(&keeper->sandbox);
+        sweep(keeper);
+        audit_denials(keeper);
+        keeper->store = store_free(keeper->store);
+}
+
+/* Out of whatever the caller stands in. */
+static void detach(void) {
+        int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        (void)setsid();
+        (void)chdir("/");
+        (void)umask(022);
+        for (int fd = 0; fd <= 2; fd++)
+                (void)dup2(null_fd, fd);
+        if (null_fd > 2)
+                fd_close(null_fd);
+        (void)fcntl(KEEPER_READY_FD, F_SETFD, FD_CLOEXEC);
+        (void)fcntl(KEEPER_DIRECTORY_FD, F_SETFD, FD_CLOEXEC);
+}
+
+int keeper_main(int argc, char **argv) {
+        static Keeper keeper = { .lock_fd = FD_NONE,
+                                 .signal_fd = FD_NONE,
+                                 .sandbox = SANDBOX_NONE,
+                                 .launch = { .init_fd = FD_NONE,
+                                             .workspace_fd = FD_NONE,
+                                             .control_fd = FD_NONE,
+                                             .terminal = { .output_fd = FD_NONE } } };
+        Error error;
+
+        if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||
+            fcntl(KEEPER_READY_FD, F_GETFD) < 0 || fcntl(KEEPER_DIRECTORY_FD, F_GETFD) < 0) {
+                (void)error_set(&error, ERROR_USAGE, 0, "keeper is started by holt itself");
+                error_print(&error);
+                return error_exit_code(&error);
+        }
+        (void)strcpy(keeper.name, argv[1]);
+        detach();
+        keeper.started_ms = keeper_now_ms();
+        keeper.used_at = loop_now();
+        if (start(&keeper, &error) < 0) {
+                (void)!write(KEEPER_READY_FD, &error, sizeof(error));
+                sandbox_clear(&keeper.sandbox);
+                return error_exit_code(&error);
+        }
+        (void)close(KEEPER_READY_FD);
+        (void)loop_run(keeper.loop);
+        finish(&keeper);
+        return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper: the one host-side process of a live session.
+ *
+ * Theory of operation. Whoever needs a session connects to its socket, and where nobody listens
+ * there starts a keeper (keeper_connect()): a process of its own, out of the caller's session and
+ * environment. The keeper takes the session's lock, so that there is no second one; makes the
+ * sandbox; confines itself; and serves JSON-RPC (rpc/server.h) by the table of methods.c, one
+ * thread and one loop. It ends when it is told to, when nothing has used it for the session's idle
+ * time, or with its sandbox; and the sandbox ends with it, however that comes (PR_SET_PDEATHSIG).
+ * What lasts is on disk.
+ *
+ * Run by root, the keeper is the session's unprivileged uid like its sandbox, and reaches the
+ * session's directory by an id-mapped mount (sandbox/identity.h). */
+#pragma once
+
+#include "policy/plan.h"
+#include "rpc/server.h"
+#include "sandbox/launch.h"
+#include "session/directory.h"
+#include "session/files.h"
+#include "session/process.h"
+#include "store/store.h"
+
+enum {
+        KEEPER_READY_FD = 3,     /* a pipe: nothing when all is well, else an Error, then the end */
+        KEEPER_DIRECTORY_FD = 4, /* O_PATH of the session's directory */
+};
+
+#define KEEPER_IDLE_DEFAULT UINT64_C(600000000) /* usec */
+
+/* Names in the store's meta. */
+#define KEEPER_META_POLICY "policy"     /* a document */
+#define KEEPER_META_CWD "cwd"           /* what its relative paths are relative to */
+#define KEEPER_META_CREATED "created"   /* ms since the epoch */
+#define KEEPER_META_IDLE "idle"         /* usec; "0" for never */
+#define KEEPER_META_DEGRADED "degraded" /* LAYER_BITs */
+
+/* A call that waits for a process. */
+typedef struct Waiter {
+        struct Waiter *next;
+        struct Keeper *keeper;
+        RpcCall *call;
+        Process *process;
+        bool for_start; /* ... to be started; otherwise to have settled */
+        bool output;    /* answers with what was printed */
+} Waiter;
+
+typedef struct Keeper {
+        char name[SESSION_NAME_MAX + 1];
+        int lock_fd, ready_fd, signal_fd;
+        uint64_t started_ms; /* since the epoch */
+        Policy policy;
+        LaunchPlan plan;
+        Launch launch;
+        Sandbox sandbox;
+        Store *store;
+        Files *files;
+        Loop *loop;
+        RpcServer *server;
+        Processes *processes;
+        Waiter *waiters;
+        Denials denials, audited;
+        uint64_t idle, used_at; /* usec */
+        LoopTimer *idle_timer, *stop_timer;
+        bool stopping;
+} Keeper;
+
+/* The verb of the keeper itself; argv[1] is the session's name, fds as above. Returns an exit code.
+ */
+int keeper_main(int argc, char **argv);
+
+/* A connection to the keeper of session name, which is started where there is none. 0, or a
+ * negative errno with the keeper's own error where it could not start. */
+int keeper_connect(const char *name, int *ret_fd, Error *reterr);
+
+/* --- for the methods --- */
+
+/* Lets all that runs end, and then the keeper. */
+void keeper_stop(Keeper *keeper);
+/* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
+int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
+                Error *reterr);
+/* Milliseconds since the epoch. */
+uint64_t keeper_now_ms(void);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/sys.h"
+
+static uint64_t epoch_ms(void) {
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_REALTIME, &t);
+        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int append_string(char *block, size_t *at, const char *string) {
+        const size_t length = strlen(string) + 1;
+
+        if (length > SESSION_BLOCK_MAX - *at)
+                return -E2BIG;
+        memcpy(block + *at, string, length);
+        *at += length;
+        return 0;
+}
+
+static int write_block(const ProcessSpec *spec, char *block, size_t *ret_size) {
+        ExecBlock head = { .argc = (uint32_t)spec->argv.count,
+                           .envc = (uint32_t)spec->env.count,
+                           .terminal = spec->terminal,
+                           .rows = spec->rows,
+                           .columns = spec->columns,
+                           .has_mode = spec->mode != NULL };
+        size_t at = sizeof(head);
+        int r;
+
+        if (spec->mode)
+                memcpy(head.mode, spec->mode, sizeof(head.mode));
+        memcpy(block, &head, sizeof(head));
+        r = append_string(block, &at, spec->cwd);
+        for (size_t i = 0; r == 0 && i < spec->argv.count; i++)
+                r = append_string(block, &at, spec->argv.items[i]);
+        for (size_t i = 0; r == 0 && i < spec->env.count; i++)
+                r = append_string(block, &at, spec->env.items[i]);
+        *ret_size = at;
+        return r;
+}
+
+/* A memory file of what to execute. */
+static int make_block(const ProcessSpec *spec, int *ret_fd, size_t *ret_size, Error *reterr) {
+        _cleanup_close_ int fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
+        _cleanup_free_ char *block = malloc(SESSION_BLOCK_MAX);
+        int r;
+
+        if (fd < 0 || !block)
+                return fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file")
+                              : error_oom(reterr);
+        r = write_block(spec, block, ret_size);
+        if (r < 0) {
+                (void)error_set(reterr, ERROR_USAGE, E2BIG, "the command and its environment");
+                return error_cure(reterr, r, "Pass long text on stdin or in a file.");
+        }
+        if (write(fd, block, *ret_size) != (ssize_t)*ret_size)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot write a memory file");
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Fds for what the client has not given, and our ends of them. */
+static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reterr) {
+        int pair[2];
+
+        if (spec->fds[fd] >= 0 || spec->terminal & (1U << fd))
+                return 0;
+        if (fd == 0 && spec->input == INPUT_NONE) {
+                spec->fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                return spec->fds[0] < 0
+                               ? error_set(reterr, ERROR_SETUP, errno, "cannot open /dev/null")
+                               : 0;
+        }
+        if (pipe2(pair, O_CLOEXEC) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
+        spec->fds[fd] = pair[fd == 0 ? 0 : 1];
+        if (fd == 0)
+                process->input = pair[1];
+        else
+                process->streams[fd - 1] = pair[0];
+        (void)fcntl(pair[fd == 0 ? 1 : 0], F_SETFL, O_NONBLOCK);
+        return 0;
+}
+
+static int send_exec(Process *process, const ProcessSpec *spec, Error *reterr) {
+        _cleanup_close_ int block_fd = FD_NONE;
+        size_t size = 0, count = 0;
+        int fds[4], r = make_block(spec, &block_fd, &size, reterr);
+        const SessionMessage message = { .type = SESSION_EXEC,
+                                         .exec = process->number,
+                                         .value = (int32_t)size };
+
+        if (r < 0)
+                return r;
+        fds[count++] = block_fd;
+        for (int fd = 0; fd <= 2; fd++)
+                if (!(spec->terminal & (1U << fd)))
+                        fds[count++] = spec->fds[fd];
+        r = processes_send(process->all, &message, fds, count);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init") : 0;
+}
+
+/* The words, with quotes where a shell would need them. */
+static char *describe(const StrList *argv) {
+        char *text = strdup("");
+
+        for (size_t i = 0; text && i < argv->count && strlen(text) < 4096; i++) {
+                const char *word = argv->items[i];
+                bool plain = word[0] && !word[strcspn(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}")];
+                char *longer = str_format(plain ? "%s%s%s" : "%s%s'%s'", text, i ? " " : "", word);
+
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static Process *new_process(Processes *all, const ProcessSpec *spec) {
+        Process *process = calloc(1, sizeof(*process));
+
+        if (!process)
+                return NULL;
+        *process = (Process){
+                .all = all,
+                .number = ++all->last_number,
+                .streams = { FD_NONE, FD_NONE },
+                .input = FD_NONE,
+                .master = FD_NONE,
+                .started_at = loop_now(),
+                .started_at_ms = epoch_ms(),
+                .timeout = spec->timeout,
+                .owner = spec->owner,
+                .gives_master = spec->give_master,
+                .command = describe(&spec->argv),
+        };
+        (void)snprintf(process->id, sizeof(process->id), "p%" PRIu32, process->number);
+        output_init(&process->output, process->id, spec->kept, spec->keep_tail);
+        return process;
+}
+
+static int prepare(Process *process, ProcessSpec *spec, Error *reterr) {
+        int r = process->command ? 0 : error_oom(reterr);
+
+        for (int fd = 0; r == 0 && fd <= 2; fd++)
+                r = make_stream(spec, process, fd, reterr);
+        if (r == 0)
+                r = process_watch_streams(process, reterr);
+        if (r == 0)
+                r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
+                                   reterr);
+        return r < 0 ? r : send_exec(process, spec, reterr);
+}
+
+int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr) {
+        Process *process = NULL;
+        int r = 0;
+
+        processes_make_room(all);
+        if (processes_live(all) >= PROCESSES_LIVE_MAX) {
+                (void)error_set(reterr, ERROR_LIMIT, 0, "%d commands have processes already",
+                                PROCESSES_LIVE_MAX);
+                r = error_cure(reterr, -EBUSY, "Wait for some, or kill them.");
+        }
+        if (r == 0 && !(process = new_process(all, spec)))
+                r = error_oom(reterr);
+        if (r == 0)
+                r = prepare(process, spec, reterr);
+        for (int fd = 0; fd <= 2; fd++)
+                spec->fds[fd] = fd_close(spec->fds[fd]);
+        if (r < 0) {
+                if (process)
+                        process_drop(process);
+                return r;
+        }
+        process->next = all->first;
+        all->first = process;
+        *ret = process;
+        return 0;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "sandbox/failure.h"
+
+/* --- the table --- */
+
+int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
+                  Processes **ret, Error *reterr) {
+        Processes *all = malloc(sizeof(*all));
+
+        if (!all)
+                return error_oom(reterr);
+        *all = (Processes){ .loop = loop, .launch = launch, .sandbox = sandbox, .events = *events };
+        *ret = all;
+        return 0;
+}
+
+void process_drop(Process *process) {
+        process_release(process);
+        output_clear(&process->output);
+        free(process->command);
+        free(process);
+}
+
+Processes *processes_free(Processes *all) {
+        while (all && all->first) {
+                Process *process = all->first;
+
+                all->first = process->next;
+                process_drop(process);
+        }
+        free(all);
+        return NULL;
+}
+
+Process *processes_first(Processes *all) {
+        return all->first;
+}
+
+unsigned processes_live(const Processes *all) {
+        unsigned count = 0;
+
+        for (const Process *p = all->first; p; p = p->next)
+                count += !p->gone;
+        return count;
+}
+
+int process_find(Processes *all, const char *id, Process **ret, Error *reterr) {
+        int r;
+
+        for (Process *p = all->first; p; p = p->next)
+                if (streq(p->id, id)) {
+                        *ret = p;
+                        return 0;
+                }
+        r = error_set(reterr, ERROR_MISSING, 0, "there is no process \"%.32s\"", id);
+        (void)error_cure(reterr, r,
+                         "holt ps NAME lists them; of those that have ended the last %d "
+                         "are kept.",
+                         PROCESSES_ENDED_MAX);
+        return -ENOENT;
+}
+
+/* The oldest of the ended make room; the list has the newest first. */
+void processes_make_room(Processes *all) {
+        size_t kept = 0;
+        unsigned ended = 0;
+
+        for (Process **at = &all->first; *at;) {
+                Process *p = *at;
+
+                ended += p->gone && p->settled;
+                kept += p->output.streams[0].kept + p->output.streams[1].kept;
+                if (p->gone && p->settled &&
+                    (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
+                        *at = p->next;
+                        process_drop(p);
+                } else {
+                        at = &p->next;
+                }
+        }
+}
+
+/* --- messages to init --- */
+
+int processes_send(const Processes *all, const SessionMessage *message, const int *fds,
+                   size_t count) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(4 * sizeof(int))];
+        } control = { 0 };
+        struct iovec vector = { (void *)(uintptr_t)message, sizeof(*message) };
+        struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
+
+        if (count > 0) {
+                header.msg_control = &control;
+                header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+                control.header.cmsg_level = SOL_SOCKET;
+                control.header.cmsg_type = SCM_RIGHTS;
+                control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+                memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
+        }
+        return sendmsg(all->sandbox->control_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
+                                                                                           : 0;
+}
+
+static void tell_init(const Process *process, uint32_t type, int value) {
+        const SessionMessage message = { .type = type,
+                                         .exec = process->number,
+                                         .value = value,
+                                         .detail = (uint32_t)process->pid };
+
+        if (!process->gone)
+                (void)processes_send(process->all, &message, NULL, 0);
+}
+
+void process_signal(Process *process, int signal) {
+        if (process->running)
+                tell_init(process, SESSION_SIGNAL, signal);
+}
+
+void process_kill(Process *process) {
+        process->killed |= process->running && !process->timed_out;
+        tell_init(process, SESSION_KILL, SIGKILL);
+}
+
+void process_terminate(Process *process) {
+        process->killed |= process->running && !process->timed_out;
+        tell_init(process, SESSION_KILL, SIGTERM);
+        if (process->timer)
+                loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
+}
+
+/* At the first time TERM, at the next KILL; and KILL for what was told to end. */
+void process_on_time(void *data) {
+        Process *process = data;
+
+        if (process->gone)
+                return;
+        if (process->timed_out || process->killed || !process->running) {
+                tell_init(process, SESSION_KILL, SIGKILL);
+                return;
+        }
+        process->timed_out = true;
+        tell_init(process, SESSION_KILL, SIGTERM);
+        loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
+}
+
+/* --- what init says --- */
+
+static Process *find_number(const Processes *all, uint32_t number) {
+        for (Process *p = all->first; p; p = p->next)
+                if (p->number == number)
+                        return p;
+        return NULL;
+}
+
+/* Read for stdout and written for stdin; each of the loop's watches takes an fd of its own. */
+static void take_terminal(Process *process, int master_fd) {
+        Error ignored;
+
+        (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
+        process->master = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+        process->input = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+        process->streams[0] = master_fd;
+        (void)process_watch_streams(process, &ignored);
+}
+
+static void on_started(Process *process, const SessionMessage *message, int *master_fd) {
+        if (process->answered)
+                return;
+        process->answered = process->started = process->running = true;
+        process->pid = message->value;
+        if (process->timeout)
+                loop_timer_set(process->timer, loop_now() + process->timeout);
+        if (*master_fd >= 0 && !process->gives_master)
+                take_terminal(process, TAKE_FD(*master_fd));
+        process->all->events.answered(process->all->events.data, process, TAKE_FD(*master_fd));
+}
+
+static void settle(Process *process) {
+        if (process->settled)
+                return;
+        process_drain(process);
+        process->settled = true;
+        process->ended_at = loop_now();
+        process->outcome.usage.wall_us = process->ended_at - process->started_at;
+        process->all->events.settled(process->all->events.data, process);
+}
+
+static void on_failed(Process *process, const SessionMessage *message) {
+        const InitMessage failure = { .type = INIT_FAILED,
+                                      .value = message->value,
+                                      .detail = message->detail };
+
+        if (process->answered)
+                return;
+        process->answered = true;
+        if (message->detail == INIT_STEP_CWD) {
+                (void)error_set(&process->error, ERROR_USAGE, message->value,
+                                "cannot start in the directory that was asked for");
+                (void)error_cure(&process->error, 0,
+                                 "Name one that is there inside, and may be entered.");
+        } else {
+                (void)failure_explain(process->all->launch, &failure, &process->error);
+        }
+        process->outcome.cause = CAUSE_ERROR;
+        process->outcome.exit_code = error_exit_code(&process->error);
+        process->all->events.answered(process->all->events.data, process, FD_NONE);
+        settle(process);
+}
+
+static void on_ended(Process *process, const SessionMessage *message) {
+        Outcome *out = &process->outcome;
+        int signal = WIFSIGNALED(message->value) ? WTERMSIG(message->value) : 0;
+
+        if (!process->running)
+                return;
+        process->running = false;
+        out->usage.user_us = message->user_us;
+        out->usage.system_us = message->system_us;
+        out->usage.max_rss = message->max_rss;
+        out->signal = signal;
+        out->cause = process->timed_out ? CAUSE_TIMEOUT
+                     : !signal          ? CAUSE_EXITED
+                     : process->killed  ? CAUSE_KILLED
+                                        : CAUSE_SIGNALED;
+        out->exit_code = process->timed_out ? 124
+                         : signal           ? 128 + signal
+                                            : WEXITSTATUS(message->value);
+        /* What it has left goes on; what was told to end is still to be killed. */
+        if (!process->timed_out && !process->killed)
+                loop_timer_set(process->timer, 0);
+        settle(process);
+}
+
+/* Without the monitor's word the end is not known. */
+static void on_gone(Process *process) {
+        process->gone = true;
+        if (!process->answered) {
+                const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
+
+                on_failed(process, &failed);
+        }
+        if (process->running) {
+                process->running = false;
+                process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
+                                         : process->killed  ? CAUSE_KILLED
+                                                            : CAUSE_LOST;
+                process->outcome.signal = SIGKILL;
+                process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
+                settle(process);
+        }
+        process_drain(process);
+        process_release(process);
+}
+
+static void obey(Processes *all, const SessionMessage *message, int *fd) {
+        Process *process = find_number(all, message->exec);
+
+        if (!process || process->gone)
+                return;
+        if (message->type == SESSION_STARTED)
+                on_started(process, message, fd);
+        else if (message->type == SESSION_FAILED)
+                on_failed(process, message);
+        else if (message->type == SESSION_ENDED)
+                on_ended(process, message);
+        else if (message->type == SESSION_GONE)
+                on_gone(process);
+}
+
+/* 1 when there was a message, 0 when not, or a negative errno. */
+static int listen_once(Processes *all) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        SessionMessage message;
+        struct iovec vector = { &message, sizeof(message) };
+        struct msghdr header = { .msg_iov = &vector,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control) };
+        ssize_t n = recvmsg(all->sandbox->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0)
+                return -EPIPE;
+        if (header.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+            control.header.cmsg_type == SCM_RIGHTS)
+                memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+        if (n == sizeof(message))
+                obey(all, &message, &fd);
+        return 1;
+}
+
+int processes_listen(Processes *all) {
+        int r = 1;
+
+        for (int i = 0; r > 0 && i < 64; i++)
+                r = listen_once(all);
+        return r < 0 ? r : 0;
+}
+
+/* --- clients --- */
+
+void processes_forget(Processes *all, RpcConnection *connection) {
+        for (Process *p = all->first; p; p = p->next) {
+                output_unwatch(&p->output, connection);
+                if (p->owner != connection)
+                        continue;
+                p->owner = NULL;
+                process_kill(p);
+        }
+}
+
+void processes_pump(Processes *all) {
+        for (Process *p = all->first; p; p = p->next)
+                output_pump(&p->output);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that a session's clients have started: one for each exec, with everything it
+ * started.
+ *
+ * A process is running until its command has ended; what that has left behind runs on below its
+ * monitor (helpers/session-init.c), and prints on, until it is gone. Ended ones are kept for a
+ * while, with their output. What comes from init is checked as an attacker's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "base/strings.h"
+#include "helpers/session-protocol.h"
+#include "sandbox/supervise.h"
+#include "session/output.h"
+
+enum {
+        PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,
+        PROCESSES_ENDED_MAX = 256,     /* that are kept, the oldest go first */
+        PROCESSES_KEPT_MAX = 32 << 20, /* bytes of output of all ended ones */
+        PROCESS_INPUT_MAX = 8 << 20,   /* bytes written to stdin that wait for the process */
+};
+
+typedef struct Processes Processes;
+
+typedef enum ProcessInput {
+        INPUT_NONE, /* /dev/null */
+        INPUT_PIPE, /* open until process_close_input() */
+} ProcessInput;
+
+/* What to start. fds that are not FD_NONE are taken over in any case. */
+typedef struct ProcessSpec {
+        StrList argv, env; /* borrowed; env is the whole environment */
+        const char *cwd;   /* borrowed; absolute */
+        uint64_t timeout;  /* usec of wall time; 0 is none */
+        int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
+        ProcessInput input;
+        unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal, made inside */
+        bool give_master;  /* the terminal's master is the client's, who reads and writes it */
+        uint16_t rows, columns;
+        const uint8_t *mode; /* struct termios as TCSETS takes it, or NULL */
+        size_t kept;         /* bytes of each stream */
+        bool keep_tail;
+        RpcConnection *owner; /* it is killed when this connection ends; or NULL */
+} ProcessSpec;
+
+typedef struct Process {
+        struct Process *next;
+        Processes *all;
+        uint32_t number; /* p1, p2, ... */
+        char id[16];
+        char *command; /* for people: the words, quoted where that is needed */
+        int pid;       /* inside */
+        bool answered; /* it has been started, or could not be */
+        bool started, running, gone;
+        bool settled; /* it has ended, and its output up to there has been read */
+        uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of loop_now() */
+        Outcome outcome;
+        Error error; /* where cause is CAUSE_ERROR */
+        Output output;
+        RpcConnection *owner;
+        uint64_t history; /* a row of the store's, or 0 */
+        Denials denied_before;
+
+        /* private */
+        int streams[OUTPUT_STREAMS], input, master;
+        LoopWatch *stream_watches[OUTPUT_STREAMS], *input_watch;
+        char *pending; /* bytes for stdin */
+        size_t pending_length;
+        bool input_ends;
+        LoopTimer *timer;
+        uint64_t timeout;
+        bool timed_out, killed, gives_master;
+} Process;
+
+typedef struct ProcessEvents {
+        /* It runs now, or could not be started (process->outcome.cause is CAUSE_ERROR). master_fd
+         * is taken over if it was asked for, else FD_NONE. */
+        void (*answered)(void *data, Process *process, int master_fd);
+        /* Its command has ended and its output so far is there. */
+        void (*settled)(void *data, Process *process);
+        void *data;
+} ProcessEvents;
+
+/* launch and sandbox are borrowed. 0 or a negative errno. */
+int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
+                  Processes **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+Processes *processes_free(Processes *all);
+
+/* Reads what init says: to be called when sandbox->control_fd is readable. 0, or -EPIPE when init
+ * is gone. */
+int processes_listen(Processes *all);
+
+/* Starts a process; whether it runs the events say. -EBUSY with an ERROR_LIMIT at
+ * PROCESSES_LIVE_MAX, -E2BIG, -ENOMEM. */
+int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr);
+
+/* By "p3". -ENOENT with an ERROR_MISSING. */
+int process_find(Processes *all, const char *id, Process **ret, Error *reterr);
+Process *processes_first(Processes *all);
+/* How many have a process inside. */
+unsigned processes_live(const Processes *all);
+
+/* To its command's process group. */
+void process_signal(Process *process, int signal);
+/* Kills everything it has started, what its command has left included. */
+void process_kill(Process *process);
+/* The same, by TERM first and after the policy's kill_after by KILL. */
+void process_terminate(Process *process);
+
+/* Queues bytes for stdin. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,
+ * -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
+int process_write(Process *process, const char *data, size_t length, Error *reterr);
+/* Once all queued bytes are written. */
+void process_close_input(Process *process);
+/* -ENOTTY with an ERROR_USAGE where it has no terminal here. */
+int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *reterr);
+
+/* A client has gone: what it owned is killed. */
+void processes_forget(Processes *all, RpcConnection *connection);
+/* The watchers of connection go on. */
+void processes_pump(Processes *all);
