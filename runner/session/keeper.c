@@ -175,7 +175,7 @@ static void notify_end(const Process *process) {
         json_write_int(&w, "exit_code", process->outcome.exit_code);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
-                output_notify((Output *)(uintptr_t)&process->output, "process.exited", &w);
+                capture_notify((Capture *)(uintptr_t)&process->output, "process.exited", &w);
 }
 
 static void on_settled(void *data, Process *process) {

@@ -145,7 +145,7 @@ static Process *new_process(Processes *all, const ProcessSpec *spec) {
                 .command = describe(&spec->argv),
         };
         (void)snprintf(process->id, sizeof(process->id), "p%" PRIu32, process->number);
-        output_init(&process->output, process->id, spec->kept, spec->keep_tail);
+        capture_init(&process->output, process->id, spec->kept, spec->keep_tail);
         return process;
 }
 

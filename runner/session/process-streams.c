@@ -21,7 +21,7 @@ static void close_input(Process *process) {
 }
 
 void process_release(Process *process) {
-        for (int i = 0; i < OUTPUT_STREAMS; i++)
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
                 close_stream(process, i);
         close_input(process);
         process->master = fd_close(process->master);
@@ -32,13 +32,13 @@ void process_release(Process *process) {
 
 /* What is there now. false at the end of the stream. */
 static bool read_stream(Process *process, unsigned i) {
-        char buf[OUTPUT_CHUNK_MAX];
+        char buf[CAPTURE_CHUNK_MAX];
         ssize_t n = read(process->streams[i], buf, sizeof(buf));
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return true;
         /* EIO: nobody has the terminal open any more. */
-        (void)output_add(&process->output, i, buf, n > 0 ? (size_t)n : 0, n <= 0);
+        (void)capture_add(&process->output, i, buf, n > 0 ? (size_t)n : 0, n <= 0);
         return n > 0;
 }
 
@@ -62,7 +62,7 @@ static void on_stderr(void *data, uint32_t events) {
 void process_drain(Process *process) {
         enum { PIPE_ROUNDS = 32 };
 
-        for (unsigned i = 0; i < OUTPUT_STREAMS; i++) {
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++) {
                 int there = 0;
 
                 for (int round = 0; round < PIPE_ROUNDS && process->streams[i] >= 0; round++) {
@@ -142,10 +142,10 @@ int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *ret
 }
 
 int process_watch_streams(Process *process, Error *reterr) {
-        static const LoopWatchFn functions[OUTPUT_STREAMS] = { on_stdout, on_stderr };
+        static const LoopWatchFn functions[CAPTURE_STREAMS] = { on_stdout, on_stderr };
         int r = 0;
 
-        for (int i = 0; r == 0 && i < OUTPUT_STREAMS; i++)
+        for (int i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
                 if (process->streams[i] >= 0 && !process->stream_watches[i])
                         r = loop_watch(process->all->loop, process->streams[i], EPOLLIN,
                                        functions[i], process, &process->stream_watches[i], reterr);

@@ -32,7 +32,7 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
 
 void process_drop(Process *process) {
         process_release(process);
-        output_clear(&process->output);
+        capture_clear(&process->output);
         free(process->command);
         free(process);
 }
@@ -324,7 +324,7 @@ int processes_listen(Processes *all) {
 
 void processes_forget(Processes *all, RpcConnection *connection) {
         for (Process *p = all->first; p; p = p->next) {
-                output_unwatch(&p->output, connection);
+                capture_unwatch(&p->output, connection);
                 if (p->owner != connection)
                         continue;
                 p->owner = NULL;
@@ -334,5 +334,5 @@ void processes_forget(Processes *all, RpcConnection *connection) {
 
 void processes_pump(Processes *all) {
         for (Process *p = all->first; p; p = p->next)
-                output_pump(&p->output);
+                capture_pump(&p->output);
 }

@@ -14,7 +14,7 @@
 #include "base/strings.h"
 #include "helpers/session-protocol.h"
 #include "sandbox/supervise.h"
-#include "session/output.h"
+#include "session/capture.h"
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,
@@ -59,14 +59,14 @@ typedef struct Process {
         uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of loop_now() */
         Outcome outcome;
         Error error; /* where cause is CAUSE_ERROR */
-        Output output;
+        Capture output;
         RpcConnection *owner;
         uint64_t history; /* a row of the store's, or 0 */
         Denials denied_before;
 
         /* private */
-        int streams[OUTPUT_STREAMS], input, master;
-        LoopWatch *stream_watches[OUTPUT_STREAMS], *input_watch;
+        int streams[CAPTURE_STREAMS], input, master;
+        LoopWatch *stream_watches[CAPTURE_STREAMS], *input_watch;
         char *pending; /* bytes for stdin */
         size_t pending_length;
         bool input_ends;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/output.h"
+#include "session/capture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,23 +8,23 @@
 
 #include "base/utf8.h"
 
-typedef struct OutputWatcher {
-        struct OutputWatcher *next;
+typedef struct CaptureWatcher {
+        struct CaptureWatcher *next;
         RpcConnection *connection;
         uint64_t seq; /* of the next chunk it gets */
         bool base64;
-} OutputWatcher;
+} CaptureWatcher;
 
-static const char *const stream_names[OUTPUT_STREAMS] = { "stdout", "stderr" };
+static const char *const stream_names[CAPTURE_STREAMS] = { "stdout", "stderr" };
 
-void output_init(Output *output, const char *id, size_t limit, bool keep_tail) {
-        *output = (Output){ .next_seq = 1, .limit = limit, .keep_tail = keep_tail };
+void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail) {
+        *output = (Capture){ .next_seq = 1, .limit = limit, .keep_tail = keep_tail };
         (void)snprintf(output->id, sizeof(output->id), "%s", id);
 }
 
-static void drop_first(Output *output) {
-        OutputChunk *chunk = output->first;
-        OutputStream *stream = &output->streams[chunk->stream];
+static void drop_first(Capture *output) {
+        CaptureChunk *chunk = output->first;
+        CaptureStream *stream = &output->streams[chunk->stream];
 
         output->first = chunk->next;
         if (!output->first)
@@ -34,11 +34,11 @@ static void drop_first(Output *output) {
         free(chunk);
 }
 
-void output_clear(Output *output) {
+void capture_clear(Capture *output) {
         while (output->first)
                 drop_first(output);
         while (output->watchers) {
-                OutputWatcher *watcher = output->watchers;
+                CaptureWatcher *watcher = output->watchers;
 
                 output->watchers = watcher->next;
                 free(watcher);
@@ -47,7 +47,7 @@ void output_clear(Output *output) {
 
 /* --- base64 --- */
 
-char *output_base64(const void *data, size_t length) {
+char *capture_base64(const void *data, size_t length) {
         static const char digits[] =
                 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         const unsigned char *bytes = data;
@@ -72,11 +72,11 @@ char *output_base64(const void *data, size_t length) {
 
 /* --- watchers --- */
 
-void output_write_chunk(const OutputChunk *chunk, bool base64, JsonWriter *w) {
+void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w) {
         json_write_uint(w, "seq", chunk->seq);
         json_write_string(w, "stream", stream_names[chunk->stream]);
         if (base64) {
-                _cleanup_free_ char *text = output_base64(chunk->data, chunk->length);
+                _cleanup_free_ char *text = capture_base64(chunk->data, chunk->length);
 
                 json_write_string(w, "base64", text);
         } else {
@@ -85,13 +85,13 @@ void output_write_chunk(const OutputChunk *chunk, bool base64, JsonWriter *w) {
 }
 
 /* 0, or -EAGAIN where the client has to read first. */
-static int tell(const Output *output, OutputWatcher *watcher, const OutputChunk *chunk) {
+static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChunk *chunk) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         int r;
 
         json_write_object(&w, NULL);
         json_write_string(&w, "id", output->id);
-        output_write_chunk(chunk, watcher->base64, &w);
+        capture_write_chunk(chunk, watcher->base64, &w);
         json_write_end(&w);
         r = json_write_finish(&w);
         if (r == 0)
@@ -101,31 +101,31 @@ static int tell(const Output *output, OutputWatcher *watcher, const OutputChunk 
         return r;
 }
 
-static void pump_one(const Output *output, OutputWatcher *watcher) {
-        for (const OutputChunk *chunk = output->first; chunk; chunk = chunk->next)
+static void pump_one(const Capture *output, CaptureWatcher *watcher) {
+        for (const CaptureChunk *chunk = output->first; chunk; chunk = chunk->next)
                 if (chunk->seq >= watcher->seq && tell(output, watcher, chunk) < 0)
                         return;
 }
 
-void output_pump(Output *output) {
-        for (OutputWatcher *w = output->watchers; w; w = w->next)
+void capture_pump(Capture *output) {
+        for (CaptureWatcher *w = output->watchers; w; w = w->next)
                 if (w->seq < output->next_seq)
                         pump_one(output, w);
 }
 
-int output_watch(Output *output, RpcConnection *connection, uint64_t seq, bool base64) {
-        OutputWatcher *watcher;
+int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64) {
+        CaptureWatcher *watcher;
         unsigned count = 0;
 
-        output_unwatch(output, connection);
-        for (OutputWatcher *w = output->watchers; w; w = w->next)
+        capture_unwatch(output, connection);
+        for (CaptureWatcher *w = output->watchers; w; w = w->next)
                 count++;
-        if (count == OUTPUT_WATCHERS_MAX)
+        if (count == CAPTURE_WATCHERS_MAX)
                 return -EBUSY;
         watcher = malloc(sizeof(*watcher));
         if (!watcher)
                 return -ENOMEM;
-        *watcher = (OutputWatcher){
+        *watcher = (CaptureWatcher){
                 .next = output->watchers, .connection = connection, .seq = seq, .base64 = base64
         };
         output->watchers = watcher;
@@ -133,10 +133,10 @@ int output_watch(Output *output, RpcConnection *connection, uint64_t seq, bool b
         return 0;
 }
 
-void output_unwatch(Output *output, RpcConnection *connection) {
-        for (OutputWatcher **at = &output->watchers; *at; at = &(*at)->next)
+void capture_unwatch(Capture *output, RpcConnection *connection) {
+        for (CaptureWatcher **at = &output->watchers; *at; at = &(*at)->next)
                 if ((*at)->connection == connection) {
-                        OutputWatcher *gone = *at;
+                        CaptureWatcher *gone = *at;
 
                         *at = gone->next;
                         free(gone);
@@ -144,8 +144,8 @@ void output_unwatch(Output *output, RpcConnection *connection) {
                 }
 }
 
-void output_notify(Output *output, const char *method, const JsonWriter *params) {
-        for (OutputWatcher *w = output->watchers; w; w = w->next)
+void capture_notify(Capture *output, const char *method, const JsonWriter *params) {
+        for (CaptureWatcher *w = output->watchers; w; w = w->next)
                 (void)rpc_notify(w->connection, method, params);
 }
 
@@ -165,7 +165,7 @@ static size_t unfinished(const char *data, size_t length) {
         return 0;
 }
 
-static void append(Output *output, OutputChunk *chunk) {
+static void append(Capture *output, CaptureChunk *chunk) {
         if (output->last)
                 output->last->next = chunk;
         else
@@ -174,12 +174,12 @@ static void append(Output *output, OutputChunk *chunk) {
 }
 
 /* With the first bytes kept, what is past the limit is told to those who watch and forgotten. */
-static void keep(Output *output, OutputChunk *chunk) {
-        OutputStream *stream = &output->streams[chunk->stream];
+static void keep(Capture *output, CaptureChunk *chunk) {
+        CaptureStream *stream = &output->streams[chunk->stream];
         bool full = !output->keep_tail && stream->kept + chunk->length > output->limit;
 
         if (full) {
-                for (OutputWatcher *w = output->watchers; w; w = w->next)
+                for (CaptureWatcher *w = output->watchers; w; w = w->next)
                         if (w->seq <= chunk->seq)
                                 (void)tell(output, w, chunk);
                 chunk->length = output->limit - stream->kept;
@@ -192,17 +192,17 @@ static void keep(Output *output, OutputChunk *chunk) {
         while (output->keep_tail && stream->kept > output->limit)
                 drop_first(output);
         if (!full)
-                output_pump(output);
+                capture_pump(output);
 }
 
-static int add_chunk(Output *output, unsigned number, const char *data, size_t length) {
-        OutputStream *stream = &output->streams[number];
+static int add_chunk(Capture *output, unsigned number, const char *data, size_t length) {
+        CaptureStream *stream = &output->streams[number];
         const size_t before = stream->kept;
-        OutputChunk *chunk = malloc(sizeof(*chunk) + length);
+        CaptureChunk *chunk = malloc(sizeof(*chunk) + length);
 
         if (!chunk)
                 return -ENOMEM;
-        *chunk = (OutputChunk){ .seq = output->next_seq++, .stream = number, .length = length };
+        *chunk = (CaptureChunk){ .seq = output->next_seq++, .stream = number, .length = length };
         memcpy(chunk->data, data, length);
         keep(output, chunk);
         if (!output->keep_tail)
@@ -210,12 +210,12 @@ static int add_chunk(Output *output, unsigned number, const char *data, size_t l
         return 0;
 }
 
-int output_add(Output *output, unsigned number, const char *data, size_t length, bool end) {
-        OutputStream *stream = &output->streams[number];
-        char whole[OUTPUT_CHUNK_MAX + sizeof(stream->part)];
+int capture_add(Capture *output, unsigned number, const char *data, size_t length, bool end) {
+        CaptureStream *stream = &output->streams[number];
+        char whole[CAPTURE_CHUNK_MAX + sizeof(stream->part)];
         size_t total, held;
 
-        if (length > OUTPUT_CHUNK_MAX)
+        if (length > CAPTURE_CHUNK_MAX)
                 return -EINVAL;
         stream->bytes += length;
         total = stream->part_length + length;
@@ -228,11 +228,11 @@ int output_add(Output *output, unsigned number, const char *data, size_t length,
         return total > held ? add_chunk(output, number, whole, total - held) : 0;
 }
 
-char *output_text(const Output *output, unsigned stream, size_t *ret_length) {
+char *capture_text(const Capture *output, unsigned stream, size_t *ret_length) {
         char *text = malloc(output->streams[stream].kept + 1);
         size_t length = 0;
 
-        for (const OutputChunk *chunk = output->first; text && chunk; chunk = chunk->next)
+        for (const CaptureChunk *chunk = output->first; text && chunk; chunk = chunk->next)
                 if (chunk->stream == stream) {
                         memcpy(text + length, chunk->data, chunk->length);
                         length += chunk->length;

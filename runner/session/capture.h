@@ -18,61 +18,61 @@
 #include "rpc/server.h"
 
 enum {
-        OUTPUT_STREAMS = 2,    /* stdout, stderr */
-        OUTPUT_KEPT = 1 << 20, /* bytes of each stream, where nobody says otherwise */
-        OUTPUT_KEPT_MAX = 8 << 20,
-        OUTPUT_CHUNK_MAX = 64 * 1024,
-        OUTPUT_WATCHERS_MAX = 32,
+        CAPTURE_STREAMS = 2,    /* stdout, stderr */
+        CAPTURE_KEPT = 1 << 20, /* bytes of each stream, where nobody says otherwise */
+        CAPTURE_KEPT_MAX = 8 << 20,
+        CAPTURE_CHUNK_MAX = 64 * 1024,
+        CAPTURE_WATCHERS_MAX = 32,
 };
 
-typedef struct OutputChunk {
-        struct OutputChunk *next;
+typedef struct CaptureChunk {
+        struct CaptureChunk *next;
         uint64_t seq; /* from 1 */
         unsigned stream;
         size_t length;
         char data[];
-} OutputChunk;
+} CaptureChunk;
 
-typedef struct OutputStream {
+typedef struct CaptureStream {
         uint64_t bytes, dropped; /* that came, and of these are not kept */
         size_t kept;
         char part[4]; /* the start of a character whose end has not come */
         size_t part_length;
-} OutputStream;
+} CaptureStream;
 
-typedef struct Output {
-        OutputChunk *first, *last;
+typedef struct Capture {
+        CaptureChunk *first, *last;
         uint64_t next_seq; /* of the next chunk */
         size_t limit;      /* bytes kept of each stream */
         bool keep_tail;
-        OutputStream streams[OUTPUT_STREAMS];
-        struct OutputWatcher *watchers;
+        CaptureStream streams[CAPTURE_STREAMS];
+        struct CaptureWatcher *watchers;
         char id[24]; /* of the process, for the notifications */
-} Output;
+} Capture;
 
-void output_init(Output *output, const char *id, size_t limit, bool keep_tail);
-void output_clear(Output *output);
+void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail);
+void capture_clear(Capture *output);
 
 /* Takes bytes of a stream. end: none will follow, so the start of a character is handed on as well.
  * 0 or -ENOMEM. */
-int output_add(Output *output, unsigned stream, const char *data, size_t length, bool end);
+int capture_add(Capture *output, unsigned stream, const char *data, size_t length, bool end);
 
 /* Notifies connection of "process.output" from chunk seq on (0: of what is kept). base64: data
  * comes in that, else as text, in which what is no UTF-8 is U+FFFD. 0, -EBUSY
- * (OUTPUT_WATCHERS_MAX), -ENOMEM. */
-int output_watch(Output *output, RpcConnection *connection, uint64_t seq, bool base64);
-void output_unwatch(Output *output, RpcConnection *connection);
+ * (CAPTURE_WATCHERS_MAX), -ENOMEM. */
+int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64);
+void capture_unwatch(Capture *output, RpcConnection *connection);
 /* Goes on with those that had fallen behind. */
-void output_pump(Output *output);
+void capture_pump(Capture *output);
 /* Tells the watchers in a notification of another kind, as "process.exited". */
-void output_notify(Output *output, const char *method, const JsonWriter *params);
+void capture_notify(Capture *output, const char *method, const JsonWriter *params);
 
 /* Writes the members seq, stream ("stdout"), and text or base64, of a chunk. */
-void output_write_chunk(const OutputChunk *chunk, bool base64, JsonWriter *w);
+void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w);
 
 /* All that is kept of a stream, with a NUL behind it; owned by the caller, NULL when memory is out.
  */
-char *output_text(const Output *output, unsigned stream, size_t *ret_length);
+char *capture_text(const Capture *output, unsigned stream, size_t *ret_length);
 
 /* length bytes in base64 (RFC 4648), with a NUL; owned by the caller, NULL when memory is out. */
-char *output_base64(const void *data, size_t length);
+char *capture_base64(const void *data, size_t length);
