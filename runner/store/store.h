@@ -22,8 +22,10 @@ enum {
         STORE_KV_MAX = 100000,          /* keys */
         STORE_KV_BYTES_MAX = 256 << 20, /* of all keys and values together */
         STORE_HISTORY_MAX = 100000,     /* rows: the oldest ended ones make room, 1 % at a time */
-        STORE_AUDIT_MAX = 100000,       /* rows: likewise */
-        STORE_TEXT_MAX = 64 * 1024,     /* bytes of params, result and detail */
+        STORE_HISTORY_BYTES_MAX = 256 << 20, /* of params and results together: likewise */
+        STORE_AUDIT_MAX = 100000,            /* rows: likewise */
+        STORE_AUDIT_BYTES_MAX = 64 << 20,
+        STORE_TEXT_MAX = 64 * 1024, /* bytes of params, result and detail */
 };
 
 typedef struct Store Store;
@@ -38,6 +40,9 @@ typedef enum StoreMode {
 int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Store *store_free(Store *store);
+/* Gives back the memory that only makes the next call faster: for when none has come for a while.
+ */
+void store_rest(Store *store);
 
 /* --- what the session is: names and texts, as "policy", "created_at" --- */
 

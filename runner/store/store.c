@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation. SQLite is given one path, /proc/self/fd/N/NAME, N being an fd of the
+ * directory that the store owns. So whatever it looks up later (the log and its index beside the
+ * file, the directory to be synced) goes by that fd: no directory above has to be searchable, and
+ * one that is renamed stays the same.
+ *
+ * A file is refused before SQLite reads, and so might write, anything but its header; and until the
+ * last step of opening has accepted it nothing is checkpointed into it.
+ *
+ * Damage within is found where it is met: a check of all pages would take seconds at the largest
+ * size. Opening reads the header, compares its number of pages with the file's size, and reads the
+ * schema. */
+#include "store/store-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/paths.h"
+
+enum {
+        BUSY_MS = 5000,
+        HEADER_SIZE = 100, /* https://sqlite.org/fileformat2.html#the_database_header */
+        PAGE_SIZE_AT = 16, /* two bytes; 1 is 65536 */
+        CHANGES_AT = 24,
+        PAGES_AT = 28,
+        VERSION_AT = 60,
+        APPLICATION_AT = 68,
+        PAGES_VALID_AT = 92, /* what CHANGES was when PAGES was written */
+};
+
+/* --- meta and totals --- */
+
+enum { META_SET, META_GET, TOTALS_GET, SELF_MAX };
+
+static const Statement statements[] = {
+        [META_SET] = { "write what the session is",
+                       "INSERT INTO meta (name, value) VALUES (?1, ?2)"
+                       " ON CONFLICT (name) DO UPDATE SET value = excluded.value" },
+        [META_GET] = { "read what the session is", "SELECT value FROM meta WHERE name = ?1" },
+        [TOTALS_GET] = { "read the totals", "SELECT count, bytes FROM totals WHERE name = ?1" },
+};
+static_assert(ELEMENTSOF(statements) == SELF_MAX, "every one is in the table");
+
+static const StatementTable self = { STORE_SELF, statements, SELF_MAX };
+
+int store_meta_set(Store *store, const char *name, const char *value, Error *reterr) {
+        if (strlen(name) > STORE_KEY_MAX || strlen(value) > STORE_VALUE_MAX)
+                return store_limit(reterr, EINVAL, "", "%s of a session is too long", name);
+        return statement_run(store, &self, META_SET, VALUES(TEXT(name), TEXT(value)), reterr);
+}
+
+int store_meta_get(Store *store, const char *name, char **ret, Error *reterr) {
+        _cleanup_(query_end) Query query = { 0 };
+        const char *value = NULL;
+        char *copy = NULL;
+        int r = query_start(store, &self, META_GET, VALUES(TEXT(name)), &query, reterr);
+
+        if (r == 0)
+                r = query_next(&query, reterr);
+        if (r > 0)
+                r = query_text(&query, 0, &value, reterr);
+        if (r < 0)
+                return r;
+        if (value) {
+                copy = strdup(value);
+                if (!copy)
+                        return error_oom(reterr);
+        }
+        *ret = copy;
+        return 0;
+}
+
+int store_size(Store *store, StoreModule module, StoreSize *ret, Error *reterr) {
+        static const char *const names[STORE_MODULE_MAX] = {
+                [STORE_KV] = "kv",
+                [STORE_HISTORY] = "history",
+                [STORE_AUDIT] = "audit",
+        };
+        _cleanup_(query_end) Query query = { 0 };
+        int r = query_start(store, &self, TOTALS_GET, VALUES(TEXT(names[module])), &query, reterr);
+
+        if (r == 0)
+                r = query_next(&query, reterr);
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return store_damaged(store, reterr, "has no total of %s", names[module]);
+        *ret = (StoreSize){ query_number(&query, 0), query_number(&query, 1) };
+        return 0;
+}
+
+/* --- caps --- */
+
+int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list args;
+
+        va_start(args, fmt);
+        if (vasprintf(&text, fmt, args) < 0)
+                text = NULL;
+        va_end(args);
+        if (!text)
+                return error_oom(reterr);
+        /* The sentence says it all: "No space left on device" behind it would mislead. */
+        (void)error_set(reterr, ERROR_LIMIT, 0, "%s", text);
+        return error_cure(reterr, -errnum, "%s", cure);
+}
+
+int store_check_text(const char *text, const char *what, Error *reterr) {
+        if (strlen(text) <= STORE_TEXT_MAX)
+                return 0;
+        return store_limit(reterr, E2BIG, "Write less of it down.", "%s is longer than %d bytes",
+                           what, STORE_TEXT_MAX);
+}
+
+int store_make_room(Store *store, const StatementTable *table, size_t which, uint64_t newest,
+                    const uint64_t *over, Error *reterr) {
+        const StoreSize *cap = &store->caps[table->module];
+
+        for (;;) {
+                StoreSize size;
+                int r = store_size(store, table->module, &size, reterr);
+
+                if (r < 0 || (size.rows <= cap->rows && size.bytes <= cap->bytes))
+                        return r;
+                const Value values[] = { NUMBER(newest),
+                                         NUMBER(size.rows < 100 ? 1 : size.rows / 100),
+                                         NUMBER(over ? *over : 0) };
+                r = statement_run(store, table, which, values, over ? 3 : 2, reterr);
+                if (r < 0)
+                        return r;
+                if (sqlite3_changes64(store->db) == 0)
+                        return store_limit(reterr, ENOSPC, "Wait until some of it has ended.",
+                                           "%s holds all that it may, and all of it goes on",
+                                           store->path);
+        }
+}
+
+uint64_t store_now(void) {
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- opening, step by step --- */
+
+static int open_directory(Store *store, Error *reterr) {
+        char *slash = strrchr(store->path, '/');
+        const char *directory = slash == store->path ? "/" : slash ? store->path : ".";
+        char real[PATH_MAX];
+        int r;
+
+        store->name = strdup(slash ? slash + 1 : store->path);
+        if (!store->name)
+                return error_oom(reterr);
+        if (slash)
+                *slash = '\0';
+        store->dir_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (store->dir_fd < 0)
+                return error_set(reterr, errno == ENOENT ? ERROR_MISSING : ERROR_SETUP, errno,
+                                 "cannot open the directory %s", directory);
+        /* "/proc/self/fd/7" says nothing to a person. */
+        r = path_of_fd(store->dir_fd, real);
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
+        free(store->path);
+        store->path = str_format("%s/%s", streq(real, "/") ? "" : real, store->name);
+        return store->path ? 0 : error_oom(reterr);
+}
+
+/* SQLite would make it by the umask, and gives the files beside it the mode that it has. */
+static int make_file(Store *store, Error *reterr) {
+        int fd = openat(store->dir_fd, store->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                return error_set(reterr, errno == EEXIST ? ERROR_EXISTS : ERROR_SETUP, errno,
+                                 "cannot make %s", store->path);
+        store->made = true;
+        (void)fd_close(fd);
+        return 0;
+}
+
+static int find_file(Store *store, Error *reterr) {
+        struct stat st;
+
+        if (store->mode == STORE_CREATE)
+                return make_file(store, reterr);
+        /* A fifo would be waited for. */
+        if (fstatat(store->dir_fd, store->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return error_set(reterr, errno == ENOENT ? ERROR_MISSING : ERROR_SETUP, errno,
+                                 "cannot open %s", store->path);
+        if (!S_ISREG(st.st_mode))
+                return store_damaged(store, reterr, "is no regular file");
+        return 0;
+}
+
+static int open_database(Store *store, Error *reterr) {
+        const int flags = store->mode == STORE_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+        _cleanup_free_ char *path = str_format("/proc/self/fd/%d/%s", store->dir_fd, store->name);
+        const char *vfs;
+        int r, rc;
+
+        if (!path)
+                return error_oom(reterr);
+        r = store_library(&vfs, reterr);
+        if (r < 0)
+                return r;
+        rc = sqlite3_open_v2(path, &store->db, flags, vfs);
+        if (rc != SQLITE_OK)
+                return store_error(store, rc, "open the database", reterr);
+        (void)sqlite3_extended_result_codes(store->db, 1);
+        (void)sqlite3_busy_timeout(store->db, BUSY_MS);
+        /* SQLite is content with less than it was asked for. */
+        if (store->mode != STORE_READ && sqlite3_db_readonly(store->db, "main") != 0)
+                return store_error(store, SQLITE_READONLY, "open the database", reterr);
+        return 0;
+}
+
+static uint32_t number(const uint8_t *at) {
+        return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Whether the log has something in it, which is then newer than what the file says of itself. */
+static bool has_log(const Store *store) {
+        char name[NAME_MAX + 1];
+        struct stat st;
+
+        if (snprintf(name, sizeof(name), "%s-wal", store->name) >= (int)sizeof(name))
+                return false;
+        return fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
+static int check_size(Store *store, const uint8_t *header, uint64_t size, Error *reterr) {
+        uint64_t page = (uint64_t)header[PAGE_SIZE_AT] << 8 | header[PAGE_SIZE_AT + 1];
+
+        page = page == 1 ? 65536 : page;
+        if (page < 512 || (page & (page - 1)) != 0)
+                return store_damaged(store, reterr, "is damaged: it has no size of pages");
+        if (number(header + CHANGES_AT) != number(header + PAGES_VALID_AT) || has_log(store))
+                return 0;
+        if (size % page != 0 || size / page < number(header + PAGES_AT))
+                return store_damaged(store, reterr, "is cut short");
+        return 0;
+}
+
+/* By SQLite's own fd: to close another of the same file would take away the locks that this process
+ * has on it (fcntl(2), POSIX record locks). */
+static int check_header(Store *store, Error *reterr) {
+        static const char magic[16] = "SQLite format 3";
+        const int newest = store_migrations[store_migrations_count - 1].version;
+        uint8_t header[HEADER_SIZE] = { 0 };
+        sqlite3_file *file = NULL;
+        sqlite3_int64 size = 0;
+        int r, rc;
+
+        if (store->made)
+                return 0;
+        rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+        rc = rc ? rc : file->pMethods->xFileSize(file, &size);
+        rc = rc ? rc : file->pMethods->xRead(file, header, sizeof(header), 0);
+        if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
+                return store_error(store, rc, "read the header", reterr);
+        if (size == 0)
+                return store_damaged(store, reterr, "is empty");
+        if (memcmp(header, magic, (size_t)size < sizeof(magic) ? (size_t)size : sizeof(magic)) != 0)
+                return store_damaged(store, reterr, "is no database");
+        if (size < HEADER_SIZE)
+                return store_damaged(store, reterr, "is cut short");
+        r = store_check_version(store, number(header + APPLICATION_AT), number(header + VERSION_AT),
+                                newest, reterr);
+        return r < 0 ? r : check_size(store, header, (uint64_t)size, reterr);
+}
+
+/* The file is the caller's own, but may be damaged, or come from somewhere. */
+static const struct {
+        int option, value;
+} options[] = {
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+        { SQLITE_DBCONFIG_ENABLE_FKEY, 1 },
+        { SQLITE_DBCONFIG_ENABLE_VIEW, 0 },
+        { SQLITE_DBCONFIG_DQS_DDL, 0 },
+        { SQLITE_DBCONFIG_DQS_DML, 0 },
+        /* Until it has been accepted. */
+        { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
+};
+
+static const struct {
+        int limit, value;
+} limits[] = {
+        { SQLITE_LIMIT_LENGTH, STORE_VALUE_MAX + (64 << 10) }, /* of a row */
+        { SQLITE_LIMIT_ATTACHED, 0 },
+        { SQLITE_LIMIT_WORKER_THREADS, 0 },
+};
+
+/* The log is moved into the file at 1 MiB, in the midst of a write; what it takes up on the disk
+ * while nothing happens is no more than that. The cache is what the keeper has in memory. */
+static const char pragmas[] = "PRAGMA cell_size_check = ON;"
+                              "PRAGMA synchronous = FULL;"
+                              "PRAGMA cache_size = -256;"
+                              "PRAGMA mmap_size = 0;"
+                              "PRAGMA temp_store = MEMORY;"
+                              "PRAGMA secure_delete = FAST;"
+                              "PRAGMA wal_autocheckpoint = 256;"
+                              "PRAGMA journal_size_limit = 1048576;";
+
+/* One that is cut short while it is made is none, and nobody puts it together again: so a journal
+ * in memory does until it is complete, and saves most of the waiting for the disk. Pages that have
+ * become free are used again; moving others to where they were would cost each write. */
+static const char new_pragmas[] = "PRAGMA auto_vacuum = NONE;"
+                                  "PRAGMA journal_mode = MEMORY;";
+
+static int configure(Store *store, Error *reterr) {
+        int rc = SQLITE_OK;
+
+        for (size_t i = 0; i < ELEMENTSOF(options) && rc == SQLITE_OK; i++)
+                rc = sqlite3_db_config(store->db, options[i].option, options[i].value, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++)
+                (void)sqlite3_limit(store->db, limits[i].limit, limits[i].value);
+        rc = rc ? rc : sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
+        if (store->made)
+                rc = rc ? rc : sqlite3_exec(store->db, new_pragmas, NULL, NULL, NULL);
+        return rc == SQLITE_OK ? 0 : store_error(store, rc, "open the database", reterr);
+}
+
+static int migrate(Store *store, Error *reterr) {
+        return store_migrate(store, store_migrations, store_migrations_count, reterr);
+}
+
+/* It stays so in the file. SQLite answers with the mode that it has been able to set. */
+static int use_log(Store *store, Error *reterr) {
+        int rc;
+
+        if (store->mode == STORE_READ)
+                return 0;
+        rc = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        return rc == SQLITE_OK ? 0 : store_error(store, rc, "set up the log", reterr);
+}
+
+static int accept_file(Store *store, Error *reterr) {
+        int rc = sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+
+        return rc == SQLITE_OK ? 0 : store_error(store, rc, "open the database", reterr);
+}
+
+static int (*const open_steps[])(Store *store, Error *reterr) = {
+        open_directory, find_file, open_database,      check_header,        configure,
+        migrate,        use_log,   store_check_schema, store_history_start, accept_file,
+};
+
+static Store *store_new(const char *path, StoreMode mode) {
+        Store *store = calloc(1, sizeof(*store));
+
+        if (!store)
+                return NULL;
+        *store = (Store){
+                .mode = mode,
+                .dir_fd = FD_NONE,
+                .path = strdup(path),
+                .caps = { [STORE_KV] = { STORE_KV_MAX, STORE_KV_BYTES_MAX },
+                          [STORE_HISTORY] = { STORE_HISTORY_MAX, STORE_HISTORY_BYTES_MAX },
+                          [STORE_AUDIT] = { STORE_AUDIT_MAX, STORE_AUDIT_BYTES_MAX } },
+        };
+        return store->path ? store : store_free(store);
+}
+
+int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr) {
+        _cleanup_(store_freep) Store *store = store_new(path, mode);
+
+        if (!store)
+                return error_oom(reterr);
+        for (size_t i = 0; i < ELEMENTSOF(open_steps); i++) {
+                int r = open_steps[i](store, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        store->made = false;
+        *ret = TAKE_PTR(store);
+        return 0;
+}
+
+void store_rest(Store *store) {
+        (void)sqlite3_db_release_memory(store->db);
+}
+
+Store *store_free(Store *store) {
+        if (!store)
+                return NULL;
+        for (size_t module = 0; module < STORE_MODULE_MAX; module++)
+                for (size_t i = 0; i < STORE_STATEMENTS_MAX; i++)
+                        (void)sqlite3_finalize(store->statements[module][i]);
+        (void)sqlite3_close(store->db);
+        if (store->made)
+                (void)unlinkat(store->dir_fd, store->name, 0);
+        (void)fd_close(store->dir_fd);
+        free(store->name);
+        free(store->path);
+        free(store);
+        return NULL;
+}
