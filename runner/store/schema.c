@@ -86,22 +86,20 @@ static const StatementTable schema = { STORE_SCHEMA, statements, SCHEMA_MAX };
 
 int store_check_schema(Store *store, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
-        const char *name;
-        size_t i = 0;
+        size_t same = 0, count = 0;
         int r = query_start(store, &schema, SCHEMA_NAMES, NO_VALUES, &query, reterr);
 
-        if (r < 0)
-                return r;
-        while ((r = query_next(&query, reterr)) > 0) {
+        while (r >= 0 && (r = query_next(&query, reterr)) > 0) {
+                const char *name = NULL;
+
                 r = query_text(&query, 0, &name, reterr);
-                if (r < 0)
-                        return r;
-                if (i == ELEMENTSOF(schema_names) || !name || !streq(name, schema_names[i++]))
-                        break;
+                if (count < ELEMENTSOF(schema_names) && name && streq(name, schema_names[count]))
+                        same++;
+                count++;
         }
         if (r < 0)
                 return r;
-        if (r > 0 || i < ELEMENTSOF(schema_names))
+        if (same != count || count != ELEMENTSOF(schema_names))
                 return store_damaged(store, reterr, "has not the tables that holt makes");
         return 0;
 }

@@ -113,11 +113,33 @@ static bool is_no_memory(int rc) {
         return (rc & 0xff) == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
 }
 
-/* What the system has said of a failed open, read, write or sync. */
+/* What the system has said of a failed read, write or sync: the log's, or else the file's.
+ * sqlite3_system_errno() does not have it where a commit has failed. */
+static int file_errno(const Store *store) {
+        static const int files[] = { SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER };
+        int errnum = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(files) && errnum == 0; i++) {
+                sqlite3_file *file = NULL;
+
+                if (sqlite3_file_control(store->db, "main", files[i], &file) == SQLITE_OK && file &&
+                    file->pMethods)
+                        (void)file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &errnum);
+        }
+        return errnum;
+}
+
 static int system_errno(const Store *store, int rc) {
-        if ((rc & 0xff) != SQLITE_IOERR && (rc & 0xff) != SQLITE_CANTOPEN)
+        if (!store->db)
                 return 0;
-        return store->db ? sqlite3_system_errno(store->db) : 0;
+        switch (rc & 0xff) {
+        case SQLITE_IOERR:
+                return file_errno(store);
+        case SQLITE_CANTOPEN:
+                return sqlite3_system_errno(store->db);
+        default:
+                return 0;
+        }
 }
 
 int store_error(const Store *store, int rc, const char *what, Error *reterr) {
