@@ -186,6 +186,18 @@ void json_write_null(JsonWriter *w, const char *key) {
         put_text(w, "null");
 }
 
+void json_write_value(JsonWriter *w, const char *key, const JsonWriter *value) {
+        size_t length = value->length;
+
+        assert(value->depth == 0 && value->filled && !value->pretty);
+        if (value->error < 0)
+                w->error = value->error;
+        put_head(w, key);
+        if (length > 0 && value->data[length - 1] == '\n')
+                length--;
+        put(w, value->data, length);
+}
+
 int json_write_finish(JsonWriter *w) {
         assert(w->depth == 0 && w->filled);
         put(w, "\n", 1);

@@ -48,6 +48,8 @@ void json_write_int(JsonWriter *w, const char *key, int64_t value);
 void json_write_uint(JsonWriter *w, const char *key, uint64_t value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
+/* A value that another writer has made, not pretty, finished or not. Its failure is this one's. */
+void json_write_value(JsonWriter *w, const char *key, const JsonWriter *value);
 
 /* Ends the document with a newline. 0, or -ENOMEM when memory was out at any time. w->data and
  * w->length have the document until json_write_clear(). */

@@ -518,6 +518,17 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
         return 0;
 }
 
+int json_int(const JsonValue *value, int64_t *ret) {
+        double number = node(value)->valuedouble;
+
+        if (json_type(value) != JSON_NUMBER || !is_integer(number))
+                return -EINVAL;
+        if (fabs(number) > (double)JSON_INTEGER_MAX)
+                return -ERANGE;
+        *ret = (int64_t)number;
+        return 0;
+}
+
 /* --- paths --- */
 
 static bool is_plain(const char *key) {

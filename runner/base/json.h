@@ -69,6 +69,8 @@ int json_bool(const JsonValue *value, bool *ret);
 /* 0, -EINVAL (not a number, or it has a fraction), -ERANGE (negative, or past max or
  * JSON_INTEGER_MAX). */
 int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret);
+/* 0, -EINVAL (not a number, or it has a fraction), -ERANGE (past JSON_INTEGER_MAX, either side). */
+int json_int(const JsonValue *value, int64_t *ret);
 
 /* "$.limits" and "pids" -> "$.limits.pids"; a key that is no plain word -> "$.env[\"a b\"]". Owned
  * by the caller; NULL when memory is out. */
