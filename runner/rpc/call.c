@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/nearest.h"
+#include "policy/layers.h"
+#include "rpc/connection.h"
+
+/* Application errors; clients rely on them. */
+static const int codes[] = {
+        [ERROR_SETUP] = -32000,   [ERROR_USAGE] = -32001,          [ERROR_POLICY] = -32002,
+        [ERROR_LAYER] = -32003,   [ERROR_NOT_EXECUTABLE] = -32004, [ERROR_NOT_FOUND] = -32005,
+        [ERROR_MISSING] = -32006, [ERROR_EXISTS] = -32007,         [ERROR_BUSY] = -32008,
+        [ERROR_LIMIT] = -32009,   [ERROR_DATA] = -32010,           [ERROR_PROTOCOL] = -32011,
+};
+static_assert(ELEMENTSOF(codes) == ERROR_KIND_MAX, "every kind has a code");
+
+/* --- what goes out --- */
+
+/* The only types that an id has; see take_id(). */
+static void write_id(JsonWriter *w, const JsonValue *id) {
+        int64_t number;
+
+        if (id && json_string(id))
+                json_write_string(w, "id", json_string(id));
+        else if (id && json_int(id, &number) == 0)
+                json_write_int(w, "id", number);
+        else
+                json_write_null(w, "id");
+}
+
+static void write_head(JsonWriter *w, const JsonValue *id) {
+        json_write_object(w, NULL);
+        json_write_string(w, "jsonrpc", "2.0");
+        write_id(w, id);
+}
+
+void rpc_write_error(JsonWriter *w, const JsonValue *id, int code, const Error *error,
+                     const char *path) {
+        write_head(w, id);
+        json_write_object(w, "error");
+        json_write_int(w, "code", code ? code : codes[error->kind]);
+        json_write_string(w, "message", error->text);
+        json_write_object(w, "data");
+        json_write_string(w, "kind", error_kind_name(error->kind));
+        json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
+        json_write_string(w, "hint", error->cure[0] ? error->cure : NULL);
+        if (error->kind == ERROR_LAYER)
+                json_write_string(w, "layer", layer_table[error->layer].name);
+        if (path)
+                json_write_string(w, "path", path);
+        json_write_end(w);
+        json_write_end(w);
+        json_write_end(w);
+        (void)json_write_finish(w);
+}
+
+/* A client that gets no answer would wait for ever: without memory for one it loses its connection.
+ */
+void rpc_send_error(RpcConnection *c, const JsonValue *id, int code, const Error *error,
+                    const char *path) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        rpc_write_error(&w, id, code, error, path);
+        if (w.error < 0)
+                c->broken = true;
+        else
+                (void)rpc_connection_send(c, w.data, w.length, NULL, 0);
+}
+
+/* --- calls --- */
+
+static RpcCall *call_free(RpcCall *call) {
+        if (!call)
+                return NULL;
+        rpc_fds_close(&call->fds);
+        json_write_clear(&call->answer);
+        json_free(call->document);
+        free(call);
+        return NULL;
+}
+
+static void call_freep(RpcCall **call) {
+        *call = call_free(*call);
+}
+
+static void call_link(RpcCall *call) {
+        RpcConnection *c = call->connection;
+
+        call->next = c->calls;
+        if (call->next)
+                call->next->previous = call;
+        c->calls = call;
+        c->calls_count++;
+        c->calls_bytes += call->bytes;
+}
+
+static void call_unlink(RpcCall *call) {
+        RpcConnection *c = call->connection;
+
+        if (call->previous)
+                call->previous->next = call->next;
+        else
+                c->calls = call->next;
+        if (call->next)
+                call->next->previous = call->previous;
+        c->calls_count--;
+        c->calls_bytes -= call->bytes;
+}
+
+void rpc_call_end(RpcCall *call) {
+        call_unlink(call);
+        call->ended = true;
+        if (call->on_end)
+                call->on_end(call, call->on_end_data);
+        (void)call_free(call);
+}
+
+void rpc_call_on_end(RpcCall *call, void (*fn)(RpcCall *call, void *data), void *data) {
+        call->on_end = fn;
+        call->on_end_data = data;
+}
+
+RpcConnection *rpc_call_connection(const RpcCall *call) {
+        return call->connection;
+}
+
+const RpcMethod *rpc_call_method(const RpcCall *call) {
+        return call->method;
+}
+
+int rpc_take_fd(RpcCall *call, size_t i) {
+        return i < call->fds.count ? TAKE_FD(call->fds.fds[i]) : FD_NONE;
+}
+
+/* --- answers --- */
+
+JsonWriter *rpc_result(RpcCall *call) {
+        if (call->answer.depth == 0) {
+                write_head(&call->answer, call->id);
+                json_write_object(&call->answer, "result");
+        }
+        return &call->answer;
+}
+
+static void call_finish(RpcCall *call) {
+        RpcConnection *c = call->connection;
+
+        assert(!call->ended);
+        call_unlink(call);
+        (void)call_free(call);
+        rpc_connection_settle(c);
+}
+
+void rpc_fail(RpcCall *call, const Error *error) {
+        if (call->id)
+                rpc_send_error(call->connection, call->id, 0, error, NULL);
+        call_finish(call);
+}
+
+static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reterr) {
+        JsonWriter *w = rpc_result(call);
+        int r;
+
+        json_write_end(w);
+        json_write_end(w);
+        if (json_write_finish(w) < 0)
+                return error_oom(reterr);
+        if (!call->id)
+                return 0;
+        if (count > 0 && !call->connection->passes_fds)
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "%s: the answer has file descriptors, which only a unix socket "
+                                 "carries",
+                                 call->method->name);
+        r = rpc_connection_send(call->connection, w->data, w->length, fds, count);
+        if (r < 0)
+                return error_set(reterr, ERROR_LIMIT, -r,
+                                 "%s: cannot keep the file descriptors of the answer",
+                                 call->method->name);
+        return 0;
+}
+
+void rpc_reply_fds(RpcCall *call, const int *fds, size_t count) {
+        Error error;
+
+        if (send_answer(call, fds, count, &error) < 0)
+                return rpc_fail(call, &error);
+        call_finish(call);
+}
+
+void rpc_reply(RpcCall *call) {
+        rpc_reply_fds(call, NULL, 0);
+}
+
+/* --- requests --- */
+
+/* Why a request is not executed. */
+typedef struct Refusal {
+        int code; /* 0: that of the error's kind */
+        char *path;
+        Error error;
+} Refusal;
+
+static int refuse(Refusal *refusal, int code, int r) {
+        refusal->code = code;
+        return r;
+}
+
+/* A fraction would come back as another number. */
+static int take_id(RpcCall *call, const JsonValue *id, Error *reterr) {
+        int64_t number;
+
+        if (!id)
+                return 0;
+        if (json_type(id) != JSON_STRING && json_type(id) != JSON_NULL && json_int(id, &number) < 0)
+                return error_set(reterr, ERROR_PROTOCOL, 0,
+                                 "id has to be a string, an integer or null");
+        call->id = id;
+        return 0;
+}
+
+static int check_members(const JsonValue *root, Error *reterr) {
+        static const char *const names[] = { "jsonrpc", "id", "method", "params" };
+
+        for (const JsonValue *member = json_first(root); member; member = json_next(member)) {
+                Nearest nearest = { .word = json_key(member) };
+                char quoted[80];
+                bool known = false;
+
+                for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                        known |= streq(names[i], json_key(member));
+                        nearest_try(&nearest, names[i]);
+                }
+                if (known)
+                        continue;
+                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request has no member \"%s\"",
+                                str_quote(json_key(member), quoted, sizeof(quoted)));
+                return nearest.best
+                               ? error_cure(reterr, -EINVAL, "Did you mean \"%s\"?", nearest.best)
+                               : error_cure(reterr, -EINVAL,
+                                            "It has jsonrpc, id, method and params.");
+        }
+        return 0;
+}
+
+static int check_request(RpcCall *call, Error *reterr) {
+        const JsonValue *root = json_root(call->document), *version, *method;
+        int r;
+
+        if (json_type(root) != JSON_OBJECT) {
+                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request is an object, not %s",
+                                json_type_name(json_type(root)));
+                return error_cure(reterr, -EINVAL,
+                                  "Send one request a line; there are no batches.");
+        }
+        r = take_id(call, json_member(root, "id"), reterr);
+        if (r < 0)
+                return r;
+        version = json_member(root, "jsonrpc");
+        if (!version || !json_string(version) || !streq(json_string(version), "2.0"))
+                return error_set(reterr, ERROR_PROTOCOL, 0, "jsonrpc has to be \"2.0\"");
+        method = json_member(root, "method");
+        if (!method || !json_string(method))
+                return error_set(reterr, ERROR_PROTOCOL, 0, "method has to be a string");
+        return check_members(root, reterr);
+}
+
+static int find_method(RpcCall *call, Error *reterr) {
+        const RpcServer *server = call->connection->server;
+        const char *name = json_string(json_member(json_root(call->document), "method"));
+        Nearest nearest = { .word = name };
+        char quoted[80];
+
+        for (size_t i = 0; i < server->methods_count; i++) {
+                if (streq(server->methods[i].name, name)) {
+                        call->method = &server->methods[i];
+                        return 0;
+                }
+                nearest_try(&nearest, server->methods[i].name);
+        }
+        (void)error_set(reterr, ERROR_USAGE, 0, "no method is called \"%s\"",
+                        str_quote(name, quoted, sizeof(quoted)));
+        if (nearest.best)
+                (void)error_cure(reterr, 0, "Did you mean \"%s\"?", nearest.best);
+        return -EINVAL;
+}
+
+static int check_limits(const RpcCall *call, Error *reterr) {
+        const RpcConnection *c = call->connection;
+
+        if (call->fds.refused)
+                return error_set(reterr, ERROR_LIMIT, EMFILE,
+                                 "more than %d file descriptors came with the request, or more "
+                                 "than can be open here",
+                                 RPC_FDS_MAX);
+        if (c->calls_count < RPC_CALLS_MAX &&
+            (c->calls_count == 0 || c->calls_bytes + call->bytes <= RPC_PENDING_MAX))
+                return 0;
+        (void)error_set(reterr, ERROR_LIMIT, EBUSY,
+                        "busy: %zu requests of this connection are not answered yet",
+                        c->calls_count);
+        return error_cure(reterr, -EBUSY, "Wait for answers, or open another connection.");
+}
+
+static int check_call(RpcCall *call, Refusal *refusal) {
+        int r;
+
+        r = check_request(call, &refusal->error);
+        if (r < 0)
+                return refuse(refusal, RPC_CODE_REQUEST, r);
+        r = find_method(call, &refusal->error);
+        if (r < 0)
+                return refuse(refusal, RPC_CODE_METHOD, r);
+        call->params = json_member(json_root(call->document), "params");
+        r = rpc_check_params(call->method, call->params, &refusal->path, &refusal->error);
+        if (r < 0)
+                return refuse(refusal, RPC_CODE_PARAMS, r);
+        return refuse(refusal, 0, check_limits(call, &refusal->error));
+}
+
+static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCall **ret,
+                      Error *reterr) {
+        _cleanup_(call_freep) RpcCall *call = calloc(1, sizeof(*call));
+        int r;
+
+        if (!call)
+                return error_oom(reterr);
+        r = json_parse(bytes, length, "request", &call->document, reterr);
+        if (r < 0)
+                return r;
+        call->connection = c;
+        call->bytes = length;
+        *ret = TAKE_PTR(call);
+        return 0;
+}
+
+/* What is wrong with a request that is none is told to whom it may concern; what is wrong with a
+ * notification, to nobody. */
+static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal *refusal) {
+        if (!call || call->id || refusal->code == RPC_CODE_REQUEST)
+                rpc_send_error(c, call ? call->id : NULL, refusal->code, &refusal->error,
+                               refusal->path);
+}
+
+static int read_call(RpcConnection *c, const char *bytes, size_t length, RpcCall **ret,
+                     Refusal *refusal) {
+        int r;
+
+        if (!bytes) {
+                r = error_set(&refusal->error, ERROR_LIMIT, EMSGSIZE,
+                              "request: a line of more than %d KiB", RPC_LINE_MAX >> 10);
+                return refuse(refusal, RPC_CODE_REQUEST, r);
+        }
+        r = parse_call(c, bytes, length, ret, &refusal->error);
+        if (r == -ENOMEM)
+                return r;
+        refusal->error.kind = ERROR_PROTOCOL;
+        return refuse(refusal, RPC_CODE_PARSE, r);
+}
+
+static void execute(RpcCall *call) {
+        Error error = { 0 };
+
+        call_link(call);
+        if (call->method->function(call, call->connection->server->data, &error) < 0)
+                rpc_fail(call, &error);
+}
+
+void rpc_call_line(RpcConnection *c, const char *bytes, size_t length, RpcFds *fds) {
+        _cleanup_(call_freep) RpcCall *call = NULL;
+        Refusal refusal = { 0 };
+        int r;
+
+        r = read_call(c, bytes, length, &call, &refusal);
+        if (r == 0) {
+                call->fds = *fds;
+                r = check_call(call, &refusal);
+        } else {
+                rpc_fds_close(fds);
+        }
+        if (r == 0)
+                execute(TAKE_PTR(call));
+        else
+                answer_refusal(c, call, &refusal);
+        free(refusal.path);
+}

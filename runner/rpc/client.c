@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/client.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "policy/layers.h"
+#include "rpc/input.h"
+#include "rpc/queue.h"
+
+enum { ERRNO_MAX = 4095 }; /* MAX_ERRNO of the kernel */
+
+static_assert(ELEMENTSOF(((RpcMessage *)NULL)->fds) == RPC_FDS_MAX, "a message's fds");
+
+#define MESSAGE_NONE                                                                               \
+        (RpcMessage) {                                                                             \
+                .fds = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }                                      \
+        }
+
+struct RpcClient {
+        int fd; /* owned */
+        uint64_t last_id;
+        RpcInput input;
+};
+
+int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
+        RpcClient *client = calloc(1, sizeof(*client));
+
+        if (!client)
+                return error_oom(reterr);
+        client->fd = client->input.fd = fd;
+        client->input.socket = true;
+        client->input.framing.max = RPC_LINE_MAX;
+        *ret = client;
+        return 0;
+}
+
+RpcClient *rpc_client_free(RpcClient *client) {
+        if (!client)
+                return NULL;
+        rpc_input_clear(&client->input);
+        (void)fd_close(client->fd);
+        free(client);
+        return NULL;
+}
+
+int rpc_client_fd(const RpcClient *client) {
+        return client->fd;
+}
+
+/* --- requests --- */
+
+static int send_all(int fd, const char *bytes, size_t length, const int *fds, size_t count) {
+        while (length > 0) {
+                struct iovec iov = { (void *)bytes, length };
+                ssize_t n = rpc_send_message(fd, &iov, 1, fds, count, true);
+
+                if (n < 0 && n != -EINTR)
+                        return (int)n;
+                if (n < 0)
+                        continue;
+                bytes += n;
+                length -= (size_t)n;
+                count = 0;
+        }
+        return 0;
+}
+
+int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
+                    size_t fds_count, uint64_t *ret_id, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        json_write_uint(&w, "id", client->last_id + 1);
+        json_write_string(&w, "method", method);
+        if (params)
+                json_write_value(&w, "params", params);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        r = send_all(client->fd, w.data, w.length, fds, fds_count);
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "%s: cannot send the request", method);
+        *ret_id = ++client->last_id;
+        return 0;
+}
+
+/* --- messages --- */
+
+void rpc_message_clear(RpcMessage *message) {
+        for (size_t i = 0; i < ELEMENTSOF(message->fds); i++)
+                message->fds[i] = fd_close(message->fds[i]);
+        json_free(message->document);
+        *message = MESSAGE_NONE;
+}
+
+static const char *string_member(const JsonValue *object, const char *key) {
+        const JsonValue *value = object ? json_member(object, key) : NULL;
+
+        return value ? json_string(value) : NULL;
+}
+
+static ErrorKind kind_from_name(const char *name) {
+        for (ErrorKind kind = 0; name && kind < ERROR_KIND_MAX; kind++)
+                if (streq(error_kind_name(kind), name))
+                        return kind;
+        return ERROR_SETUP;
+}
+
+static int errno_from_name(const char *name) {
+        for (int errnum = 1; name && errnum <= ERRNO_MAX; errnum++)
+                if (streq(error_errno_name(errnum), name))
+                        return errnum;
+        return 0;
+}
+
+/* The error as the server had it. */
+static void read_error(const JsonValue *value, Error *reterr) {
+        const JsonValue *data = json_member(value, "data");
+        const char *message = string_member(value, "message"), *hint, *layer;
+
+        (void)error_set(reterr, kind_from_name(string_member(data, "kind")),
+                        errno_from_name(string_member(data, "errno")), "%s",
+                        message ? message : "an error without a message");
+        hint = string_member(data, "hint");
+        if (hint)
+                (void)error_cure(reterr, 0, "%s", hint);
+        layer = string_member(data, "layer");
+        if (reterr && layer)
+                reterr->layer = (int)layer_from_name(layer);
+}
+
+static int protocol_error(Error *reterr, int errnum, const char *what) {
+        (void)error_set(reterr, ERROR_PROTOCOL, errnum, "%s", what);
+        return errnum ? -errnum : -EPROTO;
+}
+
+static int read_message(RpcMessage *message, Error *reterr) {
+        const JsonValue *root = json_root(message->document), *id, *error;
+
+        if (json_type(root) != JSON_OBJECT)
+                return protocol_error(reterr, 0, "the other side sends what is no message");
+        message->method = string_member(root, "method");
+        message->params = json_member(root, "params");
+        message->result = json_member(root, "result");
+        id = json_member(root, "id");
+        if (id)
+                (void)json_uint(id, JSON_INTEGER_MAX, &message->id);
+        error = json_member(root, "error");
+        if (error && !message->result)
+                read_error(error, reterr);
+        if (!message->method && !message->result && !error)
+                return protocol_error(reterr, 0, "the other side sends what is no message");
+        return 0;
+}
+
+static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = MESSAGE_NONE;
+        int r;
+
+        for (size_t i = 0; i < fds->count; i++)
+                message.fds[i] = fds->fds[i];
+        if (!line->bytes)
+                return protocol_error(reterr, EMSGSIZE, "an answer of more than 1 MiB came");
+        if (fds->refused)
+                return protocol_error(reterr, EMFILE, "cannot take the file descriptors that came");
+        r = json_parse(line->bytes, line->length, "answer", &message.document, reterr);
+        if (r < 0)
+                return r;
+        r = read_message(&message, reterr);
+        if (r < 0)
+                return r;
+        *ret = message;
+        message = MESSAGE_NONE;
+        return 0;
+}
+
+int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
+        FramingLine line;
+        RpcFds fds;
+
+        while (!rpc_input_next(&client->input, &line, &fds)) {
+                ssize_t n = rpc_input_read(&client->input, wait);
+
+                if (n == -EAGAIN)
+                        return -EAGAIN;
+                if (n == 0 || n == -ECONNRESET)
+                        return protocol_error(reterr, EPIPE, "the other side has gone");
+                if (n < 0)
+                        return error_set(reterr, ERROR_SETUP, (int)-n, "cannot read an answer");
+        }
+        return take_line(&line, &fds, ret, reterr);
+}
+
+/* An error without an id is about the connection, or about a request that could not be read. */
+static bool is_answer(const RpcMessage *message, uint64_t id) {
+        return !message->method && (message->id == id || (message->id == 0 && !message->result));
+}
+
+int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
+                    size_t fds_count, RpcMessage *ret, Error *reterr) {
+        Error error = { 0 };
+        uint64_t id;
+        int r;
+
+        r = rpc_client_send(client, method, params, fds, fds_count, &id, reterr);
+        if (r < 0)
+                return r;
+        for (;;) {
+                _cleanup_(rpc_message_clear) RpcMessage message = MESSAGE_NONE;
+
+                r = rpc_client_next(client, true, &message, &error);
+                if (r == 0 && !is_answer(&message, id))
+                        continue;
+                if (r == 0 && message.result) {
+                        *ret = message;
+                        message = MESSAGE_NONE;
+                        return 0;
+                }
+                if (reterr)
+                        *reterr = error;
+                if (r == 0)
+                        r = error.errnum > 0 ? -error.errnum : -EINVAL;
+                return r;
+        }
+}

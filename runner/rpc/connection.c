@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/connection.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { LINES_MAX = 16 }; /* of one connection in one turn of the loop, so that others get theirs */
+
+/* --- reading --- */
+
+/* A client that does not read its answers is not read either. */
+static bool is_full(const RpcConnection *c) {
+        return c->queue.bytes >= RPC_QUEUE_SOFT;
+}
+
+static bool wants_input(const RpcConnection *c) {
+        return !c->eof && !c->broken && !c->more && !is_full(c);
+}
+
+static void read_input(RpcConnection *c) {
+        ssize_t n = rpc_input_read(&c->input, false);
+
+        c->more = n >= 0;
+        c->eof = n == 0;
+        c->broken = n < 0 && n != -EAGAIN;
+}
+
+/* A pipe that nobody writes to any more would wake the loop for ever. */
+static void close_input(RpcConnection *c) {
+        if (c->in_fd == c->out_fd)
+                return;
+        c->in_watch = loop_unwatch(c->in_watch);
+        c->in_fd = fd_close(c->in_fd);
+}
+
+static bool next_line(RpcConnection *c, FramingLine *line, RpcFds *fds) {
+        c->more = rpc_input_next(&c->input, line, fds) ||
+                  (c->eof && rpc_input_rest(&c->input, line, fds));
+        return c->more;
+}
+
+static void run_lines(RpcConnection *c) {
+        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
+                FramingLine line;
+                RpcFds fds;
+
+                if (next_line(c, &line, &fds))
+                        rpc_call_line(c, line.bytes, line.length, &fds);
+        }
+}
+
+/* --- sending --- */
+
+static void flush_output(RpcConnection *c) {
+        if (rpc_queue_flush(&c->queue) < 0)
+                c->broken = true;
+        if (!c->room_wanted || c->broken || c->queue.bytes >= RPC_QUEUE_SOFT / 2)
+                return;
+        c->room_wanted = false;
+        if (c->server->on_room)
+                c->server->on_room(c, c->server->data);
+}
+
+int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, const int *fds,
+                        size_t count) {
+        int r;
+
+        if (c->broken)
+                return 0;
+        r = rpc_queue_send(&c->queue, bytes, length, fds, count);
+        if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS)
+                return r;
+        c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_MAX;
+        return 0;
+}
+
+int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (connection->broken || is_full(connection)) {
+                connection->room_wanted = true;
+                return -EAGAIN;
+        }
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        json_write_string(&w, "method", method);
+        json_write_value(&w, "params", params);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return -ENOMEM;
+        (void)rpc_connection_send(connection, w.data, w.length, NULL, 0);
+        rpc_connection_settle(connection);
+        return 0;
+}
+
+/* --- what to wait for --- */
+
+static bool is_over(const RpcConnection *c) {
+        return c->broken || (c->eof && !c->more && !c->calls && rpc_queue_empty(&c->queue));
+}
+
+void rpc_connection_settle(RpcConnection *c) {
+        uint32_t in = wants_input(c) ? EPOLLIN : 0;
+        uint32_t out = rpc_queue_empty(&c->queue) ? 0 : EPOLLOUT;
+
+        if (c->working)
+                return;
+        if (c->out_watch)
+                loop_watch_set(c->out_watch, out);
+        if (c->in_watch)
+                loop_watch_set(c->in_watch, in | (c->out_watch ? 0 : out));
+        if (is_over(c) || (c->more && !is_full(c)) || (in && !c->in_watch))
+                loop_timer_set(c->again, 1);
+}
+
+/* One turn. What is left waits for the next. */
+static void work(RpcConnection *c, bool readable) {
+        c->working = true;
+        if (readable && wants_input(c))
+                read_input(c);
+        run_lines(c);
+        c->working = false;
+        if (c->eof)
+                close_input(c);
+        if (is_over(c))
+                rpc_connection_end(c);
+        else
+                rpc_connection_settle(c);
+}
+
+/* --- events --- */
+
+/* epoll(7) reports it whatever it is asked for, so that a client that waits for nothing but its
+ * turn would wake the loop for ever. What comes in by an fd of its own can be read without waiting
+ * from now on; with a socket all is over once everything is read, and at once when answers wait. */
+static void hung_up(RpcConnection *c) {
+        if (c->in_fd != c->out_fd)
+                c->in_watch = loop_unwatch(c->in_watch);
+        else if (c->eof)
+                c->broken = true;
+        else
+                flush_output(c);
+}
+
+static void on_input(void *data, uint32_t events) {
+        RpcConnection *c = data;
+
+        if (events & EPOLLOUT)
+                flush_output(c);
+        if (events & (EPOLLHUP | EPOLLERR))
+                hung_up(c);
+        work(c, events & (EPOLLIN | EPOLLHUP | EPOLLERR));
+}
+
+static void on_output(void *data, uint32_t events) {
+        RpcConnection *c = data;
+
+        if (events & EPOLLOUT)
+                flush_output(c);
+        else
+                c->broken = true;
+        work(c, false);
+}
+
+static void on_again(void *data) {
+        RpcConnection *c = data;
+
+        work(c, !c->in_watch);
+}
+
+/* --- begin and end --- */
+
+static bool is_socket(int fd, int *ret_domain) {
+        socklen_t length = sizeof(*ret_domain);
+
+        *ret_domain = 0;
+        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, ret_domain, &length) == 0;
+}
+
+/* A regular file is always ready. */
+static int watch(RpcConnection *c, int fd, uint32_t events, LoopWatchFn fn, LoopWatch **ret,
+                 Error *reterr) {
+        int r = loop_watch(c->server->loop, fd, events, fn, c, ret, reterr);
+
+        return r == -EPERM ? 0 : r;
+}
+
+static int begin(RpcConnection *c, int in_fd, int out_fd, Error *reterr) {
+        int domain, r;
+
+        c->input.socket = is_socket(in_fd, &domain);
+        c->queue.socket = is_socket(out_fd, &domain);
+        c->passes_fds = domain == AF_UNIX;
+        c->input.fd = in_fd;
+        c->queue.fd = out_fd;
+        r = loop_timer_new(c->server->loop, on_again, c, &c->again, reterr);
+        if (r == 0)
+                r = watch(c, in_fd, EPOLLIN, on_input, &c->in_watch, reterr);
+        if (r == 0 && in_fd != out_fd)
+                r = watch(c, out_fd, 0, on_output, &c->out_watch, reterr);
+        if (r < 0)
+                return r;
+        c->in_fd = in_fd;
+        c->out_fd = out_fd;
+        rpc_connection_settle(c);
+        return 0;
+}
+
+static void connection_free(RpcConnection *c) {
+        rpc_input_clear(&c->input);
+        rpc_queue_clear(&c->queue);
+        (void)loop_unwatch(c->in_watch);
+        (void)loop_unwatch(c->out_watch);
+        (void)loop_timer_free(c->again);
+        if (c->in_fd != c->out_fd)
+                (void)fd_close(c->in_fd);
+        (void)fd_close(c->out_fd);
+        free(c);
+}
+
+int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret,
+                       Error *reterr) {
+        RpcConnection *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return error_oom(reterr);
+        c->server = server;
+        c->in_fd = c->out_fd = FD_NONE;
+        c->input.framing.max = RPC_LINE_MAX;
+        r = begin(c, in_fd, out_fd, reterr);
+        if (r < 0) {
+                connection_free(c);
+                return r;
+        }
+        c->next = server->connections;
+        if (c->next)
+                c->next->previous = c;
+        server->connections = c;
+        server->connections_count++;
+        *ret = c;
+        return 0;
+}
+
+static void unlink_from_server(RpcConnection *c) {
+        if (c->previous)
+                c->previous->next = c->next;
+        else
+                c->server->connections = c->next;
+        if (c->next)
+                c->next->previous = c->previous;
+        c->server->connections_count--;
+}
+
+void rpc_connection_end(RpcConnection *c) {
+        RpcServer *server = c->server;
+
+        c->broken = c->working = true;
+        unlink_from_server(c);
+        while (c->calls)
+                rpc_call_end(c->calls);
+        if (server->on_end)
+                server->on_end(c, server->data);
+        connection_free(c);
+}

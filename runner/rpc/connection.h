@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What server.c, connection.c and call.c share. Nobody else includes it.
+ *
+ * A connection is only freed from its own events, never below rpc_reply() or rpc_notify(): whoever
+ * calls those is in the midst of something. Until then it is broken, and takes nothing any more. */
+#pragma once
+
+#include "base/json.h"
+#include "rpc/input.h"
+#include "rpc/queue.h"
+#include "rpc/server.h"
+
+enum {
+        RPC_PENDING_MAX = 4 << 20, /* bytes of one connection's requests that are not answered */
+        RPC_NAME_MAX = 1024,       /* bytes of a key in an RPC_MAP */
+};
+
+/* The codes of jsonrpc.org; what is holt's own has one for each ErrorKind. */
+enum {
+        RPC_CODE_PARSE = -32700,
+        RPC_CODE_REQUEST = -32600,
+        RPC_CODE_METHOD = -32601,
+        RPC_CODE_PARAMS = -32602,
+};
+
+struct RpcServer {
+        Loop *loop;
+        const RpcMethod *methods;
+        size_t methods_count;
+        void *data;
+        void (*on_end)(RpcConnection *connection, void *data);
+        void (*on_room)(RpcConnection *connection, void *data);
+        RpcConnection *connections;
+        size_t connections_count;
+        int listen_fd; /* owned */
+        uid_t uid;
+        LoopWatch *listen_watch;
+        LoopTimer *listen_again; /* when there are fds again */
+};
+
+struct RpcConnection {
+        RpcServer *server;
+        RpcConnection *previous, *next;
+        int in_fd, out_fd; /* owned; the same for a socket */
+        bool passes_fds;
+        LoopWatch *in_watch;  /* NULL of what epoll(7) does not take, and after its end */
+        LoopWatch *out_watch; /* NULL where in_watch does for both */
+        LoopTimer *again;     /* what is to be done without an event */
+        RpcInput input;
+        RpcQueue queue;
+        RpcCall *calls; /* not answered yet */
+        size_t calls_count, calls_bytes;
+        bool more;        /* the framing may have more lines */
+        bool eof;         /* no more bytes come */
+        bool broken;      /* nothing can be sent any more */
+        bool room_wanted; /* a notification was refused */
+        bool working;     /* in one of its own events, which settles in the end */
+};
+
+int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret,
+                       Error *reterr);
+/* With its calls: tells their owners and the server's. */
+void rpc_connection_end(RpcConnection *c);
+/* Waits for what is to be waited for now; after whatever may have changed it. */
+void rpc_connection_settle(RpcConnection *c);
+/* Sends one line. 0, or a negative errno: -EMFILE, -ENFILE and -ENOBUFS are of the fds alone. */
+int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, const int *fds,
+                        size_t count);
+
+struct RpcCall {
+        RpcConnection *connection;
+        RpcCall *previous, *next;
+        const RpcMethod *method;
+        JsonDocument *document;
+        const JsonValue *id;     /* NULL of a notification */
+        const JsonValue *params; /* NULL where it has none */
+        size_t bytes;            /* of its line */
+        RpcFds fds;
+        JsonWriter answer;
+        bool ended; /* its connection is gone */
+        void (*on_end)(RpcCall *call, void *data);
+        void *on_end_data;
+};
+
+/* Executes a line, or answers why not; takes the fds. bytes is NULL of one that was too long. */
+void rpc_call_line(RpcConnection *c, const char *bytes, size_t length, RpcFds *fds);
+/* Calls on_end and frees it. */
+void rpc_call_end(RpcCall *call);
+
+/* 0, or an error for the client with the path of the parameter, which the caller frees. params may
+ * be NULL. */
+int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **ret_path,
+                     Error *reterr);
+
+/* Sends an error. id may be NULL: null. code 0 is that of the error's kind. path may be NULL. */
+void rpc_send_error(RpcConnection *c, const JsonValue *id, int code, const Error *error,
+                    const char *path);
+/* The same line, for whoever is not served at all. Freed by json_write_clear(). */
+void rpc_write_error(JsonWriter *w, const JsonValue *id, int code, const Error *error,
+                     const char *path);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parameters: checked by the method's table before its function sees them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/utf8.h"
+#include "rpc/connection.h"
+#include "rpc/methods.h"
+
+enum { TEXT_STRING_MAX = 1024 }; /* bytes of a string in rpc_params_text() */
+
+/* --- checks --- */
+
+/* A value that is being checked. */
+typedef struct Check {
+        const RpcMethod *method;
+        const RpcParam *param;
+        char **ret_path;
+        Error *reterr;
+} Check;
+
+/* Ends the error that has been set: what is allowed, and the path. */
+static int refuse(const Check *check, char *path) {
+        char text[RPC_PARAM_TEXT_MAX];
+
+        free(*check->ret_path);
+        *check->ret_path = path;
+        return error_cure(check->reterr, -EINVAL, "%s is %s: %s", check->param->name,
+                          rpc_param_text(check->param, text), check->param->help);
+}
+
+static char *param_path(const RpcParam *param) {
+        return json_path_key("$.params", param->name);
+}
+
+static int refuse_type(const Check *check, const JsonValue *value) {
+        (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s has to be %s, not %s",
+                        check->method->name, check->param->name, rpc_type_name(check->param->type),
+                        json_type_name(json_type(value)));
+        return refuse(check, param_path(check->param));
+}
+
+static int refuse_size(const Check *check) {
+        (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s is too large", check->method->name,
+                        check->param->name);
+        return refuse(check, param_path(check->param));
+}
+
+static int check_string(const Check *check, const JsonValue *value) {
+        const char *text = json_string(value);
+
+        if (!text)
+                return refuse_type(check, value);
+        if (check->param->max && strlen(text) > check->param->max)
+                return refuse_size(check);
+        return 0;
+}
+
+static int check_bool(const Check *check, const JsonValue *value) {
+        bool unused;
+
+        return json_bool(value, &unused) < 0 ? refuse_type(check, value) : 0;
+}
+
+static int check_uint(const Check *check, const JsonValue *value) {
+        uint64_t max = check->param->max ? check->param->max : JSON_INTEGER_MAX, unused;
+        int r = json_uint(value, max, &unused);
+
+        if (r == 0)
+                return 0;
+        if (json_type(value) != JSON_NUMBER)
+                return refuse_type(check, value);
+        (void)error_set(check->reterr, ERROR_USAGE, 0,
+                        "%s: %s has to be an integer from 0 to %" PRIu64, check->method->name,
+                        check->param->name, max);
+        return refuse(check, param_path(check->param));
+}
+
+/* An item or a member that is no string. */
+static int refuse_item(const Check *check, const JsonValue *item, size_t index) {
+        _cleanup_free_ char *above = param_path(check->param);
+        char *path = NULL;
+
+        if (above && json_key(item))
+                path = json_path_key(above, json_key(item));
+        else if (above)
+                path = json_path_index(above, index);
+        (void)error_set(check->reterr, ERROR_USAGE, 0,
+                        "%s: %s has %s in it, which has to be a string", check->method->name,
+                        check->param->name, json_type_name(json_type(item)));
+        return refuse(check, path);
+}
+
+static int check_items(const Check *check, const JsonValue *value) {
+        size_t count = 0;
+
+        for (const JsonValue *item = json_first(value); item; item = json_next(item)) {
+                if (check->param->max && count == check->param->max)
+                        return refuse_size(check);
+                if (!json_string(item))
+                        return refuse_item(check, item, count);
+                count++;
+        }
+        return 0;
+}
+
+static int check_strings(const Check *check, const JsonValue *value) {
+        if (json_type(value) != JSON_ARRAY)
+                return refuse_type(check, value);
+        return check_items(check, value);
+}
+
+/* rpc_strings() gives members as NAME=VALUE. */
+static int check_name(const Check *check, const char *name) {
+        if (name[0] && !strchr(name, '=') && strlen(name) <= RPC_NAME_MAX)
+                return 0;
+        (void)error_set(check->reterr, ERROR_USAGE, 0,
+                        "%s: a name in %s has 1 to %d bytes and no \"=\"", check->method->name,
+                        check->param->name, RPC_NAME_MAX);
+        return refuse(check, param_path(check->param));
+}
+
+static int check_map(const Check *check, const JsonValue *value) {
+        if (json_type(value) != JSON_OBJECT)
+                return refuse_type(check, value);
+        for (const JsonValue *item = json_first(value); item; item = json_next(item)) {
+                int r = check_name(check, json_key(item));
+
+                if (r < 0)
+                        return r;
+        }
+        return check_items(check, value);
+}
+
+static int (*const checks[])(const Check *check, const JsonValue *value) = {
+        [RPC_STRING] = check_string,   [RPC_BOOL] = check_bool, [RPC_UINT] = check_uint,
+        [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,
+};
+static_assert(ELEMENTSOF(checks) == RPC_TYPE_MAX, "every type is checked");
+
+static const RpcParam *find_param(const RpcMethod *method, const char *name) {
+        for (size_t i = 0; i < method->params_count; i++)
+                if (streq(method->params[i].name, name))
+                        return &method->params[i];
+        return NULL;
+}
+
+static int refuse_unknown(const RpcMethod *method, const char *name, char **ret_path,
+                          Error *reterr) {
+        Nearest nearest = { .word = name };
+        size_t used = 0;
+        char quoted[80];
+
+        *ret_path = json_path_key("$.params", name);
+        (void)error_set(reterr, ERROR_USAGE, 0, "%s: no parameter is called \"%s\"", method->name,
+                        str_quote(name, quoted, sizeof(quoted)));
+        for (size_t i = 0; i < method->params_count; i++)
+                nearest_try(&nearest, method->params[i].name);
+        if (nearest.best)
+                return error_cure(reterr, -EINVAL, "Did you mean \"%s\"?", nearest.best);
+        if (method->params_count == 0)
+                return error_cure(reterr, -EINVAL, "It has none.");
+        for (size_t i = 0; i < method->params_count && used < sizeof(reterr->cure); i++)
+                used += (size_t)snprintf(reterr->cure + used, sizeof(reterr->cure) - used, "%s%s",
+                                         i == 0 ? "It has " : ", ", method->params[i].name);
+        return -EINVAL;
+}
+
+static int check_given(const RpcMethod *method, const JsonValue *params, char **ret_path,
+                       Error *reterr) {
+        for (const JsonValue *value = json_first(params); value; value = json_next(value)) {
+                const RpcParam *param = find_param(method, json_key(value));
+                const Check check = { method, param, ret_path, reterr };
+                int r;
+
+                if (!param)
+                        return refuse_unknown(method, json_key(value), ret_path, reterr);
+                r = checks[param->type](&check, value);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_required(const RpcMethod *method, const JsonValue *params, char **ret_path,
+                          Error *reterr) {
+        for (size_t i = 0; i < method->params_count; i++) {
+                const RpcParam *param = &method->params[i];
+                const Check check = { method, param, ret_path, reterr };
+
+                if (!param->required || (params && json_member(params, param->name)))
+                        continue;
+                (void)error_set(reterr, ERROR_USAGE, 0, "%s: %s is missing", method->name,
+                                param->name);
+                return refuse(&check, param_path(param));
+        }
+        return 0;
+}
+
+int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **ret_path,
+                     Error *reterr) {
+        int r;
+
+        if (params && json_type(params) != JSON_OBJECT) {
+                *ret_path = strdup("$.params");
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "%s: params has to be an object, parameters by name, not %s",
+                                 method->name, json_type_name(json_type(params)));
+        }
+        r = params ? check_given(method, params, ret_path, reterr) : 0;
+        return r < 0 ? r : check_required(method, params, ret_path, reterr);
+}
+
+/* --- values --- */
+
+static const JsonValue *find_value(const RpcCall *call, const char *name, unsigned types) {
+        const RpcParam *param = find_param(call->method, name);
+
+        assert(param && (types >> param->type & 1));
+        (void)param;
+        (void)types;
+        return call->params ? json_member(call->params, name) : NULL;
+}
+
+const char *rpc_string(const RpcCall *call, const char *name) {
+        const JsonValue *value = find_value(call, name, 1U << RPC_STRING);
+
+        return value ? json_string(value) : NULL;
+}
+
+bool rpc_bool(const RpcCall *call, const char *name, bool otherwise) {
+        const JsonValue *value = find_value(call, name, 1U << RPC_BOOL);
+
+        if (value)
+                (void)json_bool(value, &otherwise);
+        return otherwise;
+}
+
+uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise) {
+        const JsonValue *value = find_value(call, name, 1U << RPC_UINT);
+
+        if (value)
+                (void)json_uint(value, JSON_INTEGER_MAX, &otherwise);
+        return otherwise;
+}
+
+bool rpc_has(const RpcCall *call, const char *name) {
+        return find_value(call, name, ~0U) != NULL;
+}
+
+int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *reterr) {
+        const JsonValue *value = find_value(call, name, 1U << RPC_STRINGS | 1U << RPC_MAP);
+        StrList list = { 0 };
+
+        for (const JsonValue *i = value ? json_first(value) : NULL; i; i = json_next(i)) {
+                char *item = json_key(i) ? str_format("%s=%s", json_key(i), json_string(i))
+                                         : strdup(json_string(i));
+
+                if (strlist_take(&list, item) < 0) {
+                        strlist_clear(&list);
+                        return error_oom(reterr);
+                }
+        }
+        *ret = list;
+        return 0;
+}
+
+/* --- the history's text --- */
+
+/* Cut where a character ends. */
+static void write_cut(JsonWriter *w, const char *key, const char *text) {
+        size_t length = strnlen(text, TEXT_STRING_MAX + 1), cut = 0;
+
+        while (length > TEXT_STRING_MAX) {
+                size_t sequence = utf8_sequence(text + cut, length - cut);
+
+                if (sequence == 0 || cut + sequence > TEXT_STRING_MAX)
+                        break;
+                cut += sequence;
+        }
+        json_write_bytes(w, key, text, length > TEXT_STRING_MAX ? cut : length);
+}
+
+static void write_text(JsonWriter *w, const JsonValue *value) {
+        const char *key = json_key(value);
+        uint64_t number = 0;
+        bool on = false;
+
+        if (json_string(value)) {
+                write_cut(w, key, json_string(value));
+        } else if (json_bool(value, &on) == 0) {
+                json_write_bool(w, key, on);
+        } else if (json_uint(value, JSON_INTEGER_MAX, &number) == 0) {
+                json_write_uint(w, key, number);
+        } else {
+                if (json_type(value) == JSON_OBJECT)
+                        json_write_object(w, key);
+                else
+                        json_write_array(w, key);
+                for (const JsonValue *i = json_first(value); i; i = json_next(i))
+                        write_cut(w, json_key(i), json_string(i));
+                json_write_end(w);
+        }
+}
+
+char *rpc_params_text(const RpcCall *call) {
+        JsonWriter w = { 0 };
+        const JsonValue *value = call->params ? json_first(call->params) : NULL;
+
+        json_write_object(&w, NULL);
+        for (; value; value = json_next(value))
+                write_text(&w, value);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0) {
+                json_write_clear(&w);
+                return NULL;
+        }
+        w.data[w.length - 1] = '\0'; /* the newline */
+        return w.data;
+}

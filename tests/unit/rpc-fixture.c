@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc-fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* --- the methods --- */
+
+static int toy_echo(RpcCall *call, void *data, Error *error) {
+        Toy *toy = data;
+        JsonWriter *w;
+
+        (void)error;
+        toy->executed++;
+        toy->last = rpc_call_connection(call);
+        w = rpc_result(call);
+        json_write_string(w, "text", rpc_string(call, "text"));
+        json_write_bool(w, "loud", rpc_bool(call, "loud", true));
+        json_write_uint(w, "times", rpc_uint(call, "times", 7));
+        json_write_bool(w, "has_times", rpc_has(call, "times"));
+        rpc_reply(call);
+        return 0;
+}
+
+static int toy_list(RpcCall *call, void *data, Error *error) {
+        static const char *const names[] = { "items", "env" };
+        _cleanup_free_ char *text = rpc_params_text(call);
+        JsonWriter *w = rpc_result(call);
+        Toy *toy = data;
+
+        toy->executed++;
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                StrList list = { 0 };
+
+                if (rpc_strings(call, names[i], &list, error) < 0)
+                        return -ENOMEM;
+                json_write_array(w, names[i]);
+                for (size_t j = 0; j < list.count; j++)
+                        json_write_string(w, NULL, list.items[j]);
+                json_write_end(w);
+                strlist_clear(&list);
+        }
+        json_write_string(w, "text", text);
+        rpc_reply(call);
+        return 0;
+}
+
+static void kept_ended(RpcCall *call, void *data) {
+        Toy *toy = data;
+
+        toy->calls_ended++;
+        for (size_t i = 0; i < toy->kept_count; i++)
+                if (toy->kept[i] == call)
+                        toy->kept[i] = NULL;
+}
+
+static int toy_keep(RpcCall *call, void *data, Error *error) {
+        Toy *toy = data;
+
+        toy->executed++;
+        toy->last = rpc_call_connection(call);
+        if (toy->kept_count == ELEMENTSOF(toy->kept))
+                return error_set(error, ERROR_LIMIT, 0, "too many are kept");
+        toy->kept[toy->kept_count++] = call;
+        rpc_call_on_end(call, kept_ended, toy);
+        return 0;
+}
+
+static int toy_fail(RpcCall *call, void *data, Error *error) {
+        const char *name = rpc_string(call, "kind");
+        Toy *toy = data;
+
+        toy->executed++;
+        for (ErrorKind kind = 0; kind < ERROR_KIND_MAX; kind++) {
+                if (!streq(error_kind_name(kind), name))
+                        continue;
+                if (kind == ERROR_LAYER)
+                        return error_layer(error, 1, EPERM, "refused");
+                (void)error_set(error, kind, rpc_bool(call, "errno", false) ? ENOENT : 0,
+                                "it failed");
+                return error_cure(error, -EINVAL, "Try again.\nOr not.");
+        }
+        return error_set(error, ERROR_USAGE, 0, "no such kind");
+}
+
+/* Counts the fds that are open, and hands the first two back. */
+static int toy_fds(RpcCall *call, void *data, Error *error) {
+        int fds[RPC_FDS_MAX];
+        Toy *toy = data;
+        size_t count = 0;
+
+        (void)error;
+        toy->executed++;
+        for (size_t i = 0; i < RPC_FDS_MAX; i++) {
+                fds[i] = rpc_take_fd(call, i);
+                if (fds[i] >= 0 && (fcntl(fds[i], F_GETFD) & FD_CLOEXEC))
+                        count++;
+        }
+        json_write_uint(rpc_result(call), "count", count);
+        rpc_reply_fds(call, fds, count > 2 ? 2 : count);
+        for (size_t i = 0; i < RPC_FDS_MAX; i++)
+                (void)fd_close(fds[i]);
+        return 0;
+}
+
+static int toy_big(RpcCall *call, void *data, Error *error) {
+        size_t size = (size_t)rpc_uint(call, "size", 0);
+        _cleanup_free_ char *text = malloc(size + 1);
+        Toy *toy = data;
+
+        toy->executed++;
+        if (!text)
+                return error_oom(error);
+        memset(text, 'x', size);
+        text[size] = '\0';
+        json_write_string(rpc_result(call), "text", text);
+        rpc_reply(call);
+        return 0;
+}
+
+static const RpcParam echo_params[] = {
+        { "text", RPC_STRING, true, 2000, "what to say" },
+        { "loud", RPC_BOOL, false, 0, "whether to shout" },
+        { "times", RPC_UINT, false, 100, "how often" },
+};
+
+static const RpcParam list_params[] = {
+        { "items", RPC_STRINGS, false, 3, "some strings" },
+        { "env", RPC_MAP, false, 2, "some variables" },
+};
+
+static const RpcParam fail_params[] = {
+        { "kind", RPC_STRING, true, 0, "of the error" },
+        { "errno", RPC_BOOL, false, 0, "whether it has one" },
+};
+
+static const RpcParam big_params[] = {
+        { "size", RPC_UINT, true, 4 << 20, "of the answer, in bytes" },
+};
+
+const RpcMethod toy_methods[] = {
+        { "toy.echo", "says it again", "text, loud, times", echo_params, ELEMENTSOF(echo_params),
+          toy_echo },
+        { "toy.list", "lists", "items, env, text", list_params, ELEMENTSOF(list_params), toy_list },
+        { "toy.keep", "waits", "i", NULL, 0, toy_keep },
+        { "toy.fail", "fails", "nothing", fail_params, ELEMENTSOF(fail_params), toy_fail },
+        { "toy.fds", "counts fds", "count", NULL, 0, toy_fds },
+        { "toy.big", "says much", "text", big_params, ELEMENTSOF(big_params), toy_big },
+};
+const size_t toy_methods_count = ELEMENTSOF(toy_methods);
+
+/* --- the server --- */
+
+static void stop_loop(void *data) {
+        loop_stop(data);
+}
+
+static void connection_ended(RpcConnection *connection, void *data) {
+        Toy *toy = data;
+
+        toy->connections_ended++;
+        if (toy->last == connection)
+                toy->last = NULL;
+}
+
+static void has_room(RpcConnection *connection, void *data) {
+        Toy *toy = data;
+
+        (void)connection;
+        toy->rooms++;
+}
+
+void toy_start(Toy *toy) {
+        Error error;
+
+        *toy = (Toy){ 0 };
+        if (loop_new(&toy->loop, &error) < 0 ||
+            loop_timer_new(toy->loop, stop_loop, toy->loop, &toy->stop, &error) < 0 ||
+            rpc_server_new(toy->loop, toy_methods, toy_methods_count, toy, &toy->server, &error) <
+                    0)
+                abort();
+        rpc_server_on_end(toy->server, connection_ended);
+        rpc_server_on_room(toy->server, has_room);
+}
+
+void toy_stop(Toy *toy) {
+        rpc_server_free(toy->server);
+        loop_free(toy->loop);
+}
+
+/* A timer of the past waits for one turn only; what a turn leaves undone is one timer more, or an
+ * event of the next. */
+void toy_turn(Toy *toy) {
+        size_t before;
+
+        do {
+                before = toy->executed + toy->connections_ended;
+                for (int i = 0; i < 4; i++) {
+                        loop_timer_set(toy->stop, 1);
+                        if (loop_run(toy->loop) < 0)
+                                abort();
+                }
+        } while (before != toy->executed + toy->connections_ended);
+}
+
+int toy_connect(Toy *toy) {
+        RpcConnection *connection;
+        Error error;
+        int ends[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ||
+            rpc_server_add(toy->server, ends[0], ends[0], &connection, &error) < 0 ||
+            fcntl(ends[1], F_SETFL, O_NONBLOCK) < 0)
+                abort();
+        return ends[1];
+}
+
+void toy_answer(Toy *toy, size_t i) {
+        RpcCall *call = TAKE_PTR(toy->kept[i]);
+
+        json_write_uint(rpc_result(call), "i", i);
+        rpc_reply(call);
+}
