@@ -34,12 +34,14 @@ LoopWatch *loop_unwatch(LoopWatch *watch);
 
 /* A timer that is not set. 0 or -ENOMEM. */
 int loop_timer_new(Loop *loop, LoopTimerFn fn, void *data, LoopTimer **ret, Error *reterr);
-/* Calls fn once, at that usec of loop_now(); 0 takes it back. */
+/* Calls fn once, at that usec of loop_now() or up to 1 ms later; in the next turn of the loop when
+ * that has passed, after its fds; 0 takes it back. */
 void loop_timer_set(LoopTimer *timer, uint64_t at);
 /* NULL is legal; returns NULL. */
 LoopTimer *loop_timer_free(LoopTimer *timer);
 
-/* Hands out events until loop_stop(). 0 or a negative errno of epoll_wait(2). */
+/* Hands out events until loop_stop(), which may have been called before. 0 or a negative errno of
+ * epoll_wait(2). Not from a callback. */
 int loop_run(Loop *loop);
 void loop_stop(Loop *loop);
 

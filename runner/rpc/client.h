@@ -8,23 +8,25 @@
 
 typedef struct RpcClient RpcClient;
 
-/* Takes the fd of a connected socket. 0 or -ENOMEM. */
+/* Takes the fd of a connected socket, unless it fails. 0 or -ENOMEM. */
 int rpc_client_new(int fd, RpcClient **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 RpcClient *rpc_client_free(RpcClient *client);
 
-/* An fd for poll(2): readable when rpc_client_next() has something. */
+/* An fd for poll(2). What has been read already does not wake it: wait for it only after
+ * rpc_client_next() has returned -EAGAIN. */
 int rpc_client_fd(const RpcClient *client);
 
-/* Sends a request; params is the text of one object, or NULL; fds go with it and stay the caller's.
- * *ret_id is the request's id. 0 or a negative errno of sendmsg(2), -ENOMEM. */
+/* Sends a request; params is the text of one object, not pretty, or NULL; fds, 4 at most, go with
+ * it and stay the caller's. *ret_id is the request's id, from 1. 0 or a negative errno of
+ * sendmsg(2), -ENOMEM. */
 int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, uint64_t *ret_id, Error *reterr);
 
 /* A message that has come: an answer (id, and result or the error) or a notification (method). */
 typedef struct RpcMessage {
         JsonDocument *document;  /* owns the rest; the caller frees it by rpc_message_clear() */
-        uint64_t id;             /* 0 of a notification */
+        uint64_t id;             /* 0 of a notification, and of an error about the connection */
         const char *method;      /* of a notification */
         const JsonValue *params; /* of a notification */
         const JsonValue *result; /* NULL of an answer that is an error */
@@ -32,9 +34,9 @@ typedef struct RpcMessage {
 } RpcMessage;
 void rpc_message_clear(RpcMessage *message);
 
-/* The next message. wait: waits for it; otherwise -EAGAIN when there is none. 0; -EPIPE with an
- * error when the other side has gone; an answer that is an error is 0 with result NULL, and *reterr
- * is that error, kind, errno and cure as the server had them. */
+/* The next message, of RPC_LINE_MAX bytes at most. wait: waits for it; otherwise -EAGAIN when there
+ * is none. 0; -EPIPE with an error when the other side has gone; an answer that is an error is 0
+ * with result NULL, and *reterr is that error, kind, errno and cure as the server had them. */
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr);
 
 /* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,

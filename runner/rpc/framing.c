@@ -31,7 +31,7 @@ int framing_room(Framing *f, char **ret, size_t *ret_size) {
 
         assert(f->scanned == f->end);
         move_down(f);
-        while (size - f->end < ROOM_MIN)
+        while (size < f->end + ROOM_MIN)
                 size *= 2;
         if (size > f->max + ROOM_MIN)
                 size = f->max + ROOM_MIN;

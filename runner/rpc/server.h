@@ -5,12 +5,18 @@
  * answered with an error and skipped to its end, and what follows is served as before. Each line is
  * one request (no batches). The method is looked up in the server's table, its parameters are
  * checked by the table, and its function is called; it answers at once or keeps the call and
- * answers later. File descriptors that come by SCM_RIGHTS with a line's bytes belong to that
- * request.
+ * answers later. A request without an id is a notification: executed, and never answered. File
+ * descriptors that come by SCM_RIGHTS with a line's bytes belong to that request; who sends some
+ * has that line alone in the message, for of several they are the last one's.
  *
  * What goes out is queued, never waited for. A client that does not read gets no more notifications
  * from RPC_QUEUE_SOFT bytes on (rpc_notify() says so, and its subscriber counts what it drops), and
- * past RPC_QUEUE_MAX the connection is closed. Every byte that comes in is as an attacker's. */
+ * no more of its requests are read until it does; past RPC_QUEUE_MAX, by answers to what it has
+ * asked before, the connection is closed. A client that has closed its writing end gets what is
+ * still to be answered. Every byte that comes in is as an attacker's.
+ *
+ * A connection never ends, and so nobody is told of an end, below rpc_reply(), rpc_fail() or
+ * rpc_notify(): the loop does it. */
 #pragma once
 
 #include <stdbool.h>
@@ -72,13 +78,15 @@ typedef struct RpcMethod {
  * 0 or -ENOMEM. */
 int rpc_server_new(Loop *loop, const RpcMethod *methods, size_t methods_count, void *data,
                    RpcServer **ret, Error *reterr);
-/* With all its connections and calls. NULL is legal; returns NULL. */
+/* With all its connections and calls, whose owners are told. Not from a method's function or
+ * another of the server's callbacks: loop_stop() first. NULL is legal; returns NULL. */
 RpcServer *rpc_server_free(RpcServer *server);
 
 /* Accepts on fd, a listening unix socket, which the server owns from now on, clients whose
- * SO_PEERCRED is uid or root. 0 or a negative errno. */
+ * SO_PEERCRED is uid or root. 0 or a negative errno. Once for a server. */
 int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr);
-/* Serves in_fd and out_fd, which may be the same: owned. 0 or a negative errno. */
+/* Serves in_fd and out_fd, which may be the same: owned, but the caller's still when it fails. They
+ * may be sockets, pipes, terminals or files. 0 or a negative errno. */
 int rpc_server_add(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret, Error *reterr);
 size_t rpc_server_connections(const RpcServer *server);
 /* Called when a connection has ended and before it is freed: whoever has subscribed for it, or owns
@@ -107,23 +115,26 @@ char *rpc_params_text(const RpcCall *call);
 int rpc_take_fd(RpcCall *call, size_t i);
 
 /* Whoever keeps a call to answer it later has to know when its connection ends first: fn is called
- * then, and the call is freed after it. One at most. */
+ * then, and the call, which is not to be answered any more, is freed after it. One at most. */
 void rpc_call_on_end(RpcCall *call, void (*fn)(RpcCall *call, void *data), void *data);
 
 /* The answer: an object is open in the writer that rpc_result() returns, which rpc_reply() closes
  * and sends. The call is freed. */
 JsonWriter *rpc_result(RpcCall *call);
 void rpc_reply(RpcCall *call);
-/* The same with fds, which stay the caller's; the client gets them with the line. */
+/* The same with fds, RPC_FDS_MAX at most, which stay the caller's; the client gets them with the
+ * line. An error is answered instead where fds can't be sent: over a pipe, or to a client that
+ * leaves too many unread. */
 void rpc_reply_fds(RpcCall *call, const int *fds, size_t count);
-/* An error object: code and message of error, data.kind, data.errno and data.hint. Frees the call.
- */
+/* An error object: code by error's kind, error's text as the message, and in data kind, errno (a
+ * name or null), hint (the cure or null) and for a layer its name. Frees the call. */
 void rpc_fail(RpcCall *call, const Error *error);
 
 /* --- notifications --- */
 
-/* Sends {"jsonrpc": "2.0", "method": method, "params": PARAMS}; params is the text of one object.
- * 0, -EAGAIN when the client's queue is past RPC_QUEUE_SOFT, -ENOMEM. */
+/* Sends {"jsonrpc": "2.0", "method": method, "params": PARAMS}; params is the text of one object,
+ * not pretty. 0, -EAGAIN when the client's queue is past RPC_QUEUE_SOFT or the client is gone,
+ * -ENOMEM. */
 int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params);
 /* Called once each time when the queue has got shorter than half of RPC_QUEUE_SOFT after an
  * -EAGAIN. */
@@ -131,6 +142,6 @@ void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection,
 
 /* --- the reference --- */
 
-/* Prints the table as the method reference: text, or with json a document with a JSON schema for
- * each method's parameters. */
+/* Prints the table as the method reference: text, or with json one object with a member for each
+ * method: {"help", "result", "params": a JSON schema}. */
 void rpc_print_methods(const RpcMethod *methods, size_t count, bool json, FILE *out);
