@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "base/strings.h"
 #include "rpc-fixture.h"
 
@@ -33,34 +34,422 @@ static void say(int fd, const char *text) {
         assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-/* What has come, as a string, until the next call. */
+/* What has come and comes for it, as a string, until the next call. */
 static const char *hear(int fd) {
         static char buf[256 << 10];
+        size_t used = 0;
         ssize_t n;
 
-        toy_turn(&toy);
-        n = recv(fd, buf, sizeof(buf) - 1, MSG_DONTWAIT);
-        buf[n < 0 ? 0 : n] = '\0';
+        do {
+                toy_turn(&toy);
+                n = recv(fd, buf + used, sizeof(buf) - 1 - used, MSG_DONTWAIT);
+                used += n > 0 ? (size_t)n : 0;
+        } while (n > 0);
+        buf[used] = '\0';
         return buf;
 }
 
+#define REQUEST(method, params)                                                                    \
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
+#define NOTIFICATION(method, params)                                                               \
+        "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}\n"
+#define RESULT(result) "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":" result "}\n"
+#define ECHO_RESULT(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
+
+/* What is answered to a line, of a connection of its own. */
+static void check(const char *line, const char *answer) {
+        int fd = toy_connect(&toy);
+
+        say(fd, line);
+        assert_string_equal(hear(fd), answer);
+        (void)close(fd);
+}
+
+/* ... whose start is compared only. */
+static void check_start(const char *line, const char *answer) {
+        int fd = toy_connect(&toy);
+        const char *heard;
+
+        say(fd, line);
+        heard = hear(fd);
+        if (!str_starts(heard, answer))
+                assert_string_equal(heard, answer);
+        assert_true(strlen(heard) > 0 && strchr(heard, '\n') == heard + strlen(heard) - 1);
+        (void)close(fd);
+}
+
+/* --- requests --- */
+
 static void test_answers(void **state) {
+        (void)state;
+        check(REQUEST("toy.echo", "{\"text\":\"a\"}"), RESULT(ECHO_RESULT("a")));
+        check(REQUEST("toy.echo", "{\"text\":\"\",\"loud\":false,\"times\":100}"),
+              RESULT("{\"text\":\"\",\"loud\":false,\"times\":100,\"has_times\":true}"));
+        check(" { \"method\":\"toy.list\" , \"id\":1, \"jsonrpc\":\"2.0\"} \r\n",
+              RESULT("{\"items\":[],\"env\":[],\"text\":\"{}\"}"));
+        check(REQUEST("toy.list", "{\"items\":[\"a\",\"\"],\"env\":{\"A\":\"=\",\"B\":\"\"}}"),
+              RESULT("{\"items\":[\"a\",\"\"],\"env\":[\"A==\",\"B=\"],\"text\":"
+                     "\"{\\\"items\\\":[\\\"a\\\",\\\"\\\"],\\\"env\\\":{\\\"A\\\":\\\"=\\\","
+                     "\\\"B\\\":\\\"\\\"}}\"}"));
+}
+
+static void test_ids_come_back(void **state) {
+        static const char *const ids[] = {
+                "0", "-1", "9007199254740991", "-9007199254740991", "\"\"", "\"a\\\"\"", "null"
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                char line[200], answer[200];
+
+                (void)snprintf(line, sizeof(line),
+                               "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"toy.big\",\"params\":{"
+                               "\"size\":1}}\n",
+                               ids[i]);
+                (void)snprintf(answer, sizeof(answer),
+                               "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"text\":\"x\"}}\n",
+                               ids[i]);
+                check(line, answer);
+        }
+}
+
+static void test_bytes_may_come_one_by_one(void **state) {
+        static const char line[] = REQUEST("toy.echo", "{\"text\":\"a\"}");
         int fd = toy_connect(&toy);
 
         (void)state;
-        say(fd,
-            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.echo\",\"params\":{\"text\":\"a\"}}\n");
-        assert_string_equal(hear(fd), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"text\":\"a\","
-                                      "\"loud\":true,\"times\":7,\"has_times\":false}}\n");
+        for (const char *c = line; *c; c++) {
+                assert_int_equal(toy.executed, 0);
+                assert_int_equal(send(fd, c, 1, 0), 1);
+                toy_turn(&toy);
+        }
+        assert_string_equal(hear(fd), RESULT(ECHO_RESULT("a")));
         (void)close(fd);
-        toy_turn(&toy);
-        assert_int_equal(toy.connections_ended, 1);
-        assert_int_equal(rpc_server_connections(toy.server), 0);
+}
+
+static void test_many_requests_in_one_packet(void **state) {
+        static char lines[400 * sizeof(REQUEST("toy.echo", "{\"text\":\"a\"}"))];
+        int fd = toy_connect(&toy);
+        const char *heard;
+        size_t count = 0;
+
+        (void)state;
+        for (int i = 0; i < 400; i++)
+                (void)strcat(lines, REQUEST("toy.echo", "{\"text\":\"a\"}"));
+        say(fd, lines);
+        for (heard = hear(fd); *heard; count++) {
+                assert_true(str_starts(heard, RESULT(ECHO_RESULT("a"))));
+                heard = strchr(heard, '\n') + 1;
+        }
+        assert_int_equal(count, 400);
+        (void)close(fd);
+}
+
+static void test_notifications_are_not_answered(void **state) {
+        static const char *const lines[] = {
+                NOTIFICATION("toy.echo", "{\"text\":\"a\"}"),
+                NOTIFICATION("toy.fail", "{\"kind\":\"busy\"}"),
+                NOTIFICATION("toy.fds", "{}"),
+                NOTIFICATION("toy.none", "{}"),
+                NOTIFICATION("toy.echo", "{}"),
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+                check(lines[i], "");
+        assert_int_equal(toy.executed, 3);
+}
+
+/* --- what is refused --- */
+
+#define ERROR_ANSWER(id, code, message)                                                            \
+        "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":" code ",\"message\":\"" message   \
+        "\""
+#define DATA(kind, errno_name, hint)                                                               \
+        ",\"data\":{\"kind\":\"" kind "\",\"errno\":" errno_name ",\"hint\":" hint
+
+static void test_lines_that_are_no_json(void **state) {
+        static const struct {
+                const char *line, *message;
+        } cases[] = {
+                { "\n", "request:1:1: it is empty" },
+                { "{\n", "request:1:2: a key in double quotes should be here" },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1\n",
+                  "request:1:24: a \\\",\\\" or \\\"}\\\" should be here" },
+                { "{} {}\n", "request:1:4: more text after the end of the document" },
+                { "\"\xff\"\n", "request:1:2: not UTF-8" },
+                { "{\"id\":1,\"id\":2}\n", "request: $.id is there twice" },
+                { "{\"id\":9007199254740993}\n",
+                  "request:1:7: an integer past 2^53 - 1, which would lose digits" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char answer[400];
+
+                (void)snprintf(answer, sizeof(answer),
+                               ERROR_ANSWER("null", "-32700", "%s")
+                                       DATA("protocol", "null", "null") "}}}\n",
+                               cases[i].message);
+                check(cases[i].line, answer);
+        }
+}
+
+static void test_json_that_is_no_request(void **state) {
+        static const struct {
+                const char *line, *answer;
+        } cases[] = {
+                { "[]\n", ERROR_ANSWER("null", "-32600", "a request is an object, not an array")
+                                  DATA("protocol", "null",
+                                       "\"Send one request a line; there are no batches.\"") },
+                { "1\n", ERROR_ANSWER("null", "-32600", "a request is an object, not a number") },
+                { "{}\n", ERROR_ANSWER("null", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                { "{\"id\":\"a\"}\n",
+                  ERROR_ANSWER("\"a\"", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                { "{\"jsonrpc\":2.0,\"id\":3}\n",
+                  ERROR_ANSWER("3", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                { "{\"jsonrpc\":\"2.0\"}\n",
+                  ERROR_ANSWER("null", "-32600", "method has to be a string") },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":1}\n",
+                  ERROR_ANSWER("1", "-32600", "method has to be a string") },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"toy.echo\"}\n",
+                  ERROR_ANSWER("null", "-32600", "id has to be a string, an integer or null") },
+                { "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"toy.echo\"}\n",
+                  ERROR_ANSWER("null", "-32600", "id has to be a string, an integer or null") },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.echo\",\"parms\":{}}\n",
+                  ERROR_ANSWER("1", "-32600", "a request has no member \\\"parms\\\"")
+                          DATA("protocol", "null", "\"Did you mean \\\"params\\\"?\"") },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"method\":\"\"}\n",
+                  ERROR_ANSWER("1", "-32600", "a request has no member \\\"result\\\"")
+                          DATA("protocol", "null", "\"It has jsonrpc, id, method and params.\"") },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                check_start(cases[i].line, cases[i].answer);
+        assert_int_equal(toy.executed, 0);
+}
+
+static void test_unknown_methods(void **state) {
+        (void)state;
+        check(REQUEST("toy.ehco", "{}"),
+              ERROR_ANSWER("1", "-32601", "no method is called \\\"toy.ehco\\\"")
+                      DATA("usage", "null", "\"Did you mean \\\"toy.echo\\\"?\"") "}}}\n");
+        check(REQUEST("Zzz\\u0007", "{}"),
+              ERROR_ANSWER("1", "-32601", "no method is called \\\"Zzz\\\\x07\\\"")
+                      DATA("usage", "null", "null") "}}}\n");
+        check_start(REQUEST("", "{}"), ERROR_ANSWER("1", "-32601", "no method is called \\\"\\\""));
+}
+
+static void test_wrong_parameters(void **state) {
+        static const struct {
+                const char *line, *answer;
+        } cases[] = {
+                { REQUEST("toy.echo", "{}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: text is missing")
+                          DATA("usage", "null",
+                               "\"text is a string of at most 2000 bytes, required: what to "
+                               "say\"") ",\"path\":\"$.params.text\"}}}\n" },
+                { REQUEST("toy.echo", "{\"text\":1}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not a number") },
+                { REQUEST("toy.echo", "{\"text\":null}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not null") },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"loud\":1}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.echo: loud has to be true or false, not a number")
+                          DATA("usage", "null",
+                               "\"loud is true or false: whether to "
+                               "shout\"") ",\"path\":\"$.params.loud\"}}}\n" },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":\"1\"}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer, not a string")
+                          DATA("usage", "null",
+                               "\"times is an integer from 0 to 100: how often\"") },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":101}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.echo: times has to be an integer from 0 to 100") },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":-1}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.echo: times has to be an integer from 0 to 100") },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":0.5}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.echo: times has to be an integer from 0 to 100") },
+                { REQUEST("toy.echo", "{\"text\":\"\",\"tims\":1}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"tims\\\"") DATA(
+                          "usage", "null",
+                          "\"Did you mean \\\"times\\\"?\"") ",\"path\":\"$.params.tims\"}}}\n" },
+                { REQUEST("toy.echo", "{\"a b\":1}"),
+                  ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"a b\\\"")
+                          DATA("usage", "null", "\"It has text, loud, times\"") ",\"path\":"
+                                                                                "\"$.params[\\\"a "
+                                                                                "b\\\"]\"}}}\n" },
+                { REQUEST("toy.keep", "{\"a\":1}"),
+                  ERROR_ANSWER("1", "-32602", "toy.keep: no parameter is called \\\"a\\\"")
+                          DATA("usage", "null", "\"It has none.\"") },
+                { REQUEST("toy.echo", "[1]"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.echo: params has to be an object, parameters by name, not an "
+                               "array")
+                          DATA("usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
+                { REQUEST("toy.list", "{\"items\":{}}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: items has to be an array of strings, not an object") },
+                { REQUEST("toy.list", "{\"items\":[\"\",[]]}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: items has an array in it, which has to be a string")
+                          DATA("usage", "null",
+                               "\"items is an array of strings, at most 3: some "
+                               "strings\"") ",\"path\":\"$.params.items[1]\"}}}\n" },
+                { REQUEST("toy.list", "{\"items\":[\"\",\"\",\"\",\"\"]}"),
+                  ERROR_ANSWER("1", "-32602", "toy.list: items is too large") },
+                { REQUEST("toy.list", "{\"env\":[]}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: env has to be an object of strings, not an array") },
+                { REQUEST("toy.list", "{\"env\":{\"A\":1}}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: env has a number in it, which has to be a string")
+                          DATA("usage", "null",
+                               "\"env is an object of strings, at most 2: some "
+                               "variables\"") ",\"path\":\"$.params.env.A\"}}}\n" },
+                { REQUEST("toy.list", "{\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}"),
+                  ERROR_ANSWER("1", "-32602", "toy.list: env is too large") },
+                { REQUEST("toy.list", "{\"env\":{\"A=B\":\"\"}}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+                { REQUEST("toy.list", "{\"env\":{\"\":\"\"}}"),
+                  ERROR_ANSWER("1", "-32602",
+                               "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                check_start(cases[i].line, cases[i].answer);
+        assert_int_equal(toy.executed, 0);
+}
+
+static void test_a_string_of_its_largest_size(void **state) {
+        for (int size = 2000; size <= 2001; size++) {
+                char text[2100], line[2300];
+
+                (void)state;
+                memset(text, 'x', sizeof(text));
+                text[size] = '\0';
+                (void)snprintf(line, sizeof(line), REQUEST("toy.echo", "{\"text\":\"%s\"}"), text);
+                check_start(line, size == 2000 ? "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
+                                               : ERROR_ANSWER("1", "-32602",
+                                                              "toy.echo: text is too large"));
+        }
+}
+
+static void test_each_error_has_its_code(void **state) {
+        (void)state;
+        for (ErrorKind kind = 0; kind < ERROR_KIND_MAX; kind++) {
+                bool layer = kind == ERROR_LAYER;
+                char line[200], answer[300];
+
+                (void)snprintf(line, sizeof(line), REQUEST("toy.fail", "{\"kind\":\"%s\"}"),
+                               error_kind_name(kind));
+                (void)snprintf(answer, sizeof(answer),
+                               ERROR_ANSWER("1", "%d", "%s") DATA("%s", "%s", "%s") "%s}}}\n",
+                               -32000 - (int)kind, layer ? "refused" : "it failed",
+                               error_kind_name(kind), layer ? "\"EPERM\"" : "null",
+                               layer ? "null" : "\"Try again.\\nOr not.\"",
+                               layer ? ",\"layer\":\"user\"" : "");
+                check(line, answer);
+        }
+        check_start(REQUEST("toy.fail", "{\"kind\":\"missing\",\"errno\":true}"),
+                    ERROR_ANSWER("1", "-32006", "it failed")
+                            DATA("missing", "\"ENOENT\"", "\"Try again.\\nOr not.\""));
+}
+
+/* --- the history's text --- */
+
+static void test_long_strings_are_cut_for_the_history(void **state) {
+        static char text[1500], line[3000];
+        int fd = toy_connect(&toy);
+        const char *heard;
+
+        (void)state;
+        for (size_t i = 0; i < 1400; i += 2)
+                (void)strcpy(text + i, "\xc3\xa9"); /* ends on no multiple of 3 */
+        (void)snprintf(line, sizeof(line), REQUEST("toy.list", "{\"env\":{\"A\":\"b%s\"}}"), text);
+        say(fd, line);
+        heard = strstr(hear(fd), "\"text\":");
+        assert_non_null(heard);
+        assert_int_equal(strlen(heard),
+                         strlen("\"text\":\"{\\\"env\\\":{\\\"A\\\":\\\"b\\\"}}\"}}\n") + 1022);
+        (void)close(fd);
+}
+
+/* --- the reference --- */
+
+static void test_the_reference_as_text(void **state) {
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        (void)state;
+        rpc_print_methods(toy_methods, 3, false, out);
+        assert_int_equal(fclose(out), 0);
+        assert_string_equal(text,
+                            "toy.echo\n"
+                            "  says it again\n"
+                            "    text   a string of at most 2000 bytes, required: what to say\n"
+                            "    loud   true or false: whether to shout\n"
+                            "    times  an integer from 0 to 100: how often\n"
+                            "  Returns text, loud, times\n"
+                            "\n"
+                            "toy.list\n"
+                            "  lists\n"
+                            "    items  an array of strings, at most 3: some strings\n"
+                            "    env    an object of strings, at most 2: some variables\n"
+                            "  Returns items, env, text\n"
+                            "\n"
+                            "toy.keep\n"
+                            "  waits\n"
+                            "  Returns i\n");
+        free(text);
+}
+
+static void test_the_reference_as_json(void **state) {
+        JsonDocument *document = NULL;
+        const JsonValue *schema;
+        char *text = NULL;
+        uint64_t value = 0;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        (void)state;
+        rpc_print_methods(toy_methods, toy_methods_count, true, out);
+        assert_int_equal(fclose(out), 0);
+        assert_int_equal(json_parse(text, size, "reference", &document, NULL), 0);
+        schema = json_member(json_member(json_root(document), "toy.echo"), "params");
+        assert_string_equal(json_string(json_member(schema, "type")), "object");
+        assert_string_equal(json_string(json_first(json_member(schema, "required"))), "text");
+        schema = json_member(json_member(schema, "properties"), "times");
+        assert_int_equal(json_uint(json_member(schema, "maximum"), 1000, &value), 0);
+        assert_int_equal(value, 100);
+        json_free(document);
+        free(text);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+                TEST(answers),
+                TEST(ids_come_back),
+                TEST(bytes_may_come_one_by_one),
+                TEST(many_requests_in_one_packet),
+                TEST(notifications_are_not_answered),
+                TEST(lines_that_are_no_json),
+                TEST(json_that_is_no_request),
+                TEST(unknown_methods),
+                TEST(wrong_parameters),
+                TEST(a_string_of_its_largest_size),
+                TEST(each_error_has_its_code),
+                TEST(long_strings_are_cut_for_the_history),
+                TEST(the_reference_as_text),
+                TEST(the_reference_as_json),
+#undef TEST
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
