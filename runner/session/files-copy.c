@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/files-copy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+enum {
+        BUFFER_SIZE = 128 * 1024,
+        NAMES_TRIED = 8,
+};
+
+int files_write_all(int fd, const char *data, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(fd, data, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                length -= (size_t)n;
+        }
+        return 0;
+}
+
+/* Up to left bytes through a buffer; all there is where left is UINT64_MAX. */
+static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
+        _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
+        ssize_t n = 1;
+        int r = buffer ? 0 : -ENOMEM;
+
+        while (r == 0 && left > 0 && n != 0) {
+                n = read(source_fd, buffer, left < BUFFER_SIZE ? (size_t)left : BUFFER_SIZE);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                r = files_write_all(to_fd, buffer, (size_t)n);
+                left -= (uint64_t)n;
+                *length += (uint64_t)n;
+        }
+        return r;
+}
+
+/* The kernel copies, or shares the blocks, where both sides can (copy_file_range(2)); what it
+ * refuses goes through the buffer. */
+static int copy_extent(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
+        while (left > 0) {
+                size_t part = left < 1U << 30 ? (size_t)left : 1U << 30;
+                ssize_t n = copy_file_range(source_fd, NULL, to_fd, NULL, part, 0);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                /* Some file systems say that all is copied when nothing was: the buffer is asked
+                 * before that is believed. */
+                if (n <= 0)
+                        return n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)
+                                       ? -errno
+                                       : copy_by_buffer(source_fd, to_fd, left, length);
+                left -= (uint64_t)n;
+                *length += (uint64_t)n;
+        }
+        return 0;
+}
+
+/* Data by data; SEEK_DATA is ENXIO behind the last. */
+static int copy_regular(int source_fd, int to_fd, off_t at, off_t size, uint64_t *ret_length) {
+        off_t start = at;
+
+        while (at < size) {
+                off_t data = lseek(source_fd, at, SEEK_DATA), hole;
+                uint64_t length = 0;
+                int r;
+
+                if (data < 0 && errno != ENXIO)
+                        return -errno;
+                if (data < 0 || data >= size)
+                        break;
+                hole = lseek(source_fd, data, SEEK_HOLE);
+                if (hole < 0 || hole > size)
+                        hole = size;
+                if (lseek(source_fd, data, SEEK_SET) < 0 ||
+                    lseek(to_fd, data - start, SEEK_SET) < 0)
+                        return -errno;
+                r = copy_extent(source_fd, to_fd, (uint64_t)(hole - data), &length);
+                if (r < 0)
+                        return r;
+                at = hole;
+        }
+        if (size > start && ftruncate(to_fd, size - start) < 0)
+                return -errno;
+        *ret_length = size > start ? (uint64_t)(size - start) : 0;
+        return 0;
+}
+
+int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length) {
+        uint64_t length = 0;
+        struct stat st;
+        off_t at;
+        int r;
+
+        if (fstat(source_fd, &st) < 0)
+                return -errno;
+        at = S_ISREG(st.st_mode) ? lseek(source_fd, 0, SEEK_CUR) : -1;
+        r = at >= 0 ? copy_regular(source_fd, to_fd, at, st.st_size, &length)
+                    : copy_by_buffer(source_fd, to_fd, UINT64_MAX, &length);
+        if (r == 0)
+                *ret_length = length;
+        return r;
+}
+
+/* --- new files --- */
+
+void new_file_name(char ret[32]) {
+        uint64_t random = 0;
+
+        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
+        (void)snprintf(ret, 32, ".holt-%016llx", (unsigned long long)random);
+}
+
+int new_file_make(NewFile *file) {
+        for (int i = 0; i < NAMES_TRIED; i++) {
+                char name[32];
+
+                new_file_name(name);
+                file->fd = openat(file->place.dir_fd, name,
+                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+                if (file->fd >= 0) {
+                        (void)strcpy(file->temporary, name);
+                        return 0;
+                }
+                if (errno != EEXIST)
+                        return -errno;
+        }
+        return -EEXIST;
+}
+
+int files_rename(const FilesPlace *from, const FilesPlace *to, bool replace) {
+        struct stat st;
+        unsigned flags = replace ? 0 : RENAME_NOREPLACE;
+
+        if (syscall(SYS_renameat2, from->dir_fd, from->name, to->dir_fd, to->name, flags) == 0)
+                return 0;
+        if (errno != EINVAL || replace)
+                return -errno;
+        /* NFS and FUSE know no flags; a directory into itself is EINVAL once more. */
+        if (fstatat(to->dir_fd, to->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return -EEXIST;
+        return renameat(from->dir_fd, from->name, to->dir_fd, to->name) < 0 ? -errno : 0;
+}
+
+int new_file_settle(NewFile *file, unsigned mode, bool replace) {
+        FilesPlace from = { .dir_fd = file->place.dir_fd };
+        _cleanup_close_ int there = FD_NONE;
+        int r;
+
+        /* Set-id bits are nobody's to give through us. */
+        if (fchmod(file->fd, mode & 0777) < 0 || fsync(file->fd) < 0)
+                return -errno;
+        there = files_child(file->place.dir_fd, file->place.name);
+        if (there < 0 && there != -ENOENT)
+                return there;
+        (void)strcpy(from.name, file->temporary);
+        r = files_rename(&from, &file->place, replace);
+        if (r == 0)
+                file->temporary[0] = '\0';
+        return r;
+}
+
+void new_file_clear(NewFile *file) {
+        if (file->temporary[0])
+                (void)unlinkat(file->place.dir_fd, file->temporary, 0);
+        file->fd = fd_close(file->fd);
+        files_place_clear(&file->place);
+}

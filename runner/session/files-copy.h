@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contents from fd to fd, and new files beside the old. Negative errnos; see files-path.h. */
+#pragma once
+
+#include "session/files-path.h"
+
+/* 0 or a negative errno of write(2). */
+int files_write_all(int fd, const char *data, size_t length);
+
+/* From where source_fd stands to its end. A regular file is copied up to the size that it has at
+ * the start, so that who keeps adding to it holds nobody, and its holes stay holes. to_fd is new
+ * and empty. Anything else is read to its end, as slowly as it comes. */
+int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length);
+
+/* A file that is not yet at its place: a name of its own in the same directory.
+ *
+ * Who can write in that directory can exchange the new file for something else before it is
+ * renamed. Then that gets the name: nothing that they could not have done without us, and the host
+ * has written only to the file that it has made. */
+typedef struct NewFile {
+        FilesPlace place;
+        int fd;             /* open for writing */
+        char temporary[32]; /* "" once it is renamed, or was not made */
+} NewFile;
+
+#define NEW_FILE_NONE ((NewFile){ .place = FILES_PLACE_NONE, .fd = FD_NONE })
+
+/* A name that nobody can guess. */
+void new_file_name(char ret[32]);
+/* Makes the file in new->place.dir_fd, mode 0600. */
+int new_file_make(NewFile *file);
+/* Gives it mode and its name; replaces what is there, where replace. -EBUSY: a mount is there. */
+int new_file_settle(NewFile *file, unsigned mode, bool replace);
+/* Removes what was not settled. */
+void new_file_clear(NewFile *file);
+
+/* renameat2(2) with RENAME_NOREPLACE unless replace, where the file system knows of that. */
+int files_rename(const FilesPlace *from, const FilesPlace *to, bool replace);
