@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "session/files-walk.h"
+#include "session/files.h"
+#include "session/glob.h"
+
+static size_t page_limit(uint64_t limit) {
+        return limit == 0 || limit > FILES_LIST_MAX ? FILES_LIST_MAX : (size_t)limit;
+}
+
+/* Only now is each looked at: a million names cost a page of stat(2). What is gone meanwhile is
+ * passed over, and so is what readdir(3) gave twice. */
+static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data,
+                         size_t *ret_count) {
+        size_t count = 0;
+        int r = 0;
+
+        name_page_sort(page);
+        for (size_t i = 0; r >= 0 && i < page->count; i++) {
+                _cleanup_(file_stat_clear) FileStat stat = { 0 };
+                _cleanup_close_ int fd = FD_NONE;
+
+                if (i > 0 && streq(page->names[i], page->names[i - 1]))
+                        continue;
+                fd = files_child_across(dir_fd, page->names[i]);
+                if (fd < 0)
+                        continue;
+                r = files_stat_fd(fd, &stat);
+                if (r == 0)
+                        r = fn(data, page->names[i], &stat);
+                count++;
+        }
+        *ret_count = count;
+        return r < 0 ? r : 0;
+}
+
+/* --- list --- */
+
+typedef struct Listing {
+        bool recursive;
+        NamePage page;
+} Listing;
+
+/* Whether names below path can be behind after. */
+static bool is_ahead(const char *path, const char *after) {
+        size_t length = strlen(path);
+        int order = strncmp(after, path, length);
+
+        return order < 0 || (order == 0 && (unsigned char)after[length] <= '/');
+}
+
+static int list_entry(void *data, const WalkEntry *entry) {
+        Listing *listing = data;
+        int r = name_page_offer(&listing->page, entry->path);
+
+        if (r < 0)
+                return r;
+        return listing->recursive && entry->type == DT_DIR &&
+                               is_ahead(entry->path, listing->page.after)
+                       ? WALK_DOWN
+                       : WALK_ON;
+}
+
+static int list_page(int dir_fd, bool recursive, const char *after, uint64_t limit, NamePage *ret) {
+        Listing listing = { .recursive = recursive,
+                            .page = { .after = after, .limit = page_limit(limit) } };
+        bool cut;
+        int r = walk_tree(dir_fd, list_entry, &listing, &cut);
+
+        *ret = listing.page;
+        return r;
+}
+
+/* A page of which all are gone is followed by the next: its last name is all that the caller could
+ * go on from. */
+static int list_fd(int dir_fd, bool recursive, const char *after, uint64_t limit, FilesEntryFn fn,
+                   void *data, bool *ret_more) {
+        _cleanup_free_ char *behind = strdup(after);
+        size_t count = 0;
+        bool more = true;
+        int r = behind ? 0 : -ENOMEM;
+
+        while (r == 0 && more && count == 0) {
+                _cleanup_(name_page_clear) NamePage page = { 0 };
+
+                r = list_page(dir_fd, recursive, behind, limit, &page);
+                if (r == 0)
+                        r = page_hand_out(dir_fd, &page, fn, data, &count);
+                more = page.more;
+                if (r == 0 && page.count > 0) {
+                        free(behind);
+                        behind = TAKE_PTR(page.names[page.count - 1]);
+                        page.count--;
+                }
+        }
+        *ret_more = more;
+        return r;
+}
+
+int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
+               FilesEntryFn fn, void *data, bool *ret_more, Error *reterr) {
+        _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
+        int r = dir_fd < 0 ? dir_fd : list_fd(dir_fd, recursive, after, limit, fn, data, ret_more);
+
+        return r < 0 ? files_fail(r, "list", path, reterr) : 0;
+}
+
+/* --- glob --- */
+
+typedef struct Globbing {
+        const Glob *glob;
+        uint64_t states[FILES_DEPTH_MAX + 1]; /* of the directory at each depth */
+        NamePage page;
+} Globbing;
+
+static int glob_entry(void *data, const WalkEntry *entry) {
+        Globbing *globbing = data;
+        uint64_t state = glob_step(globbing->glob, globbing->states[entry->depth], entry->name);
+        int r = glob_matches(globbing->glob, state) ? name_page_offer(&globbing->page, entry->path)
+                                                    : 0;
+
+        globbing->states[entry->depth + 1] = state;
+        return r < 0 ? r : state && entry->type == DT_DIR ? WALK_DOWN : WALK_ON;
+}
+
+static int glob_fd(int dir_fd, const Glob *glob, uint64_t limit, FilesEntryFn fn, void *data,
+                   bool *ret_more) {
+        Globbing globbing = { .glob = glob, .page = { .after = "", .limit = page_limit(limit) } };
+        bool cut = false;
+        size_t count;
+        int r;
+
+        globbing.states[0] = glob_start(glob);
+        r = walk_tree(dir_fd, glob_entry, &globbing, &cut);
+        if (r == 0)
+                r = page_hand_out(dir_fd, &globbing.page, fn, data, &count);
+        *ret_more = cut || globbing.page.more;
+        name_page_clear(&globbing.page);
+        return r;
+}
+
+int files_glob(Files *files, const char *path, const char *pattern, uint64_t limit, FilesEntryFn fn,
+               void *data, bool *ret_more, Error *reterr) {
+        _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
+        _cleanup_(glob_freep) Glob *glob = NULL;
+        int r = dir_fd < 0 ? dir_fd : glob_new(pattern, false, &glob);
+
+        if (dir_fd >= 0 && r < 0)
+                return files_glob_fail(r, pattern, reterr);
+        if (r == 0)
+                r = glob_fd(dir_fd, glob, limit, fn, data, ret_more);
+        return r < 0 ? files_fail(r, "search", path, reterr) : 0;
+}
