@@ -90,7 +90,7 @@ int fixture_setup(void **state) {
 
 int fixture_teardown(void **state) {
         Fixture *f = *state;
-        char command[128];
+        char command[256];
         int r;
 
         assert_outside_untouched();
@@ -100,4 +100,21 @@ int fixture_teardown(void **state) {
         fd_close(f->root_fd);
         free(f);
         return r;
+}
+
+void become_user(Fixture *f) {
+        if (geteuid() != 0)
+                return;
+        assert_int_equal(chown(f->path, 61234, 61234), 0);
+        assert_int_equal(chown("root", 61234, 61234), 0);
+        assert_int_equal(chown("root/work", 61234, 61234), 0);
+        assert_int_equal(setegid(61234), 0);
+        assert_int_equal(seteuid(61234), 0);
+}
+
+void become_root(void) {
+        if (getuid() != 0)
+                return;
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(setegid(0), 0);
 }

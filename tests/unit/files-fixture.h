@@ -33,6 +33,10 @@ void make_file(const char *path, const char *text);
 void assert_file(const char *path, const char *text);
 bool there(const char *path);
 
+/* Root is refused nothing; for a test of permissions it is somebody else for a while. */
+void become_user(Fixture *f);
+void become_root(void);
+
 #define files_test(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 #define assert_works(fixture, call)                                                                \
