@@ -177,11 +177,33 @@ static void test_copy_too_deep_leaves_nothing(void **state) {
 
 /* --- mounts --- */
 
+static void write_map(const char *path, unsigned id) {
+        char map[32];
+
+        (void)snprintf(map, sizeof(map), "%u %u 1", id, id);
+        make_file(path, map);
+}
+
+static int unshare_mounts(void) {
+        unsigned uid = geteuid(), gid = getegid();
+
+        if (unshare(uid == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0)
+                return -errno;
+        if (uid == 0)
+                return 0;
+        make_file("/proc/self/setgroups", "deny");
+        write_map("/proc/self/uid_map", uid);
+        write_map("/proc/self/gid_map", gid);
+        return 0;
+}
+
 /* In namespaces of its own: "guarded" is a mount on itself, "config" a file mounted on itself,
  * "tmp" a tmpfs. */
 static int mount_inside(void) {
-        if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0)
-                return -errno;
+        int r = unshare_mounts();
+
+        if (r < 0)
+                return r;
         if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("root/work/guarded", "root/work/guarded", NULL, MS_BIND, NULL) < 0 ||
             mount("root/work/config", "root/work/config", NULL, MS_BIND, NULL) < 0 ||
@@ -218,7 +240,7 @@ static pid_t start_inside(int *ret_stop) {
         return 0;
 }
 
-static void make_mount_points(Fixture *f, pid_t pid) {
+static void enter_view(Fixture *f, pid_t pid) {
         char path[128];
 
         (void)snprintf(path, sizeof(path), "/proc/%d/root%s/root", (int)pid, f->path);
@@ -280,7 +302,7 @@ static void test_mounts(void **state) {
         pid = start_inside(&stop);
         if (pid == 0)
                 skip();
-        make_mount_points(f, pid);
+        enter_view(f, pid);
         check_moves_across(f);
         check_guards(f);
         fd_close(stop);
