@@ -28,9 +28,29 @@ typedef struct Verb {
 
 static const Verb verbs[] = {
         { "run", cmd_run, "run a command in a sandbox of its own" },
+        { "create", FULL(cmd_create), "make a session, a sandbox that lasts" },
+        { "exec", FULL(cmd_exec), "run a command in a session" },
+        { "sh", FULL(cmd_sh), "an interactive bash in a session" },
+        { "ps", FULL(cmd_session), "list the processes of a session" },
+        { "kill", FULL(cmd_session), "kill all that a process has started" },
+        { "kv", FULL(cmd_session), "keys and values that a session keeps" },
+        { "history", FULL(cmd_session), "what was done in a session" },
+        { "audit", FULL(cmd_session), "what was refused, killed or limited in it" },
+        { "ls", FULL(cmd_session), "list the sessions" },
+        { "show", FULL(cmd_session), "say what a session is and has" },
+        { "stop", FULL(cmd_session), "end all that runs in a session" },
+        { "rm", FULL(cmd_session), "take a session away, with its files" },
         { "policy", FULL(cmd_policy), "show, check and describe policies" },
         { "doctor", cmd_doctor, "try every layer on this host, and say what cures it" },
 };
+
+/* Started by holt itself; in no list. */
+#ifdef HOLT_FULL
+#include "session/keeper.h"
+static const Verb hidden[] = { { "keeper", keeper_main, NULL } };
+#else
+static const Verb hidden[] = { { "keeper", NULL, NULL } };
+#endif
 
 static int print_help(FILE *out) {
         (void)fputs(
@@ -98,5 +118,8 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (streq(verbs[i].name, argv[1]))
                         return verbs[i].run ? verbs[i].run(argc - 1, argv + 1) : full_execute(argv);
+        for (size_t i = 0; i < ELEMENTSOF(hidden); i++)
+                if (streq(hidden[i].name, argv[1]) && hidden[i].run)
+                        return hidden[i].run(argc - 1, argv + 1);
         return unknown_verb(argv[1]);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "base/json-write.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
@@ -548,4 +550,37 @@ char *json_path_key(const char *path, const char *key) {
 
 char *json_path_index(const char *path, size_t i) {
         return str_format("%s[%zu]", path, i);
+}
+
+static void copy_number(JsonWriter *w, const char *key, const JsonValue *value) {
+        int64_t number = 0;
+
+        if (json_int(value, &number) == 0)
+                json_write_int(w, key, number);
+        else
+                json_write_null(w, key);
+}
+
+void json_copy(JsonWriter *w, const char *key, const JsonValue *value) {
+        const JsonType type = json_type(value);
+        bool yes = false;
+
+        if (type == JSON_OBJECT || type == JSON_ARRAY) {
+                if (type == JSON_OBJECT)
+                        json_write_object(w, key);
+                else
+                        json_write_array(w, key);
+                for (const JsonValue *item = json_first(value); item; item = json_next(item))
+                        json_copy(w, json_key(item), item);
+                json_write_end(w);
+        } else if (type == JSON_STRING) {
+                json_write_string(w, key, json_string(value));
+        } else if (type == JSON_NUMBER) {
+                copy_number(w, key, value);
+        } else if (type == JSON_BOOL) {
+                (void)json_bool(value, &yes);
+                json_write_bool(w, key, yes);
+        } else {
+                json_write_null(w, key);
+        }
 }

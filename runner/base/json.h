@@ -72,6 +72,10 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret);
 /* 0, -EINVAL (not a number, or it has a fraction), -ERANGE (past JSON_INTEGER_MAX, either side). */
 int json_int(const JsonValue *value, int64_t *ret);
 
+/* Writes the value as it is into a document; numbers have to be integers. */
+struct JsonWriter;
+void json_copy(struct JsonWriter *w, const char *key, const JsonValue *value);
+
 /* "$.limits" and "pids" -> "$.limits.pids"; a key that is no plain word -> "$.env[\"a b\"]". Owned
  * by the caller; NULL when memory is out. */
 char *json_path_key(const char *path, const char *key);

@@ -149,7 +149,7 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
                                : error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
         *ret_fd = fd;
         if (ret_path)
-                (void)snprintf(ret_path, PATH_MAX, "%s", path);
+                (void)memcpy(ret_path, path, strlen(path) + 1); /* find_base() leaves room */
         return 0;
 }
 

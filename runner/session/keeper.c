@@ -458,7 +458,7 @@ static void detach(void) {
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         (void)setsid();
-        (void)chdir("/");
+        (void)!chdir("/");
         (void)umask(022);
         for (int fd = 0; fd <= 2; fd++)
                 (void)dup2(null_fd, fd);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt create: a session that is at rest; its first use starts it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/policy-files.h"
+#include "cli/verbs.h"
+#include "policy/plan.h"
+#include "policy/schema.h"
+#include "session/keeper.h"
+
+extern char **environ;
+
+typedef struct CreateOptions {
+        const char *idle;
+        bool json;
+} CreateOptions;
+
+static const Option create_options[] = {
+        { "--idle", "TIME", "stop it after so long without use; \"none\" for never", OPTION_STRING,
+          offsetof(CreateOptions, idle), NULL },
+        { "--json", NULL, "print what was made as JSON", OPTION_BOOL, offsetof(CreateOptions, json),
+          NULL },
+};
+
+static const OptionSyntax create_syntax = {
+        .verb = "create",
+        .usage = "NAME [OPTIONS]",
+        .summary =
+                "Makes a session: a sandbox that lasts. Its workspace is at /workspace inside, and "
+                "its own\nunless --workspace names one; /mnt/files is for files that come and go.",
+        .options = create_options,
+        .options_count = ELEMENTSOF(create_options),
+        .policy = true,
+        .operands = true,
+        .help_epilog =
+                "The policy is settled now, the caller's variables that it passes too. Then: "
+                "holt exec NAME -- COMMAND",
+};
+
+/* What the policy passes of the caller's environment is what it is now: the keeper has another. */
+static int settle_env(Policy *policy, Error *reterr) {
+        for (size_t i = 0; i < policy->env_pass.count; i++) {
+                const char *name = policy->env_pass.items[i], *value = getenv(name);
+                _cleanup_free_ char *item = value ? str_format("%s=%s", name, value) : NULL;
+                int r;
+
+                if (!value)
+                        continue;
+                r = item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--env", reterr)
+                         : error_oom(reterr);
+                if (r < 0)
+                        return r;
+        }
+        strlist_clear(&policy->env_pass);
+        return 0;
+}
+
+/* A session has its own workspace unless the caller names one; so nothing of a project's file in
+ * the working directory takes part. */
+static int resolve(const OptionResult *words, Policy *policy, Error *reterr) {
+        int r = policy_files_apply(policy, words, reterr);
+
+        return r < 0 ? r : settle_env(policy, reterr);
+}
+
+/* Mistakes that only show in a plan are told now, not at the first use. */
+static int try_plan(const Policy *policy, const char *cwd, const char *path, Error *reterr) {
+        const PlanContext context = { .cwd = cwd, .session = path };
+        LaunchPlan plan;
+        int r = plan_make(policy, &context, &plan, reterr);
+
+        if (r == 0)
+                plan_clear(&plan);
+        return r;
+}
+
+static int write_meta(Store *store, const Policy *policy, const char *cwd, uint64_t idle,
+                      Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        char number[24];
+        int r = policy_document_print(policy, &w);
+
+        if (r == 0)
+                r = json_write_finish(&w);
+        if (r < 0)
+                return error_oom(reterr);
+        r = store_meta_set(store, KEEPER_META_POLICY, w.data, reterr);
+        if (r == 0)
+                r = store_meta_set(store, KEEPER_META_CWD, cwd, reterr);
+        (void)snprintf(number, sizeof(number), "%" PRIu64, idle);
+        if (r == 0)
+                r = store_meta_set(store, KEEPER_META_IDLE, number, reterr);
+        (void)snprintf(number, sizeof(number), "%" PRIu64, keeper_now_ms());
+        return r < 0 ? r : store_meta_set(store, KEEPER_META_CREATED, number, reterr);
+}
+
+static int fill(const char *path, const Policy *policy, const char *cwd, uint64_t idle,
+                Error *reterr) {
+        _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
+        Store *store = NULL;
+        int r = database ? try_plan(policy, cwd, path, reterr) : error_oom(reterr);
+
+        if (r == 0)
+                r = store_open(database, STORE_CREATE, &store, reterr);
+        if (r == 0)
+                r = write_meta(store, policy, cwd, idle, reterr);
+        store_free(store);
+        return r;
+}
+
+static int parse_idle(const char *text, uint64_t *ret, Error *reterr) {
+        int r;
+
+        *ret = KEEPER_IDLE_DEFAULT;
+        if (!text)
+                return 0;
+        if (streq(text, "none")) {
+                *ret = 0;
+                return 0;
+        }
+        if (str_to_usec(text, ret) == 0 && *ret >= 1000000)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "--idle %s: not a time", text);
+        return error_cure(reterr, r, "A number with a unit, from 1s on, as 10m; or none");
+}
+
+static int create(const OptionResult *words, const CreateOptions *options, Error *reterr) {
+        _cleanup_(policy_clear) Policy policy = { 0 };
+        char cwd[PATH_MAX], path[PATH_MAX];
+        const char *name;
+        uint64_t idle;
+        int r;
+
+        if (words->operands_count != 1) {
+                r = error_set(reterr, ERROR_USAGE, 0, "create takes one name");
+                return error_cure(reterr, r, "holt create NAME [OPTIONS]");
+        }
+        name = words->operands[0];
+        r = parse_idle(options->idle, &idle, reterr);
+        if (r == 0 && !getcwd(cwd, sizeof(cwd)))
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+        if (r == 0)
+                r = resolve(words, &policy, reterr);
+        if (r == 0)
+                r = session_prepare(name, path, reterr);
+        if (r < 0)
+                return r;
+        r = fill(path, &policy, cwd, idle, reterr);
+        if (r == 0)
+                r = session_publish(path, name, reterr);
+        if (r < 0)
+                session_discard(path);
+        return r;
+}
+
+int cmd_create(int argc, char **argv) {
+        CreateOptions options = { 0 };
+        OptionResult words = { 0 };
+        Error error;
+        int r = options_parse(&create_syntax, argc, (const char *const *)argv, &options, &words,
+                              &error);
+
+        if (r == 0 && words.help) {
+                options_help(&create_syntax, stdout);
+                return 0;
+        }
+        if (r == 0)
+                r = create(&words, &options, &error);
+        if (r < 0) {
+                error_print(&error);
+                return error_exit_code(&error);
+        }
+        if (options.json)
+                (void)printf("{\"name\": \"%s\"}\n", words.operands[0]);
+        else
+                (void)printf("%s\n", words.operands[0]);
+        return 0;
+}

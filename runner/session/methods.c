@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of methods: what the CLI, `holt serve`, the SDKs and adapters all go through. */
+#include "session/methods.h"
+
+#include "store/store.h"
+
+#define PARAMS(params) params, ELEMENTSOF(params)
+#define NONE NULL, 0
+
+static const RpcParam exec_params[] = {
+        { "argv", RPC_STRINGS, false, 65536, "the command and its arguments" },
+        { "shell", RPC_STRING, false, 0, "or a line for bash -c" },
+        { "cwd", RPC_STRING, false, 4096, "where to start; relative to the workspace" },
+        { "env", RPC_MAP, false, 1024, "variables beyond the session's own" },
+        { "stdin", RPC_STRING, false, 0, "what it reads; nothing without it" },
+        { "timeout_ms", RPC_UINT, false, 86400000000,
+          "wall time; 0 for none; the policy's without it" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX, "bytes kept of each stream; 1 MiB" },
+        { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
+        { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
+};
+
+static const RpcParam spawn_params[] = {
+        { "argv", RPC_STRINGS, false, 65536, "the command and its arguments" },
+        { "shell", RPC_STRING, false, 0, "or a line for bash -c" },
+        { "cwd", RPC_STRING, false, 4096, "where to start; relative to the workspace" },
+        { "env", RPC_MAP, false, 1024, "variables beyond the session's own" },
+        { "input", RPC_BOOL, false, 0,
+          "stdin is a pipe for process.write; otherwise it is at its end" },
+        { "timeout_ms", RPC_UINT, false, 86400000000, "wall time; 0 for none; none without it" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX, "bytes kept of each stream; 1 MiB" },
+        { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
+        { "owned", RPC_BOOL, false, 0, "it is killed when this connection ends" },
+        { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
+        { "rows", RPC_UINT, false, 65535, "of the terminal" },
+        { "columns", RPC_UINT, false, 65535, "of the terminal" },
+        { "mode", RPC_STRING, false, 200,
+          "of the terminal: struct termios as TCSETS has it, in hex" },
+        { "master", RPC_BOOL, false, 0,
+          "the terminal's master comes with the answer (SCM_RIGHTS)" },
+        { "fds", RPC_UINT, false, 7,
+          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS)" },
+};
+
+static const RpcParam id_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+};
+
+static const RpcParam wait_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "output", RPC_BOOL, false, 0, "with what it has printed" },
+};
+
+static const RpcParam read_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "from", RPC_UINT, false, 0, "the first chunk's number; 1 for all that is kept" },
+        { "limit", RPC_UINT, false, 1000, "chunks at most; 100" },
+        { "base64", RPC_BOOL, false, 0, "in base64, not as text" },
+};
+
+static const RpcParam watch_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "from", RPC_UINT, false, 0, "the first chunk's number; 1 for all that is kept" },
+        { "base64", RPC_BOOL, false, 0, "in base64, not as text" },
+};
+
+static const RpcParam write_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "data", RPC_STRING, true, 0, "text for its stdin" },
+};
+
+static const RpcParam resize_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "rows", RPC_UINT, true, 65535, "of its terminal" },
+        { "columns", RPC_UINT, true, 65535, "of its terminal" },
+};
+
+static const RpcParam signal_params[] = {
+        { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
+        { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
+};
+
+static const RpcParam key_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+};
+
+static const RpcParam kv_set_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "value", RPC_STRING, true, STORE_VALUE_MAX, "text" },
+};
+
+static const RpcParam kv_keys_params[] = {
+        { "prefix", RPC_STRING, false, STORE_KEY_MAX, "what they start with; all without it" },
+        { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys behind this one" },
+        { "limit", RPC_UINT, false, 1000, "keys at most; 100" },
+};
+
+static const RpcParam history_params[] = {
+        { "name", RPC_STRING, false, 64, "only rows of this method, as \"exec\"" },
+        { "before", RPC_UINT, false, 0, "only rows with a lower id" },
+        { "limit", RPC_UINT, false, 1000, "rows at most; 100" },
+};
+
+static const RpcParam audit_params[] = {
+        { "kind", RPC_STRING, false, 64, "only rows of this kind, as \"denial\"" },
+        { "before", RPC_UINT, false, 0, "only rows with a lower id" },
+        { "limit", RPC_UINT, false, 1000, "rows at most; 100" },
+};
+
+static const char process_result[] =
+        "id, cause, exit_code, signal, usage {wall_us, user_us, system_us, max_rss_bytes}, "
+        "stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, stdout, stderr";
+
+const RpcMethod session_methods[] = {
+        { "session.show", "says what the session is and has",
+          "name, state, created_ms, started_ms, ...", NONE, method_session_show },
+        { "session.stop", "ends all that runs, and the keeper; files stay", "nothing", NONE,
+          method_session_stop },
+
+        { "exec", "runs a command to its end", process_result, PARAMS(exec_params), method_exec },
+        { "process.spawn", "starts a command that is not waited for", "id, pid",
+          PARAMS(spawn_params), method_process_spawn },
+        { "process.list", "all processes, the newest first",
+          "processes: [{id, command, state, ...}]", NONE, method_process_list },
+        { "process.read", "what a process has printed, by chunks", "chunks, next, running",
+          PARAMS(read_params), method_process_read },
+        { "process.watch", "notifies of process.output and process.exited from now on", "nothing",
+          PARAMS(watch_params), method_process_watch },
+        { "process.unwatch", "ends process.watch", "nothing", PARAMS(id_params),
+          method_process_unwatch },
+        { "process.write", "writes to the stdin of a process", "nothing", PARAMS(write_params),
+          method_process_write },
+        { "process.close_stdin", "ends the stdin of a process", "nothing", PARAMS(id_params),
+          method_process_close_stdin },
+        { "process.resize", "sets the size of a process's terminal", "nothing",
+          PARAMS(resize_params), method_process_resize },
+        { "process.signal", "sends a signal to a command and its process group", "nothing",
+          PARAMS(signal_params), method_process_signal },
+        { "process.kill", "kills all that a process has started", "killed", PARAMS(id_params),
+          method_process_kill },
+        { "process.wait", "waits for the end of a command", process_result, PARAMS(wait_params),
+          method_process_wait },
+
+        { "kv.get", "the value of a key", "value", PARAMS(key_params), method_kv_get },
+        { "kv.set", "sets a key to a value", "nothing", PARAMS(kv_set_params), method_kv_set },
+        { "kv.delete", "takes a key away", "deleted", PARAMS(key_params), method_kv_delete },
+        { "kv.keys", "keys in byte order", "keys, next", PARAMS(kv_keys_params), method_kv_keys },
+        { "history.list", "execs and file calls, the newest first", "rows, next",
+          PARAMS(history_params), method_history_list },
+        { "audit.list", "denials, kills, limits, grants, the newest first", "rows, next",
+          PARAMS(audit_params), method_audit_list },
+};
+const size_t session_methods_count = ELEMENTSOF(session_methods);
