@@ -165,7 +165,7 @@ static void pass_signal(Exec *exec) {
 /* 1 when the command has ended, 0 when not, or a negative errno. */
 static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
         for (;;) {
-                _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+                _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
                 uint64_t code = 125;
                 Error error;
                 int r = rpc_client_next(exec->client, false, &message, &error);
@@ -246,7 +246,7 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
 }
 
 static int run(Exec *exec, Error *reterr) {
-        _cleanup_(rpc_message_clear) RpcMessage started = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
         int fd, r = keeper_connect(exec->name, &fd, reterr);
 
         if (r == 0)

@@ -84,7 +84,7 @@ static int print_answer(const RpcMessage *message, Error *reterr) {
 }
 
 static int ask(const char *name, const char *method, Error *reterr) {
-        _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         int r = call(name, method, NULL, &message, reterr);
 
         return r < 0 ? r : print_answer(&message, reterr);
@@ -103,7 +103,7 @@ static const char *text_of(const JsonValue *object, const char *key) {
 }
 
 static int do_ps(const OptionResult *words, const SessionOptions *options, Error *reterr) {
-        _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         int r = call(words->operands[0], "process.list", NULL, &message, reterr);
 
         if (r < 0)
@@ -154,7 +154,7 @@ static int wait_for_rest(int dir_fd, const char *name, Error *reterr) {
 }
 
 static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
-        _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_close_ int dir_fd = FD_NONE;
         RpcClient *client = NULL;
         int fd, r = session_open(name, &dir_fd, NULL, reterr);
@@ -198,7 +198,7 @@ static int do_rm(const OptionResult *words, const SessionOptions *options, Error
 
 static int do_kill(const OptionResult *words, const SessionOptions *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
 
         (void)options;
         json_write_object(&w, NULL);
@@ -237,7 +237,7 @@ static int print_kv(const RpcMessage *message, bool json, Error *reterr) {
 
 static int do_kv(const OptionResult *words, const SessionOptions *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        _cleanup_(rpc_message_clear) RpcMessage message = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         const char *const *operands = words->operands;
         const KvVerb *verb = NULL;
         int r;

@@ -32,6 +32,10 @@ typedef struct RpcMessage {
         const JsonValue *result; /* NULL of an answer that is an error */
         int fds[4];              /* FD_NONE where there is none; take them or they are closed */
 } RpcMessage;
+#define RPC_MESSAGE_NONE                                                                           \
+        {                                                                                          \
+                .fds = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }                                      \
+        }
 void rpc_message_clear(RpcMessage *message);
 
 /* The next message, of RPC_LINE_MAX bytes at most. wait: waits for it; otherwise -EAGAIN when there

@@ -28,8 +28,9 @@ static int append_string(char *block, size_t *at, const char *string) {
         return 0;
 }
 
-static int write_block(const ProcessSpec *spec, char *block, size_t *ret_size) {
-        ExecBlock head = { .argc = (uint32_t)spec->argv.count,
+static int write_block(const ProcessSpec *spec, const StrList *argv, char *block,
+                       size_t *ret_size) {
+        ExecBlock head = { .argc = (uint32_t)argv->count,
                            .envc = (uint32_t)spec->env.count,
                            .terminal = spec->terminal,
                            .rows = spec->rows,
@@ -42,8 +43,8 @@ static int write_block(const ProcessSpec *spec, char *block, size_t *ret_size) {
                 memcpy(head.mode, spec->mode, sizeof(head.mode));
         memcpy(block, &head, sizeof(head));
         r = append_string(block, &at, spec->cwd);
-        for (size_t i = 0; r == 0 && i < spec->argv.count; i++)
-                r = append_string(block, &at, spec->argv.items[i]);
+        for (size_t i = 0; r == 0 && i < argv->count; i++)
+                r = append_string(block, &at, argv->items[i]);
         for (size_t i = 0; r == 0 && i < spec->env.count; i++)
                 r = append_string(block, &at, spec->env.items[i]);
         *ret_size = at;
@@ -51,7 +52,8 @@ static int write_block(const ProcessSpec *spec, char *block, size_t *ret_size) {
 }
 
 /* A memory file of what to execute. */
-static int make_block(const ProcessSpec *spec, int *ret_fd, size_t *ret_size, Error *reterr) {
+static int make_block(const ProcessSpec *spec, const StrList *argv, int *ret_fd, size_t *ret_size,
+                      Error *reterr) {
         _cleanup_close_ int fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
         _cleanup_free_ char *block = malloc(SESSION_BLOCK_MAX);
         int r;
@@ -59,7 +61,7 @@ static int make_block(const ProcessSpec *spec, int *ret_fd, size_t *ret_size, Er
         if (fd < 0 || !block)
                 return fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file")
                               : error_oom(reterr);
-        r = write_block(spec, block, ret_size);
+        r = write_block(spec, argv, block, ret_size);
         if (r < 0) {
                 (void)error_set(reterr, ERROR_USAGE, E2BIG, "the command and its environment");
                 return error_cure(reterr, r, "Pass long text on stdin or in a file.");
@@ -96,7 +98,7 @@ static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reter
 static int send_exec(Process *process, const ProcessSpec *spec, Error *reterr) {
         _cleanup_close_ int block_fd = FD_NONE;
         size_t size = 0, count = 0;
-        int fds[4], r = make_block(spec, &block_fd, &size, reterr);
+        int fds[4], r = make_block(spec, &process->argv, &block_fd, &size, reterr);
         const SessionMessage message = { .type = SESSION_EXEC,
                                          .exec = process->number,
                                          .value = (int32_t)size };
@@ -126,7 +128,7 @@ static char *describe(const StrList *argv) {
         return text;
 }
 
-static Process *new_process(Processes *all, const ProcessSpec *spec) {
+static Process *new_process(Processes *all, ProcessSpec *spec) {
         Process *process = calloc(1, sizeof(*process));
 
         if (!process)
@@ -143,7 +145,9 @@ static Process *new_process(Processes *all, const ProcessSpec *spec) {
                 .owner = spec->owner,
                 .gives_master = spec->give_master,
                 .command = describe(&spec->argv),
+                .argv = spec->argv,
         };
+        spec->argv = (StrList){ 0 };
         (void)snprintf(process->id, sizeof(process->id), "p%" PRIu32, process->number);
         capture_init(&process->output, process->id, spec->kept, spec->keep_tail);
         return process;

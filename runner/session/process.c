@@ -33,6 +33,7 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
 void process_drop(Process *process) {
         process_release(process);
         capture_clear(&process->output);
+        strlist_clear(&process->argv);
         free(process->command);
         free(process);
 }
@@ -203,6 +204,16 @@ static void settle(Process *process) {
         process->all->events.settled(process->all->events.data, process);
 }
 
+/* By the plan, as if it had been for this command. */
+static void explain(Process *process, const InitMessage *failure) {
+        Launch launch = *process->all->launch;
+        LaunchPlan plan = *launch.plan;
+
+        plan.argv = process->argv;
+        launch.plan = &plan;
+        (void)failure_explain(&launch, failure, &process->error);
+}
+
 static void on_failed(Process *process, const SessionMessage *message) {
         const InitMessage failure = { .type = INIT_FAILED,
                                       .value = message->value,
@@ -217,7 +228,7 @@ static void on_failed(Process *process, const SessionMessage *message) {
                 (void)error_cure(&process->error, 0,
                                  "Name one that is there inside, and may be entered.");
         } else {
-                (void)failure_explain(process->all->launch, &failure, &process->error);
+                explain(process, &failure);
         }
         process->outcome.cause = CAUSE_ERROR;
         process->outcome.exit_code = error_exit_code(&process->error);
@@ -328,7 +339,8 @@ void processes_forget(Processes *all, RpcConnection *connection) {
                 if (p->owner != connection)
                         continue;
                 p->owner = NULL;
-                process_kill(p);
+                if (!p->settled)
+                        process_kill(p);
         }
 }
 

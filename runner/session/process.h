@@ -32,7 +32,7 @@ typedef enum ProcessInput {
 
 /* What to start. fds that are not FD_NONE are taken over in any case. */
 typedef struct ProcessSpec {
-        StrList argv, env; /* borrowed; env is the whole environment */
+        StrList argv, env; /* argv is taken over; env is the whole environment */
         const char *cwd;   /* borrowed; absolute */
         uint64_t timeout;  /* usec of wall time; 0 is none */
         int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
@@ -51,6 +51,7 @@ typedef struct Process {
         Processes *all;
         uint32_t number; /* p1, p2, ... */
         char id[16];
+        StrList argv;  /* until it is answered */
         char *command; /* for people: the words, quoted where that is needed */
         int pid;       /* inside */
         bool answered; /* it has been started, or could not be */
@@ -119,7 +120,7 @@ void process_close_input(Process *process);
 /* -ENOTTY with an ERROR_USAGE where it has no terminal here. */
 int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *reterr);
 
-/* A client has gone: what it owned is killed. */
+/* A client has gone: what it owned and has not ended is killed. */
 void processes_forget(Processes *all, RpcConnection *connection);
 /* The watchers of connection go on. */
 void processes_pump(Processes *all);

@@ -301,7 +301,7 @@ static const struct {
 /* The log is moved into the file at 1 MiB, in the midst of a write; what it takes up on the disk
  * while nothing happens is no more than that. The cache is what the keeper has in memory. */
 static const char pragmas[] = "PRAGMA cell_size_check = ON;"
-                              "PRAGMA synchronous = FULL;"
+                              "PRAGMA synchronous = NORMAL;"
                               "PRAGMA cache_size = -256;"
                               "PRAGMA mmap_size = 0;"
                               "PRAGMA temp_store = MEMORY;"

@@ -2,8 +2,9 @@
 /* A session's database (SQLite, WAL): what it is, kv, history, audit.
  *
  * One process writes it, the keeper; verbs that only look may open it read-only beside it. Each
- * write is a transaction of its own and is on disk when it returns (synchronous = NORMAL would lose
- * the last ones in a power cut, and no earlier: that is what FULL is for here).
+ * write is a transaction of its own, which a kill of any process leaves whole. After a power cut
+ * the last ones may be missing, and nothing is damaged (synchronous = NORMAL: a flush for each exec
+ * would cost more than the exec).
  *
  * Every error of SQLite becomes one Error with what was tried: ERROR_DATA for a file that is no
  * database, is damaged, cut short or of a newer version; ERROR_LIMIT where a cap is reached or the
