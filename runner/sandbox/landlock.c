@@ -124,19 +124,54 @@ static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
         return r < 0 ? r : allow_stdio(ruleset_fd, handled, error);
 }
 
-int landlock_confine(Launch *launch, Error *error) {
-        int abi = launch->layers.landlock_abi, fd, r;
+/* A ruleset of all that abi knows; *ret_fd is owned. */
+static int make_ruleset(int abi, bool scoped, uint64_t *ret_handled, int *ret_fd, Error *error) {
         Ruleset ruleset;
+        int fd;
 
-        if (abi == 0)
-                return 0;
         if ((size_t)abi >= ELEMENTSOF(by_abi))
                 abi = (int)ELEMENTSOF(by_abi) - 1;
-        ruleset = (Ruleset){ .handled_fs = by_abi[abi].fs, .scoped = by_abi[abi].scoped };
+        ruleset = (Ruleset){ .handled_fs = by_abi[abi].fs,
+                             .scoped = scoped ? by_abi[abi].scoped : 0 };
         fd = (int)syscall(SYS_landlock_create_ruleset, &ruleset, by_abi[abi].size, 0);
         if (fd < 0)
                 return step_fail(error, LAYER_LANDLOCK, errno, "cannot make", "a Landlock ruleset");
-        r = add_rules(fd, ruleset.handled_fs, error);
+        *ret_handled = ruleset.handled_fs;
+        *ret_fd = fd;
+        return 0;
+}
+
+int landlock_confine_to(const int *fds, size_t count, Error *error) {
+        uint64_t handled;
+        int abi = landlock_abi(), fd, r;
+
+        if (abi < LANDLOCK_ABI_NEEDED)
+                return 0;
+        r = make_ruleset(abi, false, &handled, &fd, error);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; r == 0 && i < count; i++)
+                r = allow(fd, fds[i],
+                          handled & ~(uint64_t)(FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_BLOCK |
+                                                FS_IOCTL_DEV),
+                          "a directory", error);
+        if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+                r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
+                              "the Landlock ruleset");
+        fd_close(fd);
+        return r;
+}
+
+int landlock_confine(Launch *launch, Error *error) {
+        int abi = launch->layers.landlock_abi, fd, r;
+        uint64_t handled;
+
+        if (abi == 0)
+                return 0;
+        r = make_ruleset(abi, true, &handled, &fd, error);
+        if (r < 0)
+                return r;
+        r = add_rules(fd, handled, error);
         if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
                 r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
                               "the Landlock ruleset");

@@ -420,7 +420,9 @@ static int start(Keeper *keeper, Error *reterr) {
                 r = open_store(keeper, reterr);
         if (r == 0)
                 r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
-        return r < 0 ? r : serve(keeper, reterr);
+        if (r == 0)
+                r = serve(keeper, reterr);
+        return r < 0 ? r : keeper_confine(keeper, reterr);
 }
 
 /* What commands have made at protected places goes aside, as after a single run. */

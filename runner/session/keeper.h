@@ -73,6 +73,9 @@ int keeper_main(int argc, char **argv);
  * negative errno with the keeper's own error where it could not start. */
 int keeper_connect(const char *name, int *ret_fd, Error *reterr);
 
+/* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
+int keeper_confine(const Keeper *keeper, Error *reterr);
+
 /* --- for the methods --- */
 
 /* Lets all that runs end, and then the keeper. */

@@ -79,9 +79,10 @@ static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reter
         if (spec->fds[fd] >= 0 || spec->terminal & (1U << fd))
                 return 0;
         if (fd == 0 && spec->input == INPUT_NONE) {
-                spec->fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                /* The keeper's own stdin is /dev/null, which it may not open any more. */
+                spec->fds[0] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
                 return spec->fds[0] < 0
-                               ? error_set(reterr, ERROR_SETUP, errno, "cannot open /dev/null")
+                               ? error_set(reterr, ERROR_SETUP, errno, "cannot duplicate stdin")
                                : 0;
         }
         if (pipe2(pair, O_CLOEXEC) < 0)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's own confinement. Once its sandbox is there it needs few of the caller's rights:
+ * whoever finds a hole in what it reads from inside gets no more than the session. It can't start
+ * programs, can't reach files but the session's own and what the sandbox sees, and makes no call
+ * that a sandbox may not make. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include "base/sys.h"
+#include "policy/syscalls.h"
+#include "sandbox/landlock.h"
+#include "session/keeper.h"
+
+static int confine_files(const Keeper *keeper, Error *reterr) {
+        /* By inode, whichever mount leads there: the workspace is named for the sweep at the end,
+         * which goes by the host's mount of it. */
+        const int fds[] = { keeper->plan.state.fd, keeper->sandbox.root_fd,
+                            keeper->launch.workspace_fd };
+
+        return landlock_confine_to(fds, ELEMENTSOF(fds) - (keeper->launch.workspace_fd < 0),
+                                   reterr);
+}
+
+static int confine_calls(Error *reterr) {
+        SyscallProgram program = syscalls_builtin(SYSCALLS_DEFAULT, false);
+        struct sock_fprog filter = { .len = program.len,
+                                     .filter = (struct sock_filter *)(uintptr_t)program.filter };
+
+        if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &filter) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        return 0;
+}
+
+int keeper_confine(const Keeper *keeper, Error *reterr) {
+        int r;
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        r = confine_files(keeper, reterr);
+        return r < 0 ? r : confine_calls(reterr);
+}
