@@ -72,7 +72,7 @@ static int check_room(Store *store, const char *key, size_t key_length, size_t l
         static const char cure[] = "Delete keys that are not needed any more.";
         const StoreSize *cap = &store->caps[STORE_KV];
         uint64_t old, added;
-        StoreSize size;
+        StoreSize size = { 0 };
         bool there;
         int r;
 
@@ -96,7 +96,7 @@ static int check_room(Store *store, const char *key, size_t key_length, size_t l
 
 int store_kv_set(Store *store, const char *key, const void *value, size_t length, Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
-        size_t key_length;
+        size_t key_length = 0;
         int r;
 
         r = check_key(key, &key_length, reterr);

@@ -64,11 +64,13 @@ int store_library(const char **ret_vfs, Error *reterr) {
 /* --- errors --- */
 
 #define CURE_DISK "Make room on that file system, or in the quota on it, and try again."
+/* A log that belongs to another file would be taken for the copy's. */
 #define CURE_DATA                                                                                  \
-        "Put a copy back in its place, or remove the session and make it anew.\n"                  \
+        "Remove the session and make it anew; or put a copy of the file back in its place, once "  \
+        "what lies beside it with -wal and -shm at its end is gone.\n"                             \
         "What can still be read of it is printed by: sqlite3 FILE .recover"
 
-/* By the primary code, the extended one first. */
+/* Looked up by the extended code first, then by the primary one. */
 static const struct {
         int code;
         ErrorKind kind;
@@ -78,12 +80,13 @@ static const struct {
 } results[] = {
         { SQLITE_CORRUPT, ERROR_DATA, 0, "the database is damaged", CURE_DATA },
         { SQLITE_NOTADB, ERROR_DATA, 0, "it is no database", CURE_DATA },
+        /* Longer than anything that we write. */
+        { SQLITE_TOOBIG, ERROR_DATA, 0, "the database is damaged", CURE_DATA },
         /* No statement of ours is wrong by itself: tables or columns are not those we made. */
         { SQLITE_ERROR, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
         { SQLITE_CONSTRAINT, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
         { SQLITE_MISMATCH, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
         { SQLITE_FULL, ERROR_LIMIT, ENOSPC, "the disk is full", CURE_DISK },
-        { SQLITE_TOOBIG, ERROR_LIMIT, EFBIG, "it is too large", "" },
         { SQLITE_BUSY, ERROR_BUSY, EBUSY, "another process is writing it",
           "Try again once it has finished." },
         { SQLITE_LOCKED, ERROR_BUSY, EBUSY, "another process is writing it",

@@ -32,9 +32,9 @@ enum {
         PAGES_VALID_AT = 92, /* what CHANGES was when PAGES was written */
 };
 
-/* --- meta and totals --- */
+/* --- statements, meta and totals --- */
 
-enum { META_SET, META_GET, TOTALS_GET, SELF_MAX };
+enum { META_SET, META_GET, TOTALS_GET, USE_LOG, SELF_MAX };
 
 static const Statement statements[] = {
         [META_SET] = { "write what the session is",
@@ -42,6 +42,7 @@ static const Statement statements[] = {
                        " ON CONFLICT (name) DO UPDATE SET value = excluded.value" },
         [META_GET] = { "read what the session is", "SELECT value FROM meta WHERE name = ?1" },
         [TOTALS_GET] = { "read the totals", "SELECT count, bytes FROM totals WHERE name = ?1" },
+        [USE_LOG] = { "set up the log", "PRAGMA journal_mode = WAL" },
 };
 static_assert(ELEMENTSOF(statements) == SELF_MAX, "every one is in the table");
 
@@ -122,7 +123,7 @@ int store_make_room(Store *store, const StatementTable *table, size_t which, uin
         const StoreSize *cap = &store->caps[table->module];
 
         for (;;) {
-                StoreSize size;
+                StoreSize size = { 0 };
                 int r = store_size(store, table->module, &size, reterr);
 
                 if (r < 0 || (size.rows <= cap->rows && size.bytes <= cap->bytes))
@@ -332,14 +333,24 @@ static int migrate(Store *store, Error *reterr) {
         return store_migrate(store, store_migrations, store_migrations_count, reterr);
 }
 
-/* It stays so in the file. SQLite answers with the mode that it has been able to set. */
+/* It stays so in the file. SQLite answers with the mode that there is then: where processes can't
+ * share memory by a file, that is the old one, and no error. */
 static int use_log(Store *store, Error *reterr) {
-        int rc;
+        _cleanup_(query_end) Query query = { 0 };
+        const char *mode = NULL;
+        int r;
 
         if (store->mode == STORE_READ)
                 return 0;
-        rc = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-        return rc == SQLITE_OK ? 0 : store_error(store, rc, "set up the log", reterr);
+        r = query_start(store, &self, USE_LOG, NO_VALUES, &query, reterr);
+        if (r == 0)
+                r = query_next(&query, reterr);
+        if (r > 0)
+                r = query_text(&query, 0, &mode, reterr);
+        if (r < 0 || (mode && streq(mode, "wal")))
+                return r;
+        r = error_set(reterr, ERROR_SETUP, EOPNOTSUPP, "cannot have a log beside %s", store->path);
+        return error_cure(reterr, r, "Keep sessions on a local file system: see XDG_DATA_HOME.");
 }
 
 static int accept_file(Store *store, Error *reterr) {
@@ -348,6 +359,8 @@ static int accept_file(Store *store, Error *reterr) {
         return rc == SQLITE_OK ? 0 : store_error(store, rc, "open the database", reterr);
 }
 
+/* In this order: what comes before check_header() writes nothing to a file that was there, nor what
+ * comes before migrate() to one that SQLite finds damaged. */
 static int (*const open_steps[])(Store *store, Error *reterr) = {
         open_directory, find_file, open_database,      check_header,        configure,
         migrate,        use_log,   store_check_schema, store_history_start, accept_file,
@@ -389,6 +402,17 @@ void store_rest(Store *store) {
         (void)sqlite3_db_release_memory(store->db);
 }
 
+/* Half a database is worth nothing, and would be in the way of the next try. */
+static void unmake(const Store *store) {
+        static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
+        char name[NAME_MAX + 1];
+
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++) {
+                (void)snprintf(name, sizeof(name), "%s%s", store->name, suffixes[i]);
+                (void)unlinkat(store->dir_fd, name, 0);
+        }
+}
+
 Store *store_free(Store *store) {
         if (!store)
                 return NULL;
@@ -397,7 +421,7 @@ Store *store_free(Store *store) {
                         (void)sqlite3_finalize(store->statements[module][i]);
         (void)sqlite3_close(store->db);
         if (store->made)
-                (void)unlinkat(store->dir_fd, store->name, 0);
+                unmake(store);
         (void)fd_close(store->dir_fd);
         free(store->name);
         free(store->path);

@@ -7,8 +7,13 @@
  * would cost more than the exec).
  *
  * Every error of SQLite becomes one Error with what was tried: ERROR_DATA for a file that is no
- * database, is damaged, cut short or of a newer version; ERROR_LIMIT where a cap is reached or the
- * disk is full; ERROR_MISSING for what is not there. */
+ * database, is damaged, cut short or of a newer version (-EINVAL); ERROR_LIMIT where a cap is
+ * reached (-ENOSPC, -EINVAL, -E2BIG) or the disk is full (-ENOSPC); ERROR_MISSING for what is not
+ * there (-ENOENT); ERROR_BUSY where another process writes for longer than 5 s (-EBUSY); otherwise
+ * ERROR_SETUP. A write that fails has changed nothing, and later ones may succeed.
+ *
+ * A Store is not taken across fork(2): SQLite's locks are a process's. A function that rows are
+ * handed to does not call the store. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +27,9 @@ enum {
         STORE_VALUE_MAX = 1 << 20,      /* bytes of a value of kv */
         STORE_KV_MAX = 100000,          /* keys */
         STORE_KV_BYTES_MAX = 256 << 20, /* of all keys and values together */
-        STORE_HISTORY_MAX = 100000,     /* rows: the oldest ended ones make room, 1 % at a time */
+        /* rows: the oldest make room, 1 % at a time, but those that this process has begun and not
+         * ended */
+        STORE_HISTORY_MAX = 100000,
         STORE_HISTORY_BYTES_MAX = 256 << 20, /* of params and results together: likewise */
         STORE_AUDIT_MAX = 100000,            /* rows: likewise */
         STORE_AUDIT_BYTES_MAX = 64 << 20,
@@ -37,7 +44,13 @@ typedef enum StoreMode {
         STORE_CREATE, /* a new one; -EEXIST where there is one */
 } StoreMode;
 
-/* path may lead through /proc/self/fd/N/. 0 or a negative errno. */
+/* path may lead through /proc/self/fd/N/, and none of the directories above its last one has to be
+ * searchable then; it is never followed where it is a link itself. The store has an fd of its own
+ * of that directory, by which it reaches its files from then on. For STORE_CREATE and STORE_WRITE
+ * the directory has to be writable, and for STORE_READ, too, where no other process has the file
+ * open: SQLite makes NAME-wal and NAME-shm beside it. A new file has mode 0600. It should be the
+ * only one of its process: an older version is brought up to date, which STORE_READ refuses
+ * (ERROR_BUSY). 0 or a negative errno. */
 int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Store *store_free(Store *store);
@@ -47,13 +60,16 @@ void store_rest(Store *store);
 
 /* --- what the session is: names and texts, as "policy", "created_at" --- */
 
+/* Adds or replaces. -EINVAL where the name is longer than STORE_KEY_MAX, the value than
+ * STORE_VALUE_MAX. */
 int store_meta_set(Store *store, const char *name, const char *value, Error *reterr);
 /* *ret is owned by the caller; NULL where there is no such name. */
 int store_meta_get(Store *store, const char *name, char **ret, Error *reterr);
 
-/* --- kv: any bytes but NUL in keys, any bytes in values --- */
+/* --- kv: keys are UTF-8 without NUL, values any bytes --- */
 
-/* Adds or replaces. -EINVAL (empty or too long key, value too long), -ENOSPC (a cap) */
+/* Adds or replaces. -EINVAL (an empty key or one that is no UTF-8, ERROR_USAGE; a key or value that
+ * is too long, ERROR_LIMIT), -ENOSPC (a cap, or the disk). */
 int store_kv_set(Store *store, const char *key, const void *value, size_t length, Error *reterr);
 /* *ret is owned by the caller and has a NUL behind it. -ENOENT with an ERROR_MISSING. */
 int store_kv_get(Store *store, const char *key, char **ret, size_t *ret_length, Error *reterr);
@@ -63,7 +79,7 @@ int store_kv_delete(Store *store, const char *key, bool *ret_deleted, Error *ret
 /* Rows are handed out one by one; each returns 0, or a negative errno that ends the listing. */
 typedef int (*StoreKeyFn)(void *data, const char *key, size_t value_length);
 /* Keys that start with prefix ("" for all), in byte order, behind after ("" from the start), limit
- * at most. */
+ * at most. prefix may be any bytes, and end within a character. */
 int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t limit,
                   StoreKeyFn fn, void *data, Error *reterr);
 
@@ -78,10 +94,11 @@ typedef struct StoreHistory {
         uint64_t ended_ms;   /* 0 while it goes on */
 } StoreHistory;
 
-/* A row for what begins now. */
+/* A row for what begins now. -E2BIG (params). */
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr);
-/* ... and its end. A row that has made room is no error. */
+/* ... and its end, the first of which stands. A row that has made room is no error. -E2BIG (result:
+ * the row then goes on; end it with a shorter one). */
 int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr);
 /* Both at once, for what takes no time. */
 int store_history_add(Store *store, const char *name, const char *params, const char *result,
@@ -101,6 +118,7 @@ typedef struct StoreAudit {
         const char *detail; /* JSON */
 } StoreAudit;
 
+/* -E2BIG (detail) */
 int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
 typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);
 /* As store_history_list(). */

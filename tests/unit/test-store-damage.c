@@ -262,6 +262,19 @@ static void test_another_writer_is_told_to_wait(void **state) {
         store_free(store);
 }
 
+static void test_a_new_one_that_fails_leaves_nothing(void **state) {
+        (void)state;
+        store_free(open_store("other.db", STORE_CREATE));
+        for (int i = 0; i < 2; i++) {
+                failing_errno = ENOSPC;
+                exchange_pwrite(failing_pwrite);
+                refuse_store(STORE_DB, STORE_CREATE, ERROR_LIMIT, "the disk is full");
+                exchange_pwrite(NULL);
+                assert_int_equal(access(STORE_DB, F_OK), -1);
+        }
+        store_free(create_store());
+}
+
 static void test_results_have_a_kind(void **state) {
         static const struct {
                 int rc, errnum;
@@ -270,6 +283,7 @@ static void test_results_have_a_kind(void **state) {
                 { SQLITE_CORRUPT_INDEX, EINVAL, ERROR_DATA },
                 { SQLITE_NOTADB, EINVAL, ERROR_DATA },
                 { SQLITE_ERROR, EINVAL, ERROR_DATA },
+                { SQLITE_TOOBIG, EINVAL, ERROR_DATA },
                 { SQLITE_NOMEM, ENOMEM, ERROR_SETUP },
                 { SQLITE_IOERR_NOMEM, ENOMEM, ERROR_SETUP },
                 { SQLITE_FULL, ENOSPC, ERROR_LIMIT },
@@ -304,6 +318,7 @@ int main(void) {
                 TEST(test_a_disk_that_fails_is_named),
                 TEST(test_a_full_file_is_a_full_disk),
                 TEST(test_another_writer_is_told_to_wait),
+                TEST(test_a_new_one_that_fails_leaves_nothing),
                 TEST(test_results_have_a_kind),
         };
 

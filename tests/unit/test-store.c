@@ -324,6 +324,41 @@ static void test_a_killed_writer_loses_nothing(void **state) {
         }
 }
 
+/* What is half made is refused, and nothing but it. */
+static void check_made(void) {
+        Store *store = NULL;
+
+        if (access(STORE_DB, F_OK) < 0)
+                return;
+        if (store_open(STORE_DB, STORE_WRITE, &store, &error) == 0)
+                set(store, "a");
+        else if (error.kind != ERROR_DATA)
+                fail_msg("%s: %s", error_kind_name(error.kind), error.text);
+        store_free(store);
+        assert_int_equal(unlink(STORE_DB), 0);
+        (void)unlink(STORE_DB "-wal");
+        (void)unlink(STORE_DB "-shm");
+}
+
+static void test_a_killed_maker_leaves_what_is_refused_or_whole(void **state) {
+        (void)state;
+        for (unsigned round = 0; round < 50; round++) {
+                int status;
+                pid_t child = fork();
+
+                if (child == 0)
+                        for (;;)
+                                if (store_free(create_store()) || unlink(STORE_DB) < 0)
+                                        _exit(1);
+                for (volatile unsigned n = 0; n < 500000 + round * 20000; n++)
+                        ;
+                assert_int_equal(kill(child, SIGKILL), 0);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                assert_true(WIFSIGNALED(status));
+                check_made();
+        }
+}
+
 static uint64_t resident(void) {
         unsigned long total, pages;
         FILE *file = fopen("/proc/self/statm", "re");
@@ -374,6 +409,7 @@ int main(void) {
                 TEST(test_a_migration_is_all_or_nothing),
                 TEST(test_a_reader_does_not_migrate),
                 TEST(test_a_killed_writer_loses_nothing),
+                TEST(test_a_killed_maker_leaves_what_is_refused_or_whole),
                 TEST(test_memory_does_not_grow_with_what_is_written),
         };
 
