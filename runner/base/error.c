@@ -46,7 +46,8 @@ static const struct {
         N(ENAMETOOLONG), N(ENOSYS),     N(ENOTEMPTY),  N(ELOOP),        N(EOVERFLOW),
         N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP), N(ESTALE),       N(EDQUOT),
         N(ECANCELED),    N(EPROTO),     N(EBADMSG),    N(EAFNOSUPPORT), N(EADDRINUSE),
-        N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),
+        N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),  N(EMSGSIZE),     N(ENOBUFS),
+        N(ENOTCONN),
 };
 #undef N
 
