@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc-fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+
+#include <cmocka.h>
 
 /* --- the methods --- */
 
 static int toy_echo(RpcCall *call, void *data, Error *error) {
-        Toy *toy = data;
         JsonWriter *w;
 
+        assert_ptr_equal(data, &toy);
         (void)error;
-        toy->executed++;
-        toy->last = rpc_call_connection(call);
+        toy.executed++;
+        toy.last = rpc_call_connection(call);
         w = rpc_result(call);
         json_write_string(w, "text", rpc_string(call, "text"));
         json_write_bool(w, "loud", rpc_bool(call, "loud", true));
@@ -29,9 +33,9 @@ static int toy_list(RpcCall *call, void *data, Error *error) {
         static const char *const names[] = { "items", "env" };
         _cleanup_free_ char *text = rpc_params_text(call);
         JsonWriter *w = rpc_result(call);
-        Toy *toy = data;
 
-        toy->executed++;
+        assert_ptr_equal(data, &toy);
+        toy.executed++;
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 StrList list = { 0 };
 
@@ -49,31 +53,30 @@ static int toy_list(RpcCall *call, void *data, Error *error) {
 }
 
 static void kept_ended(RpcCall *call, void *data) {
-        Toy *toy = data;
-
-        toy->calls_ended++;
-        for (size_t i = 0; i < toy->kept_count; i++)
-                if (toy->kept[i] == call)
-                        toy->kept[i] = NULL;
+        (void)data;
+        toy.calls_ended++;
+        for (size_t i = 0; i < toy.kept_count; i++)
+                if (toy.kept[i] == call)
+                        toy.kept[i] = NULL;
 }
 
 static int toy_keep(RpcCall *call, void *data, Error *error) {
-        Toy *toy = data;
 
-        toy->executed++;
-        toy->last = rpc_call_connection(call);
-        if (toy->kept_count == ELEMENTSOF(toy->kept))
+        assert_ptr_equal(data, &toy);
+        toy.executed++;
+        toy.last = rpc_call_connection(call);
+        if (toy.kept_count == ELEMENTSOF(toy.kept))
                 return error_set(error, ERROR_LIMIT, 0, "too many are kept");
-        toy->kept[toy->kept_count++] = call;
-        rpc_call_on_end(call, kept_ended, toy);
+        toy.kept[toy.kept_count++] = call;
+        rpc_call_on_end(call, kept_ended, NULL);
         return 0;
 }
 
 static int toy_fail(RpcCall *call, void *data, Error *error) {
         const char *name = rpc_string(call, "kind");
-        Toy *toy = data;
 
-        toy->executed++;
+        assert_ptr_equal(data, &toy);
+        toy.executed++;
         for (ErrorKind kind = 0; kind < ERROR_KIND_MAX; kind++) {
                 if (!streq(error_kind_name(kind), name))
                         continue;
@@ -89,11 +92,11 @@ static int toy_fail(RpcCall *call, void *data, Error *error) {
 /* Counts the fds that are open, and hands the first two back. */
 static int toy_fds(RpcCall *call, void *data, Error *error) {
         int fds[RPC_FDS_MAX];
-        Toy *toy = data;
         size_t count = 0;
 
+        assert_ptr_equal(data, &toy);
         (void)error;
-        toy->executed++;
+        toy.executed++;
         for (size_t i = 0; i < RPC_FDS_MAX; i++) {
                 fds[i] = rpc_take_fd(call, i);
                 if (fds[i] >= 0 && (fcntl(fds[i], F_GETFD) & FD_CLOEXEC))
@@ -109,9 +112,9 @@ static int toy_fds(RpcCall *call, void *data, Error *error) {
 static int toy_big(RpcCall *call, void *data, Error *error) {
         size_t size = (size_t)rpc_uint(call, "size", 0);
         _cleanup_free_ char *text = malloc(size + 1);
-        Toy *toy = data;
 
-        toy->executed++;
+        assert_ptr_equal(data, &toy);
+        toy.executed++;
         if (!text)
                 return error_oom(error);
         memset(text, 'x', size);
@@ -154,73 +157,144 @@ const size_t toy_methods_count = ELEMENTSOF(toy_methods);
 
 /* --- the server --- */
 
+Toy toy;
+
+static size_t fds_before;
+
 static void stop_loop(void *data) {
         loop_stop(data);
 }
 
 static void connection_ended(RpcConnection *connection, void *data) {
-        Toy *toy = data;
-
-        toy->connections_ended++;
-        if (toy->last == connection)
-                toy->last = NULL;
+        assert_ptr_equal(data, &toy);
+        toy.connections_ended++;
+        if (toy.last == connection)
+                toy.last = NULL;
 }
 
 static void has_room(RpcConnection *connection, void *data) {
-        Toy *toy = data;
-
-        (void)connection;
-        toy->rooms++;
+        assert_ptr_equal(data, &toy);
+        assert_non_null(connection);
+        toy.rooms++;
 }
 
-void toy_start(Toy *toy) {
-        Error error;
-
-        *toy = (Toy){ 0 };
-        if (loop_new(&toy->loop, &error) < 0 ||
-            loop_timer_new(toy->loop, stop_loop, toy->loop, &toy->stop, &error) < 0 ||
-            rpc_server_new(toy->loop, toy_methods, toy_methods_count, toy, &toy->server, &error) <
-                    0)
-                abort();
-        rpc_server_on_end(toy->server, connection_ended);
-        rpc_server_on_room(toy->server, has_room);
+int toy_setup(void **state) {
+        (void)state;
+        fds_before = open_fds();
+        toy = (Toy){ 0 };
+        assert_int_equal(loop_new(&toy.loop, NULL), 0);
+        assert_int_equal(loop_timer_new(toy.loop, stop_loop, toy.loop, &toy.stop, NULL), 0);
+        assert_int_equal(
+                rpc_server_new(toy.loop, toy_methods, toy_methods_count, &toy, &toy.server, NULL),
+                0);
+        rpc_server_on_end(toy.server, connection_ended);
+        rpc_server_on_room(toy.server, has_room);
+        return 0;
 }
 
-void toy_stop(Toy *toy) {
-        rpc_server_free(toy->server);
-        loop_free(toy->loop);
+int toy_teardown(void **state) {
+        (void)state;
+        rpc_server_free(toy.server);
+        loop_free(toy.loop);
+        return open_fds() == fds_before ? 0 : -1;
 }
 
-/* A timer of the past waits for one turn only; what a turn leaves undone is one timer more, or an
- * event of the next. */
-void toy_turn(Toy *toy) {
+size_t open_fds(void) {
+        DIR *dir = opendir("/proc/self/fd");
+        size_t count = 0;
+
+        assert_non_null(dir);
+        while (readdir(dir))
+                count++;
+        (void)closedir(dir);
+        return count;
+}
+
+void toy_turn_once(void) {
+        loop_timer_set(toy.stop, 1);
+        assert_int_equal(loop_run(toy.loop), 0);
+}
+
+/* What a turn leaves undone is a timer, or an event of the next. */
+void toy_turn(void) {
         size_t before;
 
         do {
-                before = toy->executed + toy->connections_ended;
-                for (int i = 0; i < 4; i++) {
-                        loop_timer_set(toy->stop, 1);
-                        if (loop_run(toy->loop) < 0)
-                                abort();
-                }
-        } while (before != toy->executed + toy->connections_ended);
+                before = toy.executed + toy.connections_ended;
+                for (int i = 0; i < 4; i++)
+                        toy_turn_once();
+        } while (before != toy.executed + toy.connections_ended);
 }
 
-int toy_connect(Toy *toy) {
+int toy_connect(void) {
         RpcConnection *connection;
-        Error error;
         int ends[2];
 
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ||
-            rpc_server_add(toy->server, ends[0], ends[0], &connection, &error) < 0 ||
-            fcntl(ends[1], F_SETFL, O_NONBLOCK) < 0)
-                abort();
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        assert_int_equal(rpc_server_add(toy.server, ends[0], ends[0], &connection, NULL), 0);
+        assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
         return ends[1];
 }
 
-void toy_answer(Toy *toy, size_t i) {
-        RpcCall *call = TAKE_PTR(toy->kept[i]);
+void toy_answer(size_t i) {
+        RpcCall *call = TAKE_PTR(toy.kept[i]);
 
         json_write_uint(rpc_result(call), "i", i);
         rpc_reply(call);
+}
+
+/* --- clients --- */
+
+void say(int fd, const char *text) {
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+void say_slowly(int fd, const char *text, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(fd, text, length);
+
+                text += n > 0 ? n : 0;
+                length -= n > 0 ? (size_t)n : 0;
+                toy_turn_once();
+        }
+}
+
+const char *hear(int fd) {
+        static char buf[256 << 10];
+        size_t used = 0;
+        ssize_t n;
+
+        do {
+                toy_turn();
+                n = read(fd, buf + used, sizeof(buf) - 1 - used);
+                used += n > 0 ? (size_t)n : 0;
+        } while (n > 0);
+        buf[used] = '\0';
+        return buf;
+}
+
+size_t drain(int fd) {
+        static char buf[64 << 10];
+        size_t count = 0;
+        ssize_t n;
+
+        do {
+                toy_turn();
+                n = read(fd, buf, sizeof(buf));
+                count += n > 0 ? (size_t)n : 0;
+        } while (n > 0);
+        return count;
+}
+
+bool is_closed(int fd) {
+        char c;
+
+        toy_turn();
+        return recv(fd, &c, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+}
+
+void disconnect(int fd) {
+        (void)close(fd);
+        toy_turn();
+        assert_int_equal(rpc_server_connections(toy.server), 0);
 }

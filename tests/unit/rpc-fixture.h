@@ -19,13 +19,44 @@ typedef struct Toy {
         RpcConnection *last; /* that a request came by */
 } Toy;
 
-void toy_start(Toy *toy);
-void toy_stop(Toy *toy);
+#define REQUEST(method, params)                                                                    \
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
+#define NOTIFICATION(method, params)                                                               \
+        "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}\n"
+#define RESULT(result) "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":" result "}\n"
+#define ECHO REQUEST("toy.echo", "{\"text\":\"a\"}")
+#define ECHO_RESULT RESULT("{\"text\":\"a\",\"loud\":true,\"times\":7,\"has_times\":false}")
+#define KEEP REQUEST("toy.keep", "{}")
+#define FDS REQUEST("toy.fds", "{}")
+#define FDS_NOTIFICATION NOTIFICATION("toy.fds", "{}")
+
+/* For cmocka: one for each test. That no fd is left after it is part of the test. */
+extern Toy toy;
+int toy_setup(void **state);
+int toy_teardown(void **state);
+
+/* How many fds this process has open. */
+size_t open_fds(void);
 
 /* Runs the loop until nothing has been ready for some turns. */
-void toy_turn(Toy *toy);
+void toy_turn(void);
+/* One turn of the loop only. */
+void toy_turn_once(void);
 
 /* A connection; the client's end is not blocking, and the caller's to close. */
-int toy_connect(Toy *toy);
+int toy_connect(void);
 /* Answers the i-th of the kept calls: {"i": i}. */
-void toy_answer(Toy *toy, size_t i);
+void toy_answer(size_t i);
+
+/* Writes all of text, at once. */
+void say(int fd, const char *text);
+/* Writes all, and turns the loop meanwhile. */
+void say_slowly(int fd, const char *text, size_t length);
+/* What has come and comes for it, as a string until the next call. */
+const char *hear(int fd);
+/* Reads the same and drops it; returns the number of bytes. */
+size_t drain(int fd);
+/* Whether the server has closed it. */
+bool is_closed(int fd);
+/* Closes the last client's end; then the server has no connection. */
+void disconnect(int fd);

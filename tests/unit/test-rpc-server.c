@@ -16,49 +16,11 @@
 #include "base/strings.h"
 #include "rpc-fixture.h"
 
-static Toy toy;
-
-static int setup(void **state) {
-        (void)state;
-        toy_start(&toy);
-        return 0;
-}
-
-static int teardown(void **state) {
-        (void)state;
-        toy_stop(&toy);
-        return 0;
-}
-
-static void say(int fd, const char *text) {
-        assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-}
-
-/* What has come and comes for it, as a string, until the next call. */
-static const char *hear(int fd) {
-        static char buf[256 << 10];
-        size_t used = 0;
-        ssize_t n;
-
-        do {
-                toy_turn(&toy);
-                n = recv(fd, buf + used, sizeof(buf) - 1 - used, MSG_DONTWAIT);
-                used += n > 0 ? (size_t)n : 0;
-        } while (n > 0);
-        buf[used] = '\0';
-        return buf;
-}
-
-#define REQUEST(method, params)                                                                    \
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
-#define NOTIFICATION(method, params)                                                               \
-        "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}\n"
-#define RESULT(result) "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":" result "}\n"
-#define ECHO_RESULT(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
+#define ECHO_OF(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
 
 /* What is answered to a line, of a connection of its own. */
 static void check(const char *line, const char *answer) {
-        int fd = toy_connect(&toy);
+        int fd = toy_connect();
 
         say(fd, line);
         assert_string_equal(hear(fd), answer);
@@ -67,7 +29,7 @@ static void check(const char *line, const char *answer) {
 
 /* ... whose start is compared only. */
 static void check_start(const char *line, const char *answer) {
-        int fd = toy_connect(&toy);
+        int fd = toy_connect();
         const char *heard;
 
         say(fd, line);
@@ -82,7 +44,7 @@ static void check_start(const char *line, const char *answer) {
 
 static void test_answers(void **state) {
         (void)state;
-        check(REQUEST("toy.echo", "{\"text\":\"a\"}"), RESULT(ECHO_RESULT("a")));
+        check(REQUEST("toy.echo", "{\"text\":\"a\"}"), RESULT(ECHO_OF("a")));
         check(REQUEST("toy.echo", "{\"text\":\"\",\"loud\":false,\"times\":100}"),
               RESULT("{\"text\":\"\",\"loud\":false,\"times\":100,\"has_times\":true}"));
         check(" { \"method\":\"toy.list\" , \"id\":1, \"jsonrpc\":\"2.0\"} \r\n",
@@ -115,21 +77,21 @@ static void test_ids_come_back(void **state) {
 
 static void test_bytes_may_come_one_by_one(void **state) {
         static const char line[] = REQUEST("toy.echo", "{\"text\":\"a\"}");
-        int fd = toy_connect(&toy);
+        int fd = toy_connect();
 
         (void)state;
         for (const char *c = line; *c; c++) {
                 assert_int_equal(toy.executed, 0);
                 assert_int_equal(send(fd, c, 1, 0), 1);
-                toy_turn(&toy);
+                toy_turn();
         }
-        assert_string_equal(hear(fd), RESULT(ECHO_RESULT("a")));
+        assert_string_equal(hear(fd), RESULT(ECHO_OF("a")));
         (void)close(fd);
 }
 
 static void test_many_requests_in_one_packet(void **state) {
         static char lines[400 * sizeof(REQUEST("toy.echo", "{\"text\":\"a\"}"))];
-        int fd = toy_connect(&toy);
+        int fd = toy_connect();
         const char *heard;
         size_t count = 0;
 
@@ -138,7 +100,7 @@ static void test_many_requests_in_one_packet(void **state) {
                 (void)strcat(lines, REQUEST("toy.echo", "{\"text\":\"a\"}"));
         say(fd, lines);
         for (heard = hear(fd); *heard; count++) {
-                assert_true(str_starts(heard, RESULT(ECHO_RESULT("a"))));
+                assert_true(str_starts(heard, RESULT(ECHO_OF("a"))));
                 heard = strchr(heard, '\n') + 1;
         }
         assert_int_equal(count, 400);
@@ -365,7 +327,7 @@ static void test_each_error_has_its_code(void **state) {
 
 static void test_long_strings_are_cut_for_the_history(void **state) {
         static char text[1500], line[3000];
-        int fd = toy_connect(&toy);
+        int fd = toy_connect();
         const char *heard;
 
         (void)state;
@@ -434,7 +396,7 @@ static void test_the_reference_as_json(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, toy_setup, toy_teardown)
                 TEST(answers),
                 TEST(ids_come_back),
                 TEST(bytes_may_come_one_by_one),
