@@ -168,6 +168,8 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         if (fds->refused)
                 return protocol_error(reterr, EMFILE, "cannot take the file descriptors that came");
         r = json_parse(line->bytes, line->length, "answer", &message.document, reterr);
+        if (r == -EINVAL && reterr)
+                reterr->kind = ERROR_PROTOCOL;
         if (r < 0)
                 return r;
         r = read_message(&message, reterr);
@@ -197,16 +199,33 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
 
 /* An error without an id is about the connection, or about a request that could not be read. */
 static bool is_answer(const RpcMessage *message, uint64_t id) {
-        return !message->method && (message->id == id || (message->id == 0 && !message->result));
+        bool about_all = message->id == 0 && !message->result;
+
+        return !message->method && (message->id == id || about_all);
+}
+
+/* A server that does not want a client says why before it hangs up. */
+static int why_gone(RpcClient *client, int r, Error *reterr) {
+        RpcMessage message;
+        Error error;
+
+        if (rpc_client_next(client, false, &message, &error) < 0)
+                return r;
+        if (reterr && is_answer(&message, 0))
+                *reterr = error;
+        rpc_message_clear(&message);
+        return r;
 }
 
 int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, RpcMessage *ret, Error *reterr) {
         Error error = { 0 };
-        uint64_t id;
+        uint64_t id = 0;
         int r;
 
         r = rpc_client_send(client, method, params, fds, fds_count, &id, reterr);
+        if (r == -EPIPE || r == -ECONNRESET)
+                return why_gone(client, r, reterr);
         if (r < 0)
                 return r;
         for (;;) {

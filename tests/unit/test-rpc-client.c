@@ -149,6 +149,21 @@ static void test_the_other_side_has_gone(void **state) {
         assert_string_equal(error.text, "a: cannot send the request");
 }
 
+static void test_it_has_said_why(void **state) {
+        RpcMessage message;
+        Error error;
+
+        (void)state;
+        say(other, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32009,\"message\":\"256 "
+                   "connections\",\"data\":{\"kind\":\"limit\",\"errno\":null,\"hint\":null}}}\n");
+        other = fd_close(other);
+        assert_int_equal(rpc_client_call(client, "a", NULL, NULL, 0, &message, &error), -EPIPE);
+        assert_int_equal(error.kind, ERROR_LIMIT);
+        assert_string_equal(error.text, "256 connections");
+        assert_int_equal(rpc_client_call(client, "a", NULL, NULL, 0, &message, &error), -EPIPE);
+        assert_string_equal(error.text, "a: cannot send the request");
+}
+
 static void test_call_passes_over_notifications(void **state) {
         RpcMessage message;
         Error error;
@@ -241,6 +256,7 @@ int main(void) {
                 TEST(errors_are_as_the_server_had_them),
                 TEST(what_is_no_message),
                 TEST(the_other_side_has_gone),
+                TEST(it_has_said_why),
                 TEST(call_passes_over_notifications),
 #undef TEST
                 cmocka_unit_test_setup_teardown(test_calls, toy_setup, toy_teardown),
