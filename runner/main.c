@@ -40,6 +40,7 @@ static const Verb verbs[] = {
         { "show", FULL(cmd_session), "say what a session is and has" },
         { "stop", FULL(cmd_session), "end all that runs in a session" },
         { "rm", FULL(cmd_session), "take a session away, with its files" },
+        { "serve", FULL(cmd_serve), "serve JSON-RPC, for adapters" },
         { "policy", FULL(cmd_policy), "show, check and describe policies" },
         { "doctor", cmd_doctor, "try every layer on this host, and say what cures it" },
 };

@@ -411,13 +411,18 @@ static int document_make(const char *bytes, size_t length, JsonDocument **ret, E
 
 int json_parse(const char *bytes, size_t length, const char *name, JsonDocument **ret,
                Error *reterr) {
+        return json_parse_large(bytes, length, JSON_SIZE_MAX, name, ret, reterr);
+}
+
+int json_parse_large(const char *bytes, size_t length, size_t max, const char *name,
+                     JsonDocument **ret, Error *reterr) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         char quoted[400];
         int r;
 
-        if (length > JSON_SIZE_MAX) {
-                (void)error_set(reterr, ERROR_POLICY, 0, "%s: more than %d KiB of JSON",
-                                str_quote(name, quoted, sizeof(quoted)), JSON_SIZE_MAX >> 10);
+        if (length > max) {
+                (void)error_set(reterr, ERROR_POLICY, 0, "%s: more than %zu KiB of JSON",
+                                str_quote(name, quoted, sizeof(quoted)), max >> 10);
                 return -EFBIG;
         }
         r = scan_document(bytes, length, name, reterr);

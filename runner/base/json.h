@@ -40,6 +40,9 @@ typedef struct JsonValue JsonValue;       /* borrowed from its document */
  * -EFBIG (past JSON_SIZE_MAX), -ENOMEM. */
 int json_parse(const char *bytes, size_t length, const char *name, JsonDocument **ret,
                Error *reterr);
+/* The same for a document that may have max bytes. */
+int json_parse_large(const char *bytes, size_t length, size_t max, const char *name,
+                     JsonDocument **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 JsonDocument *json_free(JsonDocument *document);
 

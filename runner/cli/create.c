@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/create.h"
 #include "cli/options.h"
 #include "cli/policy-files.h"
 #include "cli/verbs.h"
@@ -129,21 +130,13 @@ static int parse_idle(const char *text, uint64_t *ret, Error *reterr) {
         return error_cure(reterr, r, "A number with a unit, from 1s on, as 10m; or none");
 }
 
-static int create(const OptionResult *words, const CreateOptions *options, Error *reterr) {
+static int create(const char *name, const char *cwd, const OptionResult *words,
+                  const CreateOptions *options, Error *reterr) {
         _cleanup_(policy_clear) Policy policy = { 0 };
-        char cwd[PATH_MAX], path[PATH_MAX];
-        const char *name;
+        char path[PATH_MAX];
         uint64_t idle;
-        int r;
+        int r = parse_idle(options->idle, &idle, reterr);
 
-        if (words->operands_count != 1) {
-                r = error_set(reterr, ERROR_USAGE, 0, "create takes one name");
-                return error_cure(reterr, r, "holt create NAME [OPTIONS]");
-        }
-        name = words->operands[0];
-        r = parse_idle(options->idle, &idle, reterr);
-        if (r == 0 && !getcwd(cwd, sizeof(cwd)))
-                r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
         if (r == 0)
                 r = resolve(words, &policy, reterr);
         if (r == 0)
@@ -158,7 +151,40 @@ static int create(const OptionResult *words, const CreateOptions *options, Error
         return r;
 }
 
+static int find_cwd(char ret[PATH_MAX], Error *reterr) {
+        return getcwd(ret, PATH_MAX)
+                       ? 0
+                       : error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+}
+
+static int check_absolute(const char *cwd, Error *reterr) {
+        int r;
+
+        if (cwd[0] == '/')
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "cwd is \"%s\", which is not absolute", cwd);
+        return r;
+}
+
+int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
+                   Error *reterr) {
+        CreateOptions options = { 0 };
+        OptionResult words = { 0 };
+        char own[PATH_MAX];
+        int r = cwd ? check_absolute(cwd, reterr) : find_cwd(own, reterr);
+
+        if (r == 0)
+                r = options_parse(&create_syntax, argc, argv, &options, &words, reterr);
+        if (r == 0 && (words.help || words.operands_count > 0))
+                r = error_set(reterr, ERROR_USAGE, 0, "options are options of holt create alone");
+        if (r == 0)
+                r = create(name, cwd ? cwd : own, &words, &options, reterr);
+        options_clear(&words);
+        return r;
+}
+
 int cmd_create(int argc, char **argv) {
+        char cwd[PATH_MAX];
         CreateOptions options = { 0 };
         OptionResult words = { 0 };
         Error error;
@@ -169,8 +195,14 @@ int cmd_create(int argc, char **argv) {
                 options_help(&create_syntax, stdout);
                 return 0;
         }
+        if (r == 0 && words.operands_count != 1) {
+                r = error_set(&error, ERROR_USAGE, 0, "create takes one name");
+                (void)error_cure(&error, r, "holt create NAME [OPTIONS]");
+        }
         if (r == 0)
-                r = create(&words, &options, &error);
+                r = find_cwd(cwd, &error);
+        if (r == 0)
+                r = create(words.operands[0], cwd, &words, &options, &error);
         if (r < 0) {
                 error_print(&error);
                 return error_exit_code(&error);

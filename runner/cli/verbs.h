@@ -9,5 +9,6 @@ int cmd_policy(int argc, char **argv);
 int cmd_create(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_sh(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 /* ls, show, stop, rm, ps, kill, kv, history, audit. */
 int cmd_session(int argc, char **argv);

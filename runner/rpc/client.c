@@ -31,7 +31,7 @@ int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
                 return error_oom(reterr);
         client->fd = client->input.fd = fd;
         client->input.socket = true;
-        client->input.framing.max = RPC_LINE_MAX;
+        client->input.framing.max = RPC_ANSWER_MAX;
         *ret = client;
         return 0;
 }
@@ -164,10 +164,11 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         for (size_t i = 0; i < fds->count; i++)
                 message.fds[i] = fds->fds[i];
         if (!line->bytes)
-                return protocol_error(reterr, EMSGSIZE, "an answer of more than 1 MiB came");
+                return protocol_error(reterr, EMSGSIZE, "an answer of more than 32 MiB came");
         if (fds->refused)
                 return protocol_error(reterr, EMFILE, "cannot take the file descriptors that came");
-        r = json_parse(line->bytes, line->length, "answer", &message.document, reterr);
+        r = json_parse_large(line->bytes, line->length, RPC_ANSWER_MAX, "answer", &message.document,
+                             reterr);
         if (r == -EINVAL && reterr)
                 reterr->kind = ERROR_PROTOCOL;
         if (r < 0)

@@ -6,6 +6,8 @@
 #include "base/json-write.h"
 #include "base/json.h"
 
+enum { RPC_ANSWER_MAX = 32 << 20 }; /* bytes of one answer */
+
 typedef struct RpcClient RpcClient;
 
 /* Takes the fd of a connected socket, unless it fails. 0 or -ENOMEM. */
@@ -38,9 +40,9 @@ typedef struct RpcMessage {
         }
 void rpc_message_clear(RpcMessage *message);
 
-/* The next message, of RPC_LINE_MAX bytes at most. wait: waits for it; otherwise -EAGAIN when there
- * is none. 0; -EPIPE with an error when the other side has gone; an answer that is an error is 0
- * with result NULL, and *reterr is that error, kind, errno and cure as the server had them. */
+/* The next message, of RPC_ANSWER_MAX bytes at most. wait: waits for it; otherwise -EAGAIN when
+ * there is none. 0; -EPIPE with an error when the other side has gone; an answer that is an error
+ * is 0 with result NULL, and *reterr is that error, kind, errno and cure as the server had them. */
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr);
 
 /* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,

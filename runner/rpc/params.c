@@ -321,3 +321,11 @@ char *rpc_params_text(const RpcCall *call) {
         w.data[w.length - 1] = '\0'; /* the newline */
         return w.data;
 }
+
+void rpc_write_params(const RpcCall *call, const char *except, JsonWriter *w) {
+        const JsonValue *value = call->params ? json_first(call->params) : NULL;
+
+        for (; value; value = json_next(value))
+                if (!streq(json_key(value), except))
+                        json_copy(w, json_key(value), value);
+}

@@ -110,6 +110,8 @@ int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *rete
 /* The parameters as one line of JSON, for the history; a string longer than 1 KiB is cut there.
  * NULL when memory is out. Owned by the caller. */
 char *rpc_params_text(const RpcCall *call);
+/* Writes the parameters but the one called except as members, for whoever hands a request on. */
+void rpc_write_params(const RpcCall *call, const char *except, JsonWriter *w);
 /* Takes the i-th fd that came with the request: the caller owns it then. FD_NONE where there is
  * none. */
 int rpc_take_fd(RpcCall *call, size_t i);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a session by the words of a command line. */
+#pragma once
+
+#include "base/error.h"
+
+/* argv is of `holt create` without the name: argv[0] is not looked at. cwd, absolute, is what
+ * relative paths are relative to; NULL for the working directory. 0 or a negative errno. */
+int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
+                   Error *reterr);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt serve: JSON-RPC over stdin and stdout, or a socket, for adapters. Sessions are made and
+ * taken away here; everything else their keepers do (session/proxy.h). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "cli/create.h"
+#include "cli/options.h"
+#include "cli/verbs.h"
+#include "session/directory.h"
+#include "session/proxy.h"
+
+typedef struct ServeOptions {
+        const char *socket;
+        bool methods, json;
+} ServeOptions;
+
+static const Option serve_options[] = {
+        { "--socket", "PATH", "listen there, for clients of the same user", OPTION_STRING,
+          offsetof(ServeOptions, socket), NULL },
+        { "--methods", NULL, "print the reference of the methods", OPTION_BOOL,
+          offsetof(ServeOptions, methods), NULL },
+        { "--json", NULL, "the reference as JSON, with schemas", OPTION_BOOL,
+          offsetof(ServeOptions, json), NULL },
+};
+
+static const OptionSyntax serve_syntax = {
+        .verb = "serve",
+        .usage = "[--socket PATH]",
+        .summary = "Serves JSON-RPC 2.0, one object a line, over stdin and stdout or a socket.",
+        .options = serve_options,
+        .options_count = ELEMENTSOF(serve_options),
+};
+
+/* --- the methods that are no session's own --- */
+
+static int method_create(RpcCall *call, void *data, Error *error) {
+        const char *name = rpc_string(call, "name"), *cwd = rpc_string(call, "cwd");
+        _cleanup_(strlist_clear) StrList options = { 0 };
+        _cleanup_free_ const char **argv = NULL;
+        int r = rpc_strings(call, "options", &options, error);
+
+        (void)data;
+        if (r < 0)
+                return r;
+        argv = calloc(options.count + 2, sizeof(*argv));
+        if (!argv)
+                return error_oom(error);
+        argv[0] = "create";
+        for (size_t i = 0; i < options.count; i++)
+                argv[i + 1] = options.items[i];
+        r = create_session(name, cwd, (int)options.count + 1, argv, error);
+        if (r < 0)
+                return r;
+        json_write_string(rpc_result(call), "name", name);
+        rpc_reply(call);
+        return 0;
+}
+
+static int add_session(void *data, const char *name, int dir_fd) {
+        JsonWriter *w = data;
+
+        json_write_object(w, NULL);
+        json_write_string(w, "name", name);
+        json_write_string(w, "state", session_is_live(dir_fd) ? "live" : "at rest");
+        json_write_end(w);
+        return 0;
+}
+
+static int method_list(RpcCall *call, void *data, Error *error) {
+        JsonWriter *w = rpc_result(call);
+
+        (void)data;
+        json_write_array(w, "sessions");
+        if (session_each(add_session, w, error) < 0) {
+                rpc_fail(call, error);
+                return 0;
+        }
+        json_write_end(w);
+        rpc_reply(call);
+        return 0;
+}
+
+/* Only one at rest: session.stop lets it rest, which takes the time that its commands take. */
+static int method_remove(RpcCall *call, void *data, Error *error) {
+        const char *name = rpc_string(call, "session");
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, error);
+
+        (void)data;
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, error);
+        if (r == 0)
+                r = session_remove(name, error);
+        if (r < 0)
+                return r;
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
+
+static const RpcParam create_params[] = {
+        { "name", RPC_STRING, true, SESSION_NAME_MAX, "of the new session" },
+        { "options", RPC_STRINGS, false, 1024, "as on the command line: [\"--timeout\", \"5m\"]" },
+        { "cwd", RPC_STRING, false, 4095, "absolute: what relative paths are relative to" },
+};
+
+static const RpcParam remove_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+};
+
+static const RpcMethod serve_methods[] = {
+        { "session.create", "makes a session, which its first use starts", "name", create_params,
+          ELEMENTSOF(create_params), method_create },
+        { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
+        { "session.remove", "takes a session away with all its files", "nothing", remove_params,
+          ELEMENTSOF(remove_params), method_remove },
+};
+
+/* --- serving --- */
+
+typedef struct Serve {
+        ServeOptions options;
+        OptionResult words;
+        RpcMethod *methods;
+        size_t methods_count;
+        Loop *loop;
+        Proxy *proxy;
+        RpcServer *server;
+        int signal_fd;
+} Serve;
+
+static void on_signal(void *data, uint32_t events) {
+        (void)events;
+        loop_stop(((Serve *)data)->loop);
+}
+
+static Serve *the_serve; /* the server's data is the Proxy, which its methods want */
+
+static void on_end(RpcConnection *connection, void *data) {
+        proxy_client_ended(data, connection);
+        if (!the_serve->options.socket)
+                loop_stop(the_serve->loop);
+}
+
+static void on_room(RpcConnection *connection, void *data) {
+        proxy_client_has_room(data, connection);
+}
+
+/* Where nobody listens any more, an old socket is in the way. */
+static int listen_at(const char *path, int *ret_fd, Error *reterr) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        mode_t mask;
+        int r;
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+        if (strlen(path) >= sizeof(address.sun_path)) {
+                r = error_set(reterr, ERROR_USAGE, ENAMETOOLONG, "--socket %s", path);
+                return error_cure(reterr, r,
+                                  "The kernel takes %zu bytes: change to its directory, and "
+                                  "name it by a relative path.",
+                                  sizeof(address.sun_path) - 1);
+        }
+        (void)strcpy(address.sun_path, path);
+        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+                return error_set(reterr, ERROR_BUSY, EADDRINUSE, "--socket %s", path);
+        if (errno == ECONNREFUSED)
+                (void)unlink(path);
+        mask = umask(0177);
+        r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+        (void)umask(mask);
+        if (r < 0 || listen(fd, 64) < 0) {
+                r = error_set(reterr, ERROR_USAGE, errno, "--socket %s", path);
+                return error_cure(reterr, r,
+                                  "Name a place where nothing is, in a directory of yours.");
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+static int open_server(Serve *serve, Error *reterr) {
+        RpcConnection *connection;
+        int fd, r;
+
+        if (serve->options.socket) {
+                r = listen_at(serve->options.socket, &fd, reterr);
+                return r < 0 ? r : rpc_server_listen(serve->server, fd, getuid(), reterr);
+        }
+        return rpc_server_add(serve->server, dup(STDIN_FILENO), dup(STDOUT_FILENO), &connection,
+                              reterr);
+}
+
+static int watch_signals(Serve *serve, Error *reterr) {
+        LoopWatch *ignored;
+        sigset_t set;
+
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)signal(SIGPIPE, SIG_IGN);
+        serve->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return loop_watch(serve->loop, serve->signal_fd, EPOLLIN, on_signal, serve, &ignored,
+                          reterr);
+}
+
+static int serve_all(Serve *serve, Error *reterr) {
+        int r = loop_new(&serve->loop, reterr);
+
+        the_serve = serve;
+        if (r == 0)
+                r = watch_signals(serve, reterr);
+        if (r == 0)
+                r = proxy_new(serve->loop, &serve->proxy, reterr);
+        if (r == 0)
+                r = rpc_server_new(serve->loop, serve->methods, serve->methods_count, serve->proxy,
+                                   &serve->server, reterr);
+        if (r < 0)
+                return r;
+        rpc_server_on_end(serve->server, on_end);
+        rpc_server_on_room(serve->server, on_room);
+        r = open_server(serve, reterr);
+        if (r == 0)
+                (void)loop_run(serve->loop);
+        serve->server = rpc_server_free(serve->server);
+        if (r == 0 && serve->options.socket)
+                (void)unlink(serve->options.socket);
+        return r;
+}
+
+int cmd_serve(int argc, char **argv) {
+        static Serve serve = { .signal_fd = FD_NONE };
+        Error error;
+        int r = options_parse(&serve_syntax, argc, (const char *const *)argv, &serve.options,
+                              &serve.words, &error);
+
+        if (r == 0 && serve.words.help) {
+                options_help(&serve_syntax, stdout);
+                return 0;
+        }
+        if (r == 0)
+                r = proxy_methods(serve_methods, ELEMENTSOF(serve_methods), &serve.methods,
+                                  &serve.methods_count, &error);
+        if (r == 0 && serve.options.methods) {
+                rpc_print_methods(serve.methods, serve.methods_count, serve.options.json, stdout);
+                return 0;
+        }
+        if (r == 0)
+                r = serve_all(&serve, &error);
+        if (r == 0)
+                return 0;
+        error_print(&error);
+        return error_exit_code(&error);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/proxy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "rpc/client.h"
+#include "session/keeper.h"
+#include "session/methods.h"
+
+/* A request that a keeper has not answered yet. */
+typedef struct Pending {
+        struct Pending *next;
+        struct Upstream *upstream;
+        uint64_t id;
+        RpcCall *call; /* NULL when its client has gone */
+} Pending;
+
+/* One client's connection to one keeper. */
+typedef struct Upstream {
+        struct Upstream *next;
+        Proxy *proxy;
+        RpcConnection *client;
+        char session[SESSION_NAME_MAX + 1];
+        RpcClient *keeper;
+        LoopWatch *watch;
+        Pending *pending;
+        char *held_method; /* a notification that waits for room */
+        JsonWriter held;
+} Upstream;
+
+struct Proxy {
+        Loop *loop;
+        Upstream *upstreams;
+};
+
+int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
+        Proxy *proxy = calloc(1, sizeof(*proxy));
+
+        if (!proxy)
+                return error_oom(reterr);
+        proxy->loop = loop;
+        *ret = proxy;
+        return 0;
+}
+
+/* --- the end of a connection --- */
+
+static void drop_held(Upstream *upstream) {
+        free(upstream->held_method);
+        upstream->held_method = NULL;
+        json_write_clear(&upstream->held);
+        upstream->held = (JsonWriter){ 0 };
+}
+
+static void upstream_free(Upstream *upstream, const Error *error) {
+        for (Upstream **at = &upstream->proxy->upstreams; *at; at = &(*at)->next)
+                if (*at == upstream) {
+                        *at = upstream->next;
+                        break;
+                }
+        loop_unwatch(upstream->watch);
+        rpc_client_free(upstream->keeper);
+        while (upstream->pending) {
+                Pending *pending = upstream->pending;
+
+                upstream->pending = pending->next;
+                if (pending->call)
+                        rpc_fail(pending->call, error);
+                free(pending);
+        }
+        drop_held(upstream);
+        free(upstream);
+}
+
+static void set_gone(const Upstream *upstream, Error *error) {
+        (void)error_set(error, ERROR_SETUP, 0, "the keeper of session \"%s\" has ended",
+                        upstream->session);
+        (void)error_cure(error, 0, "Try again: the next use starts it anew.");
+}
+
+Proxy *proxy_free(Proxy *proxy) {
+        Error error;
+
+        while (proxy && proxy->upstreams) {
+                set_gone(proxy->upstreams, &error);
+                upstream_free(proxy->upstreams, &error);
+        }
+        free(proxy);
+        return NULL;
+}
+
+void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
+        Upstream *next;
+        Error error;
+
+        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
+                next = upstream->next;
+                set_gone(upstream, &error);
+                if (upstream->client == client)
+                        upstream_free(upstream, &error);
+        }
+}
+
+/* --- what a keeper says --- */
+
+static void on_call_end(RpcCall *call, void *data) {
+        Pending *pending = data;
+
+        (void)call;
+        pending->call = NULL;
+}
+
+static void answer(Upstream *upstream, RpcMessage *message, const Error *error) {
+        Pending **at = &upstream->pending, *pending;
+        int fds[ELEMENTSOF(message->fds)];
+        size_t count = 0;
+
+        while (*at && (*at)->id != message->id)
+                at = &(*at)->next;
+        pending = *at;
+        if (!pending)
+                return;
+        *at = pending->next;
+        if (pending->call && message->result) {
+                JsonWriter *w = rpc_result(pending->call);
+
+                for (const JsonValue *v = json_first(message->result); v; v = json_next(v))
+                        json_copy(w, json_key(v), v);
+                for (size_t i = 0; i < ELEMENTSOF(message->fds); i++)
+                        if (message->fds[i] >= 0)
+                                fds[count++] = message->fds[i];
+                rpc_reply_fds(pending->call, fds, count);
+        } else if (pending->call) {
+                rpc_fail(pending->call, error);
+        }
+        free(pending);
+}
+
+/* Nothing more is read for a client that does not read. */
+static void deliver(Upstream *upstream) {
+        int r = upstream->held_method
+                        ? rpc_notify(upstream->client, upstream->held_method, &upstream->held)
+                        : 0;
+
+        if (r == -EAGAIN) {
+                loop_watch_set(upstream->watch, 0);
+                return;
+        }
+        drop_held(upstream);
+        loop_watch_set(upstream->watch, EPOLLIN);
+}
+
+static void hand_on(Upstream *upstream, const RpcMessage *message) {
+        JsonWriter *w = &upstream->held;
+
+        json_write_object(w, NULL);
+        json_write_string(w, "session", upstream->session);
+        for (const JsonValue *v = message->params ? json_first(message->params) : NULL; v;
+             v = json_next(v))
+                json_copy(w, json_key(v), v);
+        json_write_end(w);
+        upstream->held_method = strdup(message->method);
+        if (!upstream->held_method || json_write_finish(w) < 0)
+                drop_held(upstream);
+        deliver(upstream);
+}
+
+static void read_keeper(Upstream *upstream) {
+        while (!upstream->held_method) {
+                _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+                Error error;
+                int r = rpc_client_next(upstream->keeper, false, &message, &error);
+
+                if (r == -EAGAIN)
+                        return;
+                if (r < 0) {
+                        set_gone(upstream, &error);
+                        upstream_free(upstream, &error);
+                        return;
+                }
+                if (message.method)
+                        hand_on(upstream, &message);
+                else
+                        answer(upstream, &message, &error);
+        }
+}
+
+static void on_keeper(void *data, uint32_t events) {
+        (void)events;
+        read_keeper(data);
+}
+
+void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
+        Upstream *next;
+
+        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
+                next = upstream->next;
+                if (upstream->client != client || !upstream->held_method)
+                        continue;
+                deliver(upstream);
+                if (!upstream->held_method)
+                        read_keeper(upstream);
+        }
+}
+
+/* --- what a client asks --- */
+
+static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session,
+                            Upstream **ret, Error *error) {
+        Upstream *upstream;
+        int fd, r = keeper_connect(session, &fd, error);
+
+        if (r < 0)
+                return r;
+        upstream = calloc(1, sizeof(*upstream));
+        if (!upstream) {
+                fd_close(fd);
+                return error_oom(error);
+        }
+        *upstream = (Upstream){ .next = proxy->upstreams, .proxy = proxy, .client = client };
+        (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
+        proxy->upstreams = upstream;
+        r = rpc_client_new(fd, &upstream->keeper, error);
+        if (r == 0)
+                r = loop_watch(proxy->loop, rpc_client_fd(upstream->keeper), EPOLLIN, on_keeper,
+                               upstream, &upstream->watch, error);
+        if (r < 0)
+                upstream_free(upstream, error);
+        else
+                *ret = upstream;
+        return r;
+}
+
+static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,
+                         Error *error) {
+        for (Upstream *u = proxy->upstreams; u; u = u->next)
+                if (u->client == client && streq(u->session, session)) {
+                        *ret = u;
+                        return 0;
+                }
+        return connect_upstream(proxy, client, session, ret, error);
+}
+
+static int send_on(Upstream *upstream, RpcCall *call, Pending *pending, Error *error) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int fds[RPC_FDS_MAX], r;
+        size_t count = 0;
+
+        json_write_object(&w, NULL);
+        rpc_write_params(call, "session", &w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(error);
+        while (count < RPC_FDS_MAX && (fds[count] = rpc_take_fd(call, count)) >= 0)
+                count++;
+        r = rpc_client_send(upstream->keeper, rpc_call_method(call)->name, &w, fds, count,
+                            &pending->id, error);
+        for (size_t i = 0; i < count; i++)
+                fd_close(fds[i]);
+        return r;
+}
+
+static int proxy_call(RpcCall *call, void *data, Error *error) {
+        Upstream *upstream = NULL;
+        Pending *pending = calloc(1, sizeof(*pending));
+        int r = pending ? find_upstream(data, rpc_call_connection(call),
+                                        rpc_string(call, "session"), &upstream, error)
+                        : error_oom(error);
+
+        if (r == 0)
+                r = send_on(upstream, call, pending, error);
+        if (r < 0) {
+                free(pending);
+                return r;
+        }
+        pending->upstream = upstream;
+        pending->call = call;
+        pending->next = upstream->pending;
+        upstream->pending = pending;
+        rpc_call_on_end(call, on_call_end, pending);
+        return 0;
+}
+
+/* --- the table --- */
+
+static int with_session(const RpcMethod *method, RpcMethod *ret) {
+        static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
+                                          "its name; one at rest is started" };
+        RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
+
+        if (!params)
+                return -ENOMEM;
+        params[0] = session;
+        if (method->params_count > 0)
+                memcpy(params + 1, method->params, method->params_count * sizeof(*params));
+        *ret = *method;
+        ret->params = params;
+        ret->params_count++;
+        ret->function = proxy_call;
+        return 0;
+}
+
+int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
+                  Error *reterr) {
+        RpcMethod *all = calloc(more_count + session_methods_count, sizeof(*all));
+
+        if (!all)
+                return error_oom(reterr);
+        memcpy(all, more, more_count * sizeof(*all));
+        for (size_t i = 0; i < session_methods_count; i++)
+                if (with_session(&session_methods[i], &all[more_count + i]) < 0)
+                        return error_oom(reterr);
+        *ret = all;
+        *ret_count = more_count + session_methods_count;
+        return 0;
+}
