@@ -95,7 +95,7 @@ static const struct {
           "Try again once they have finished." },
         { SQLITE_READONLY_DBMOVED, ERROR_MISSING, ENOENT, "the file has been removed",
           "End the session, and start it again." },
-        { SQLITE_READONLY, ERROR_SETUP, EROFS, "it may only be read",
+        { SQLITE_READONLY, ERROR_SETUP, EACCES, "it may only be read",
           "Give its owner the right to write it and its directory." },
         { SQLITE_PERM, ERROR_SETUP, EACCES, "it may not be opened", "" },
         { SQLITE_AUTH, ERROR_SETUP, EACCES, "it may not be opened", "" },

@@ -33,6 +33,8 @@ Store *open_store(const char *path, StoreMode mode) {
 
         OK(store_open(path, mode, &store, &error));
         assert_non_null(store);
+        assert_int_equal(sqlite3_exec(store->db, "PRAGMA synchronous = OFF", NULL, NULL, NULL),
+                         SQLITE_OK);
         return store;
 }
 

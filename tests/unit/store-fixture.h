@@ -21,7 +21,8 @@
 int enter_directory(void **state);
 int leave_directory(void **state);
 
-/* Fails the test, by the error's words, where it can't. */
+/* Fails the test, by the error's words, where it can't. The disk is not waited for: no test takes
+ * the machine's power away, and thousands of writes would wait for all others' that use it. */
 Store *open_store(const char *path, StoreMode mode);
 /* The same as a new one. */
 Store *create_store(void);
