@@ -193,7 +193,7 @@ static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reter
         r = rpc_connection_send(call->connection, w->data, w->length, fds, count);
         if (r < 0)
                 return error_set(reterr, ERROR_LIMIT, -r,
-                                 "%s: cannot keep the file descriptors of the answer",
+                                 "%s: cannot send the file descriptors of the answer",
                                  call->method->name);
         return 0;
 }

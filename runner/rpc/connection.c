@@ -69,7 +69,7 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
         if (c->broken)
                 return 0;
         r = rpc_queue_send(&c->queue, bytes, length, fds, count);
-        if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS)
+        if (r < 0 && count > 0)
                 return r;
         c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_MAX;
         return 0;

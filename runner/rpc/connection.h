@@ -63,7 +63,9 @@ int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection *
 void rpc_connection_end(RpcConnection *c);
 /* Waits for what is to be waited for now; after whatever may have changed it. */
 void rpc_connection_settle(RpcConnection *c);
-/* Sends one line. 0, or a negative errno: -EMFILE, -ENFILE and -ENOBUFS are of the fds alone. */
+/* Sends one line. 0, and the connection is broken if it could not; with fds a negative errno when
+ * nothing was sent: it may be due to them alone (EMFILE, ETOOMANYREFS), and a line without them
+ * will tell. */
 int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, const int *fds,
                         size_t count);
 

@@ -38,8 +38,9 @@ static inline bool rpc_queue_empty(const RpcQueue *queue) {
 /* Sends bytes, and copies what can't be sent yet; so it does with the fds, by dup(2). fds only on
  * a unix socket, and RPC_FDS_MAX at most.
  *
- * 0 or a negative errno: -EMFILE and -ENFILE of dup(2) and -ENOBUFS (more than RPC_QUEUE_FDS_MAX)
- * leave the queue as it was; after another one the connection is at its end. */
+ * 0 or a negative errno. With fds: of sendmsg(2), of dup(2), or -ENOBUFS (more than
+ * RPC_QUEUE_FDS_MAX wait), and nothing of the line was sent. Without, the connection is at its end.
+ */
 int rpc_queue_send(RpcQueue *queue, const char *bytes, size_t length, const int *fds, size_t count);
 /* Sends what waits, as far as the other side takes it. 0 or a negative errno: the end. */
 int rpc_queue_flush(RpcQueue *queue);

@@ -24,8 +24,8 @@ typedef struct Toy {
 #define NOTIFICATION(method, params)                                                               \
         "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}\n"
 #define RESULT(result) "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":" result "}\n"
-#define ECHO REQUEST("toy.echo", "{\"text\":\"a\"}")
-#define ECHO_RESULT RESULT("{\"text\":\"a\",\"loud\":true,\"times\":7,\"has_times\":false}")
+#define SAY_A REQUEST("toy.echo", "{\"text\":\"a\"}")
+#define SAID_A RESULT("{\"text\":\"a\",\"loud\":true,\"times\":7,\"has_times\":false}")
 #define KEEP REQUEST("toy.keep", "{}")
 #define FDS REQUEST("toy.fds", "{}")
 #define FDS_NOTIFICATION NOTIFICATION("toy.fds", "{}")

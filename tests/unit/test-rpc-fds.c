@@ -74,13 +74,13 @@ static void test_fds_belong_to_their_line(void **state) {
         size_t count;
 
         (void)state;
-        say(fd, ECHO);
+        say(fd, SAY_A);
         say_with(fd, FDS, 1);
-        say(fd, ECHO);
+        say(fd, SAY_A);
         toy_turn();
-        assert_string_equal(hear_with(fd, &count), ECHO_RESULT RESULT("{\"count\":1}"));
+        assert_string_equal(hear_with(fd, &count), SAID_A RESULT("{\"count\":1}"));
         assert_int_equal(count, 1);
-        assert_string_equal(hear_with(fd, &count), ECHO_RESULT);
+        assert_string_equal(hear_with(fd, &count), SAID_A);
         assert_int_equal(count, 0);
 
         say_with(fd, FDS, 4);
@@ -116,7 +116,7 @@ static void test_fds_of_a_line_in_pieces(void **state) {
 
 static void test_fds_that_nobody_takes_are_closed(void **state) {
         static const char *const lines[] = {
-                ECHO,        FDS_NOTIFICATION, NOTIFICATION("none", "{}"),
+                SAY_A,       FDS_NOTIFICATION, NOTIFICATION("none", "{}"),
                 "}\n",       "[]\n",           REQUEST("toy.echo", "{}"),
                 "unfinished"
         };
