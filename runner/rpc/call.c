@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <malloc.h>
 
 #include "base/nearest.h"
 #include "policy/layers.h"
 #include "rpc/connection.h"
-
-enum {
-        LARGE = 64 << 10
-}; /* bytes of a request and its answer: their memory is given back at once */
 
 /* Application errors; clients rely on them. */
 static const int codes[] = {
@@ -74,26 +69,13 @@ void rpc_send_error(RpcConnection *c, const JsonValue *id, int code, const Error
 
 /* --- calls --- */
 
-/* The tree of a line of 1 MiB may be 40 MiB of small pieces, which glibc keeps for others of their
- * size (mallopt(3), M_MXFAST). An idle session is to be small again. */
-static void give_memory_back(void) {
-#ifdef __GLIBC__
-        (void)malloc_trim(0);
-#endif
-}
-
 static RpcCall *call_free(RpcCall *call) {
-        bool large;
-
         if (!call)
                 return NULL;
-        large = call->bytes + call->answer.size > LARGE;
         rpc_fds_close(&call->fds);
         json_write_clear(&call->answer);
         json_free(call->document);
         free(call);
-        if (large)
-                give_memory_back();
         return NULL;
 }
 

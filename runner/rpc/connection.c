@@ -2,10 +2,26 @@
 #include "rpc/connection.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+enum { LARGE = 64 << 10 }; /* bytes that came or went in one piece */
 enum { LINES_MAX = 16 }; /* of one connection in one turn of the loop, so that others get theirs */
+
+/* --- memory --- */
+
+static bool is_idle(const RpcConnection *c) {
+        return !c->input.framing.data && rpc_queue_empty(&c->queue);
+}
+
+/* The tree of a line of 1 MiB may be 40 MiB of small pieces, which glibc keeps for others of their
+ * size (mallopt(3), M_MXFAST). An idle session is to be small again. */
+static void give_memory_back(void) {
+#ifdef __GLIBC__
+        (void)malloc_trim(0);
+#endif
+}
 
 /* --- reading --- */
 
@@ -21,6 +37,7 @@ static bool wants_input(const RpcConnection *c) {
 static void read_input(RpcConnection *c) {
         ssize_t n = rpc_input_read(&c->input, false);
 
+        c->large |= c->input.framing.size > LARGE;
         c->more = n >= 0;
         c->eof = n == 0;
         c->broken = n < 0 && n != -EAGAIN;
@@ -68,9 +85,11 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
 
         if (c->broken)
                 return 0;
+        c->large |= length > LARGE;
         r = rpc_queue_send(&c->queue, bytes, length, fds, count);
         if (r < 0 && count > 0)
                 return r;
+        c->large |= c->queue.bytes > LARGE;
         c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_MAX;
         return 0;
 }
@@ -110,7 +129,8 @@ void rpc_connection_settle(RpcConnection *c) {
                 loop_watch_set(c->out_watch, out);
         if (c->in_watch)
                 loop_watch_set(c->in_watch, in | (c->out_watch ? 0 : out));
-        if (is_over(c) || (c->more && !is_full(c)) || (in && !c->in_watch))
+        if (is_over(c) || (c->more && !is_full(c)) || (in && !c->in_watch) ||
+            (c->large && is_idle(c)))
                 loop_timer_set(c->again, 1);
 }
 
@@ -124,9 +144,12 @@ static void work(RpcConnection *c, bool readable) {
         if (c->eof)
                 close_input(c);
         if (is_over(c))
-                rpc_connection_end(c);
-        else
-                rpc_connection_settle(c);
+                return rpc_connection_end(c);
+        if (c->large && is_idle(c)) {
+                give_memory_back();
+                c->large = false;
+        }
+        rpc_connection_settle(c);
 }
 
 /* --- events --- */
@@ -255,6 +278,7 @@ static void unlink_from_server(RpcConnection *c) {
 
 void rpc_connection_end(RpcConnection *c) {
         RpcServer *server = c->server;
+        bool large = c->large;
 
         c->broken = c->working = true;
         unlink_from_server(c);
@@ -263,4 +287,6 @@ void rpc_connection_end(RpcConnection *c) {
         if (server->on_end)
                 server->on_end(c, server->data);
         connection_free(c);
+        if (large)
+                give_memory_back();
 }
