@@ -70,12 +70,15 @@ static RpcFds fds_of_line(RpcInput *input, uint64_t line) {
 /* --- reading --- */
 
 static ssize_t receive(RpcInput *input, char *room, size_t size, bool wait) {
-        _Alignas(struct cmsghdr) char control[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
+        } control;
         struct iovec iov = { room, size };
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
-                .msg_control = control,
+                .msg_control = &control,
                 .msg_controllen = sizeof(control),
         };
         ssize_t n = recvmsg(input->fd, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));

@@ -27,19 +27,21 @@ struct RpcQueued {
 
 ssize_t rpc_send_message(int fd, struct iovec *iov, size_t iov_count, const int *fds,
                          size_t fds_count, bool wait) {
-        _Alignas(struct cmsghdr) char control[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))] = { 0 };
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
+        } control = { 0 };
         struct msghdr message = { .msg_iov = iov, .msg_iovlen = iov_count };
-        struct cmsghdr *head;
         ssize_t n;
 
+        assert(fds_count <= RPC_FDS_MAX);
         if (fds_count > 0) {
-                message.msg_control = control;
+                message.msg_control = &control;
                 message.msg_controllen = CMSG_SPACE(fds_count * sizeof(int));
-                head = CMSG_FIRSTHDR(&message);
-                head->cmsg_level = SOL_SOCKET;
-                head->cmsg_type = SCM_RIGHTS;
-                head->cmsg_len = CMSG_LEN(fds_count * sizeof(int));
-                memcpy(CMSG_DATA(head), fds, fds_count * sizeof(int));
+                control.header.cmsg_level = SOL_SOCKET;
+                control.header.cmsg_type = SCM_RIGHTS;
+                control.header.cmsg_len = CMSG_LEN(fds_count * sizeof(int));
+                memcpy(CMSG_DATA(&control.header), fds, fds_count * sizeof(int));
         }
         n = sendmsg(fd, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
         return n < 0 ? -errno : n;

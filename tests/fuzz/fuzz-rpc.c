@@ -150,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
         REQUIRE(rpc_server_add(server, ends[0], ends[0], &connection, NULL) == 0);
         for (size_t at = PIECES, i = 0; at < size; i++) {
-                size_t piece = 1 + 16 * (size_t)data[i % PIECES];
+                size_t piece = 1 + size / 64 + 16 * (size_t)data[i % PIECES];
 
                 piece = piece < size - at ? piece : size - at;
                 REQUIRE(send(ends[1], data + at, piece, MSG_NOSIGNAL) == (ssize_t)piece);

@@ -293,12 +293,14 @@ static void test_values(void **state) {
         JsonDocument *document = NULL;
         const JsonValue *root, *list;
         uint64_t number = 7;
+        int64_t integer = 7;
         bool yes = false;
         Error error;
 
         (void)state;
         assert_int_equal(parse("{\"s\":\"\\u00e9\",\"n\":5,\"f\":1.5,\"m\":-1,\"b\":true,"
-                               "\"z\":null,\"l\":[1,\"x\"],\"big\":9007199254740991,\"e\":1e2}",
+                               "\"z\":null,\"l\":[1,\"x\"],\"big\":9007199254740991,\"e\":1e2,"
+                               "\"huge\":-1e300}",
                                &document, &error),
                          0);
         root = json_root(document);
@@ -320,6 +322,14 @@ static void test_values(void **state) {
         assert_int_equal(number, 100);
         assert_int_equal(json_uint(json_member(root, "big"), UINT64_MAX, &number), 0);
         assert_int_equal(number, JSON_INTEGER_MAX);
+
+        assert_int_equal(json_int(json_member(root, "m"), &integer), 0);
+        assert_int_equal(integer, -1);
+        assert_int_equal(json_int(json_member(root, "big"), &integer), 0);
+        assert_int_equal(integer, JSON_INTEGER_MAX);
+        assert_int_equal(json_int(json_member(root, "f"), &integer), -EINVAL);
+        assert_int_equal(json_int(json_member(root, "s"), &integer), -EINVAL);
+        assert_int_equal(json_int(json_member(root, "huge"), &integer), -ERANGE);
 
         assert_int_equal(json_bool(json_member(root, "b"), &yes), 0);
         assert_true(yes);
@@ -422,6 +432,27 @@ static void test_write_compact(void **state) {
         json_write_clear(&w);
 }
 
+static void test_write_value(void **state) {
+        JsonWriter w = { 0 }, value = { 0 };
+
+        (void)state;
+        json_write_object(&value, NULL);
+        json_write_uint(&value, "a", 1);
+        json_write_end(&value);
+        json_write_array(&w, NULL);
+        json_write_value(&w, NULL, &value);
+        assert_int_equal(json_write_finish(&value), 0);
+        json_write_value(&w, NULL, &value); /* without its newline */
+        json_write_object(&w, NULL);
+        json_write_value(&w, "v", &value);
+        json_write_end(&w);
+        json_write_end(&w);
+        assert_int_equal(json_write_finish(&w), 0);
+        assert_string_equal(w.data, "[{\"a\":1},{\"a\":1},{\"v\":{\"a\":1}}]\n");
+        json_write_clear(&w);
+        json_write_clear(&value);
+}
+
 static void test_write_pretty(void **state) {
         JsonWriter w = { .pretty = true };
 
@@ -507,6 +538,7 @@ int main(void) {
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_utf8_every_code_point),
                 cmocka_unit_test(test_write_compact),
+                cmocka_unit_test(test_write_value),
                 cmocka_unit_test(test_write_pretty),
                 cmocka_unit_test(test_write_hostile_strings),
                 cmocka_unit_test(test_write_then_parse),
