@@ -207,7 +207,7 @@ static bool is_answer(const RpcMessage *message, uint64_t id) {
 
 /* A server that does not want a client says why before it hangs up. */
 static int why_gone(RpcClient *client, int r, Error *reterr) {
-        RpcMessage message;
+        RpcMessage message = MESSAGE_NONE;
         Error error;
 
         if (rpc_client_next(client, false, &message, &error) < 0)
