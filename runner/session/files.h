@@ -4,13 +4,13 @@
  * Theory of operation. The keeper holds an O_PATH fd of the sandbox's own root, in the sandbox's
  * own mount namespace. Every path is resolved below it by openat2(2) with RESOLVE_IN_ROOT |
  * RESOLVE_NO_MAGICLINKS: the kernel walks what the command would walk, its mounts, its links ("/"
- * and
- * ".." at the top are that root), and can't leave it. So there is one view, and what is read-only,
- * hidden or protected inside is so here. Nobody's process inside takes part.
+ * and ".." at the top are that root), and can't leave it. So there is one view, and what is
+ * read-only, hidden or protected inside is so here. Nobody's process inside takes part. A mount
+ * point itself is neither replaced, renamed nor removed.
  *
  * What is found is an attacker's all the same: only regular files are read or written (a fifo, a
- * device, a file of /proc is refused, and opened with O_NONBLOCK | O_NOCTTY at that), sizes are
- * looked at after the open and never trusted, and what lies between two calls may be exchanged.
+ * device, a file of /proc or /sys is refused, and never opened), sizes are looked at after the open
+ * and never trusted, and what lies between two calls may be exchanged.
  *
  * Paths are absolute, or relative to cwd as given to files_new(). All calls block only for the
  * disk; contents are moved through a buffer of 128 KiB at most, whatever their size. */
@@ -57,8 +57,9 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
 Files *files_free(Files *files);
 
 /* Each returns 0 or a negative errno with an Error whose kind is ERROR_MISSING (not there),
- * ERROR_EXISTS, ERROR_USAGE (no such kind of file, a path that is none), ERROR_LIMIT, or
- * ERROR_SETUP. */
+ * ERROR_EXISTS, ERROR_USAGE (no such kind of file, a path that is none, read-only, not permitted, a
+ * mount point), ERROR_LIMIT (the disk, more than 10 million entries), ERROR_BUSY (somebody inside
+ * has a lease on the file), or ERROR_SETUP. */
 
 /* Up to length bytes (FILES_READ_MAX at most) from offset; *ret is owned, with a NUL behind it.
  * *ret_eof: the file ends with what was read. */
@@ -69,38 +70,52 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
 
 /* Replaces the whole file at once: a new one beside it, flushed, then renamed over it; a reader
  * sees the old or the new, and so it is after a crash. Parents are made where make_parents. mode 0
- * keeps that of what was there, or 0644. A link at the end of path is followed to what it names. */
+ * keeps that of what was there, or 0644. A link at the end of path is followed to what it names.
+ * A holt that is killed meanwhile may leave ".holt-" and 16 digits beside it. */
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr);
+/* In place; makes the file where there is none. */
 int files_append(Files *files, const char *path, const void *data, size_t length, Error *reterr);
-/* The same as files_write() from an fd, to its end; *ret_length is what was copied. */
+/* The same as files_write() from where an fd stands to its end; *ret_length is what was copied,
+ * holes too. What is no regular file is waited for. */
 int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
                    uint64_t *ret_length, Error *reterr);
 
 /* follow: a link at the end of path is followed. */
 int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error *reterr);
+/* Follows; a link to nothing is nothing. */
 int files_exists(Files *files, const char *path, bool *ret, Error *reterr);
+/* mode 0 is 0755; the umask is taken off. make_parents: one that is there will do. */
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr);
-/* A directory that is not empty takes recursive. No link is followed. */
+/* A directory that is not empty takes recursive, and may be of any depth. No link is followed. */
 int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
-/* Renames, across mounts by copying. replace: what is at to may be replaced. */
+/* Renames, across mounts by copying, all or nothing. replace: what is at to may be replaced, but
+ * for a directory that is not empty. */
 int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr);
-/* Links are copied as links; what is neither file, directory nor link is left out and counted. */
+/* Links are copied as links; what is neither file, directory nor link is left out and counted.
+ * Appears at to when all is copied; replace as above. */
 int files_copy(Files *files, const char *from, const char *to, bool recursive, bool replace,
                uint64_t *ret_left_out, Error *reterr);
 
-/* name is relative to what was asked for. Returns 0 or a negative errno that ends the listing. */
+/* name is relative to what was asked for, and any bytes but NUL. Returns 0 or a negative errno that
+ * ends the listing. */
 typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
 /* In byte order of names; behind after ("" from the start), limit at most; *ret_more: there are
- * others. recursive goes down, and no link is followed. */
+ * others. recursive goes down, and no link is followed. A limit of 0 is FILES_LIST_MAX. What lies
+ * deeper than FILES_DEPTH_MAX, can't be entered, or lies in /proc or /sys below path is passed
+ * over. */
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
                FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
 /* Paths below path that match pattern: "*" and "?" within a name, "[...]", "**" for any
- * directories. */
+ * directories; see glob.h. The first limit of them in byte order. *ret_more is set, too, where the
+ * tree is too deep or too large to be looked through. */
 int files_glob(Files *files, const char *path, const char *pattern, uint64_t limit, FilesEntryFn fn,
                void *data, bool *ret_more, Error *reterr);
 /* Lines of regular files at or below path that match the POSIX extended regular expression; files
- * with a NUL in their first 8 KiB are passed over. line counts from 1. */
+ * with a NUL in their first 8 KiB are passed over. line counts from 1. name is that of the file
+ * where path is one. glob, or NULL, is for the files below path; without a "/" it is matched at any
+ * depth. *ret_more is set, too, where it ended after 256 MiB or 10 seconds. The pattern:
+ * grep-pattern.h. */
 typedef int (*FilesGrepFn)(void *data, const char *name, uint64_t line, const char *text);
 int files_grep(Files *files, const char *path, const char *pattern, bool ignore_case,
                const char *glob, uint64_t limit, FilesGrepFn fn, void *data, bool *ret_more,

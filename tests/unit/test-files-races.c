@@ -2,6 +2,7 @@
 /* Somebody inside exchanges directories and links all the time while the calls run. What must hold:
  * nothing in "outside" changes (the fixture looks), and none of it is ever read. */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/sys.h"
@@ -47,8 +48,11 @@ static pid_t start_attack(Fixture *f) {
         assert_int_equal(symlink(secret, "root/work/secret"), 0);
         pid = fork();
         assert_true(pid >= 0);
-        if (pid == 0)
+        if (pid == 0) {
+                /* A test that fails does not get to stop it. */
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
                 attack(outside);
+        }
         return pid;
 }
 
