@@ -19,7 +19,10 @@
 #include "sandbox/guard.h"
 #include "session/methods.h"
 
-enum { FLUSH_TIME = 200000 }; /* usec for the last answers to leave */
+enum {
+        FLUSH_TIME = 200000, /* usec for the last answers to leave */
+        REST_TIME = 1000000, /* usec without use until memory is given back */
+};
 
 uint64_t keeper_now_ms(void) {
         struct timespec t;
@@ -181,7 +184,7 @@ static void notify_end(const Process *process) {
 static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
-        keeper->used_at = loop_now();
+        keeper_used(keeper);
         end_history(keeper, process);
         audit_end(keeper, process);
         audit_denials(keeper);
@@ -225,6 +228,22 @@ static void on_idle(void *data) {
         if (now - keeper->used_at >= keeper->idle)
                 return keeper_stop(keeper);
         loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->idle);
+}
+
+/* A second after it was used last. */
+static void on_rest(void *data) {
+        Keeper *keeper = data;
+        const uint64_t now = loop_now();
+
+        if (now - keeper->used_at < REST_TIME)
+                loop_timer_set(keeper->rest_timer, keeper->used_at + REST_TIME);
+        else
+                keeper_rest(keeper);
+}
+
+void keeper_used(Keeper *keeper) {
+        keeper->used_at = loop_now();
+        loop_timer_set(keeper->rest_timer, keeper->used_at + REST_TIME);
 }
 
 static void on_sandbox_end(void *data, uint32_t events) {
@@ -277,7 +296,7 @@ static void on_signal(void *data, uint32_t events) {
 static void on_connection_end(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
-        keeper->used_at = loop_now();
+        keeper_used(keeper);
         processes_forget(keeper->processes, connection);
 }
 
@@ -381,6 +400,10 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, on_stop, keeper, &keeper->stop_timer, reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_idle, keeper, &keeper->idle_timer, reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, on_rest, keeper, &keeper->rest_timer, reterr);
+        if (r == 0)
+                keeper_used(keeper);
         if (r == 0 && keeper->idle)
                 loop_timer_set(keeper->idle_timer, loop_now() + keeper->idle);
         return r;

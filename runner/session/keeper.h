@@ -61,7 +61,7 @@ typedef struct Keeper {
         Waiter *waiters;
         Denials denials, audited;
         uint64_t idle, used_at; /* usec */
-        LoopTimer *idle_timer, *stop_timer;
+        LoopTimer *idle_timer, *stop_timer, *rest_timer;
         bool stopping;
 } Keeper;
 
@@ -76,6 +76,9 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr);
 /* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);
 
+/* Gives back the memory that an idle keeper can do without. */
+void keeper_rest(Keeper *keeper);
+
 /* --- for the methods --- */
 
 /* Lets all that runs end, and then the keeper. */
@@ -83,5 +86,7 @@ void keeper_stop(Keeper *keeper);
 /* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
 int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
                 Error *reterr);
+/* It has been used just now: neither idle nor at rest. */
+void keeper_used(Keeper *keeper);
 /* Milliseconds since the epoch. */
 uint64_t keeper_now_ms(void);

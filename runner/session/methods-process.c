@@ -110,7 +110,7 @@ static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **re
 
         if (r < 0)
                 return r;
-        keeper->used_at = loop_now();
+        keeper_used(keeper);
         (*ret)->denied_before = keeper->denials;
         if (params)
                 (void)store_history_begin(keeper->store, rpc_call_method(call)->name, params,
