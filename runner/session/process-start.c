@@ -18,57 +18,56 @@ static uint64_t epoch_ms(void) {
         return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int append_string(char *block, size_t *at, const char *string) {
-        const size_t length = strlen(string) + 1;
+static size_t sum_lengths(const StrList *list) {
+        size_t sum = 0;
 
-        if (length > SESSION_BLOCK_MAX - *at)
-                return -E2BIG;
-        memcpy(block + *at, string, length);
-        *at += length;
-        return 0;
+        for (size_t i = 0; i < list->count; i++)
+                sum += strlen(list->items[i]) + 1;
+        return sum;
 }
 
-static int write_block(const ProcessSpec *spec, const StrList *argv, char *block,
-                       size_t *ret_size) {
+static char *append(char *at, const char *string) {
+        return stpcpy(at, string) + 1;
+}
+
+static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) {
         ExecBlock head = { .argc = (uint32_t)argv->count,
                            .envc = (uint32_t)spec->env.count,
                            .terminal = spec->terminal,
                            .rows = spec->rows,
                            .columns = spec->columns,
                            .has_mode = spec->mode != NULL };
-        size_t at = sizeof(head);
-        int r;
 
         if (spec->mode)
                 memcpy(head.mode, spec->mode, sizeof(head.mode));
-        memcpy(block, &head, sizeof(head));
-        r = append_string(block, &at, spec->cwd);
-        for (size_t i = 0; r == 0 && i < argv->count; i++)
-                r = append_string(block, &at, argv->items[i]);
-        for (size_t i = 0; r == 0 && i < spec->env.count; i++)
-                r = append_string(block, &at, spec->env.items[i]);
-        *ret_size = at;
-        return r;
+        memcpy(at, &head, sizeof(head));
+        at = append(at + sizeof(head), spec->cwd);
+        for (size_t i = 0; i < argv->count; i++)
+                at = append(at, argv->items[i]);
+        for (size_t i = 0; i < spec->env.count; i++)
+                at = append(at, spec->env.items[i]);
 }
 
 /* A memory file of what to execute. */
 static int make_block(const ProcessSpec *spec, const StrList *argv, int *ret_fd, size_t *ret_size,
                       Error *reterr) {
+        const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +
+                            sum_lengths(&spec->env);
         _cleanup_close_ int fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
-        _cleanup_free_ char *block = malloc(SESSION_BLOCK_MAX);
-        int r;
+        _cleanup_free_ char *block = NULL;
 
-        if (fd < 0 || !block)
-                return fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file")
-                              : error_oom(reterr);
-        r = write_block(spec, argv, block, ret_size);
-        if (r < 0) {
+        if (size > SESSION_BLOCK_MAX) {
                 (void)error_set(reterr, ERROR_USAGE, E2BIG, "the command and its environment");
-                return error_cure(reterr, r, "Pass long text on stdin or in a file.");
+                return error_cure(reterr, -E2BIG, "Pass long text on stdin or in a file.");
         }
-        if (write(fd, block, *ret_size) != (ssize_t)*ret_size)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot write a memory file");
+        block = malloc(size);
+        if (!block)
+                return error_oom(reterr);
+        write_block(spec, argv, block);
+        if (fd < 0 || write(fd, block, size) != (ssize_t)size)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file");
         *ret_fd = TAKE_FD(fd);
+        *ret_size = size;
         return 0;
 }
 
