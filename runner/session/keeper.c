@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -455,8 +456,7 @@ static void sweep(Keeper *keeper) {
 
         if (keeper->launch.workspace_fd < 0)
                 return;
-        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &keeper->launch.index, &moved,
-                          &error);
+        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error);
         for (size_t i = 0; i < moved.count; i++) {
                 _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
