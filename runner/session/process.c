@@ -260,14 +260,23 @@ static void on_ended(Process *process, const SessionMessage *message) {
         settle(process);
 }
 
-/* Without the monitor's word the end is not known. */
-static void on_gone(Process *process) {
-        process->gone = true;
-        if (!process->answered) {
-                const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
+/* A monitor that was killed, as only what it has started may have done, has said nothing. */
+static void answer_for_monitor(Process *process, bool killed) {
+        const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK },
+                             started = { 0 };
+        int no_fd = FD_NONE;
 
+        if (killed)
+                on_started(process, &started, &no_fd);
+        else
                 on_failed(process, &failed);
-        }
+}
+
+/* Without the monitor's word the end is not known. */
+static void on_gone(Process *process, const SessionMessage *message) {
+        process->gone = true;
+        if (!process->answered)
+                answer_for_monitor(process, message->value != 0);
         if (process->running) {
                 process->running = false;
                 process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
@@ -293,7 +302,7 @@ static void obey(Processes *all, const SessionMessage *message, int *fd) {
         else if (message->type == SESSION_ENDED)
                 on_ended(process, message);
         else if (message->type == SESSION_GONE)
-                on_gone(process);
+                on_gone(process, message);
 }
 
 /* 1 when there was a message, 0 when not, or a negative errno. */
