@@ -23,6 +23,7 @@
 enum {
         FLUSH_TIME = 200000, /* usec for the last answers to leave */
         REST_TIME = 1000000, /* usec without use until memory is given back */
+        NOTE_TIME = 100000,  /* usec until a command that goes on is in the history */
 };
 
 uint64_t keeper_now_ms(void) {
@@ -115,19 +116,45 @@ static void on_answered(void *data, Process *process, int master_fd) {
 
 /* --- what is noted --- */
 
+/* A command that is over soon has one row written, at its end; one that goes on is noted meanwhile,
+ * so that it is known after a crash. */
+static void on_note(void *data) {
+        Keeper *keeper = data;
+        Error ignored;
+
+        for (Process *p = processes_first(keeper->processes); p; p = p->next)
+                if (p->params && !p->settled && !p->history)
+                        (void)store_history_begin(keeper->store, p->method, p->params, &p->history,
+                                                  &ignored);
+        keeper->noting = false;
+}
+
+void keeper_note(Keeper *keeper, Process *process, const char *method, char *params) {
+        process->method = method;
+        process->params = params;
+        if (params && !keeper->noting)
+                loop_timer_set(keeper->note_timer, loop_now() + NOTE_TIME);
+        keeper->noting |= params != NULL;
+}
+
 static void end_history(Keeper *keeper, const Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
 
-        if (!process->history)
+        if (!process->params)
                 return;
         json_write_object(&w, NULL);
         json_write_string(&w, "id", process->id);
         json_write_string(&w, "cause", cause_name(process->outcome.cause));
         json_write_int(&w, "exit_code", process->outcome.exit_code);
         json_write_end(&w);
-        if (json_write_finish(&w) == 0)
+        if (json_write_finish(&w) < 0)
+                return;
+        if (process->history)
                 (void)store_history_end(keeper->store, process->history, w.data, &ignored);
+        else
+                (void)store_history_add(keeper->store, process->method, process->params, w.data,
+                                        process->started_at_ms, &ignored);
 }
 
 /* Refused calls since the last time. */
@@ -403,6 +430,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, on_idle, keeper, &keeper->idle_timer, reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_rest, keeper, &keeper->rest_timer, reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, on_note, keeper, &keeper->note_timer, reterr);
         if (r == 0)
                 keeper_used(keeper);
         if (r == 0 && keeper->idle)

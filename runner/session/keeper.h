@@ -61,7 +61,8 @@ typedef struct Keeper {
         Waiter *waiters;
         Denials denials, audited;
         uint64_t idle, used_at; /* usec */
-        LoopTimer *idle_timer, *stop_timer, *rest_timer;
+        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer;
+        bool noting; /* the last is set */
         bool stopping;
 } Keeper;
 
@@ -86,6 +87,9 @@ void keeper_stop(Keeper *keeper);
 /* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
 int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
                 Error *reterr);
+/* Has process noted in the history as a call of method, which is not copied, with params, which are
+ * taken over; NULL when memory was out for them. */
+void keeper_note(Keeper *keeper, Process *process, const char *method, char *params);
 /* It has been used just now: neither idle nor at rest. */
 void keeper_used(Keeper *keeper);
 /* Milliseconds since the epoch. */

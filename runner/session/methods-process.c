@@ -104,17 +104,13 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
 }
 
 static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **ret, Error *error) {
-        _cleanup_free_ char *params = rpc_params_text(call);
         int r = process_start(keeper->processes, &prepared->spec, ret, error);
-        Error ignored;
 
         if (r < 0)
                 return r;
         keeper_used(keeper);
         (*ret)->denied_before = keeper->denials;
-        if (params)
-                (void)store_history_begin(keeper->store, rpc_call_method(call)->name, params,
-                                          &(*ret)->history, &ignored);
+        keeper_note(keeper, *ret, rpc_call_method(call)->name, rpc_params_text(call));
         return 0;
 }
 

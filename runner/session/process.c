@@ -35,6 +35,7 @@ void process_drop(Process *process) {
         capture_clear(&process->output);
         strlist_clear(&process->argv);
         free(process->command);
+        free(process->params);
         free(process);
 }
 

@@ -62,7 +62,9 @@ typedef struct Process {
         Error error; /* where cause is CAUSE_ERROR */
         Capture output;
         RpcConnection *owner;
-        uint64_t history; /* a row of the store's, or 0 */
+        char *params;       /* of the call that started it, as the history has them, or NULL */
+        const char *method; /* its name */
+        uint64_t history;   /* a row of the store's while it runs, or 0 */
         Denials denied_before;
 
         /* private */
