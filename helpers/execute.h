@@ -14,6 +14,7 @@ typedef struct Command {
         char **argv, **env;
         int exec_errno;
         unsigned exec_step; /* INIT_STEP_* */
+        char *room;         /* EXECUTE_PATH_MAX bytes */
 } Command;
 
 /* execve(2) says ENOENT for a program that is not there, and for one whose "#!" line or ELF header
@@ -121,7 +122,6 @@ static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
 
 /* Returns only where it fails, with exec_errno and exec_step set. */
 static void execute(Command *command) {
-        static char buf[EXECUTE_PATH_MAX];
         long r;
 
         command->exec_step = INIT_STEP_EXEC;
@@ -130,7 +130,7 @@ static void execute(Command *command) {
                 if (lacks_interpreter(command->argv[0], r))
                         command->exec_step = INIT_STEP_INTERPRETER;
         } else {
-                r = execute_search(command, buf);
+                r = execute_search(command, command->room);
         }
         if ((r == -ENOENT || r == -ENOTDIR) && command->exec_step == INIT_STEP_EXEC)
                 command->exec_step = INIT_STEP_LOOKUP;

@@ -69,6 +69,11 @@ __asm__(".globl _start\n"
 #define sys4(nr, a, b, c, d) sys6(nr, a, b, c, d, 0, 0)
 #define sys5(nr, a, b, c, d, e) sys6(nr, a, b, c, d, e, 0)
 
+/* A process that shares our memory and nothing else, on a stack of its own. fn does not return. */
+static inline long sys_spawn(void *stack_top, void (*fn)(void *), void *arg) {
+        return raw_clone(__NR_clone, CLONE_VM | SIGCHLD, (long)stack_top, 0, 0, 0, fn, arg);
+}
+
 /* vfork onto a stack of its own: returns in the parent once the child has executed or exited. fn
  * does not return. */
 static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {

@@ -80,9 +80,12 @@ static void run_command(Init *init) {
 }
 
 static long start_command(Init *init) {
+        static char room[EXECUTE_PATH_MAX];
         static char stack[32 * 1024] __attribute__((aligned(16)));
-        long pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, init);
+        long pid;
 
+        init->command.room = room;
+        pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, init);
         if (pid < 0) {
                 report(INIT_FAILED, (int32_t)-pid, INIT_STEP_FORK);
                 return -1;

@@ -7,10 +7,11 @@
  * that exec started" can be found again in /proc, and be killed. A command that just ends leaves
  * what it has started running; the monitor leaves with the last of them.
  *
- * Monitors are forks of this program, which is a few pages without a libc. They report to the
- * keeper themselves; init itself only starts monitors, passes signals on and kills. Inside, nobody
- * can kill init. A command can kill its monitor, as its equal: what then comes to init as an orphan
- * belongs to no exec and is killed.
+ * Monitors are processes that share init's memory and nothing else, each with stacks of its own:
+ * what a fork copies would be most of what an exec costs. They report to the keeper themselves;
+ * init itself only starts monitors, passes signals on and kills. Inside, nobody can kill init. A
+ * command can kill its monitor, as its equal: what then comes to init as an orphan belongs to no
+ * exec and is killed.
  *
  * As in init.c: every signal is blocked, nothing is allocated but by mmap, init and monitors are
  * not dumpable, and there is no authority here that the commands don't have. */
@@ -80,6 +81,7 @@ typedef struct MessageHeader {
 typedef struct Monitor {
         uint32_t exec; /* 0: the slot is free */
         int pid;
+        struct Exec *memory; /* the monitor's own */
 } Monitor;
 
 static Monitor monitors[SESSION_EXECS_MAX];
@@ -137,14 +139,22 @@ static void close_fds(const int fds[FDS_MAX]) {
 
 /* --- the monitor of one exec --- */
 
+/* With the stacks of the monitor and of the child that becomes the command. */
 typedef struct Exec {
         Command command;
         uint32_t id;
+        int given[FDS_MAX];
+        unsigned long block_size;
+        void *slots;
+        unsigned long slots_size;
         const ExecBlock *block;
         const char *cwd;
         int fds[3]; /* to become 0 to 2 */
         int master; /* of the terminal, or -1 */
         int pid;
+        char room[EXECUTE_PATH_MAX];
+        char child_stack[16 * 1024] __attribute__((aligned(16)));
+        char stack[16 * 1024] __attribute__((aligned(16)));
 } Exec;
 
 static void *map_memory(unsigned long size, int fd) {
@@ -174,11 +184,12 @@ static int read_block(Exec *exec, int fd, unsigned long size) {
 
         if (!block || block->argc == 0 || block->argc > size || block->envc > size)
                 return -EINVAL;
-        slots = map_memory((block->argc + block->envc + 4UL) * sizeof(char *), -1);
+        exec->block = block;
+        exec->slots_size = (block->argc + block->envc + 4UL) * sizeof(char *);
+        exec->slots = slots = map_memory(exec->slots_size, -1);
         exec->cwd = next_string(&at, end);
         if (!slots || !exec->cwd)
                 return -ENOMEM;
-        exec->block = block;
         exec->command.argv = slots + 1;
         exec->command.env = slots + block->argc + 2;
         for (uint32_t i = 0; i < block->argc; i++)
@@ -271,19 +282,19 @@ static void reap_all(const Exec *exec) {
         }
 }
 
-static int prepare_exec(Exec *exec, const int fds[FDS_MAX], unsigned long size) {
-        int r = read_block(exec, fds[0], size), next = 1;
+static int prepare_exec(Exec *exec) {
+        int r = read_block(exec, exec->given[0], exec->block_size), next = 1;
 
         if (r < 0)
                 return r;
         for (int fd = 0; fd <= 2; fd++)
-                exec->fds[fd] = exec->block->terminal & (1U << fd) ? -1 : fds[next++];
+                exec->fds[fd] = exec->block->terminal & (1U << fd) ? -1 : exec->given[next++];
         return exec->block->terminal ? make_terminal(exec) : 0;
 }
 
 static void start_exec(Exec *exec) {
-        static char stack[32 * 1024] __attribute__((aligned(16)));
-        long pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, exec);
+        long pid = sys_vfork(exec->child_stack + sizeof(exec->child_stack),
+                             (void (*)(void *))run_command, exec);
         SessionMessage message = { .type = SESSION_STARTED,
                                    .exec = exec->id,
                                    .value = (int32_t)pid };
@@ -298,20 +309,18 @@ static void start_exec(Exec *exec) {
 }
 
 /* In a process of its own. Does not return. */
-static void monitor(uint32_t id, const int fds[FDS_MAX], unsigned long size) {
-        Exec exec = { .id = id, .master = -1 };
+static void run_monitor(Exec *exec) {
         int r;
 
         (void)sys2(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1);
-        r = prepare_exec(&exec, fds, size);
+        r = prepare_exec(exec);
         if (r < 0)
-                report(SESSION_FAILED, id, -r, INIT_STEP_FORK);
+                report(SESSION_FAILED, exec->id, -r, INIT_STEP_FORK);
         else
-                start_exec(&exec);
-        close_fds(fds);
-        /* The slave as well: the master's reader has to see its end. */
+                start_exec(exec);
+        /* The terminal's slave as well: the master's reader has to see its end. */
         (void)sys3(__NR_close_range, SESSION_CONTROL_FD + 1, ~0U, 0);
-        reap_all(&exec);
+        reap_all(exec);
         (void)sys1(__NR_exit_group, 0);
 }
 
@@ -331,18 +340,41 @@ static Monitor *free_slot(void) {
         return (Monitor *)0;
 }
 
+static void unmap(void *memory, unsigned long size) {
+        if (memory)
+                (void)sys2(__NR_munmap, (long)memory, (long)size);
+}
+
+static void free_exec(Exec *exec) {
+        if (!exec)
+                return;
+        unmap((void *)exec->block, exec->block_size);
+        unmap(exec->slots, exec->slots_size);
+        unmap(exec, sizeof(*exec));
+}
+
 static void start(const SessionMessage *message, const int fds[FDS_MAX]) {
         Monitor *slot = free_slot();
-        long pid = slot ? sys5(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
+        Exec *exec = slot ? map_memory(sizeof(*exec), -1) : (Exec *)0;
+        long pid = -EAGAIN;
 
-        if (pid == 0)
-                monitor(message->exec, fds, (unsigned long)message->value);
+        if (exec) {
+                exec->id = message->exec;
+                exec->master = -1;
+                exec->block_size = (unsigned long)message->value;
+                exec->command.room = exec->room;
+                for (int i = 0; i < FDS_MAX; i++)
+                        exec->given[i] = fds[i];
+                pid = sys_spawn(exec->stack + sizeof(exec->stack), (void (*)(void *))run_monitor,
+                                exec);
+        }
         if (pid < 0) {
+                free_exec(exec);
                 report(SESSION_FAILED, message->exec, (int32_t)-pid, INIT_STEP_FORK);
                 report(SESSION_GONE, message->exec, 0, 0);
                 return;
         }
-        *slot = (Monitor){ .exec = message->exec, .pid = (int)pid };
+        *slot = (Monitor){ .exec = message->exec, .pid = (int)pid, .memory = exec };
 }
 
 /* --- all processes of an exec --- */
@@ -514,7 +546,8 @@ static void reap(void) {
                 if (status)
                         kill_below(0);
                 report(SESSION_GONE, monitor->exec, status, 0);
-                monitor->exec = 0;
+                free_exec(monitor->memory);
+                *monitor = (Monitor){ 0 };
         }
 }
 
