@@ -31,3 +31,16 @@ size_t utf8_sequence(const char *s, size_t left) {
                         return 0;
         return sequences[row].length;
 }
+
+size_t utf8_unfinished(const char *data, size_t length) {
+        for (size_t back = 1; back <= 3 && back <= length; back++) {
+                unsigned char c = (unsigned char)data[length - back];
+                size_t needed = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
+
+                if (c < 0x80)
+                        return 0;
+                if (c >= 0xc0)
+                        return needed > back ? back : 0;
+        }
+        return 0;
+}

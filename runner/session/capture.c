@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 
 typedef struct CaptureWatcher {
@@ -45,38 +46,13 @@ void capture_clear(Capture *output) {
         }
 }
 
-/* --- base64 --- */
-
-char *capture_base64(const void *data, size_t length) {
-        static const char digits[] =
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        const unsigned char *bytes = data;
-        char *text = malloc((length + 2) / 3 * 4 + 1), *at = text;
-
-        for (size_t i = 0; text && i < length; i += 3) {
-                uint32_t three = (uint32_t)bytes[i] << 16;
-
-                if (i + 1 < length)
-                        three |= (uint32_t)bytes[i + 1] << 8;
-                if (i + 2 < length)
-                        three |= bytes[i + 2];
-                *at++ = digits[three >> 18];
-                *at++ = digits[three >> 12 & 63];
-                *at++ = i + 1 < length ? digits[three >> 6 & 63] : '=';
-                *at++ = i + 2 < length ? digits[three & 63] : '=';
-        }
-        if (at)
-                *at = '\0';
-        return text;
-}
-
 /* --- watchers --- */
 
 void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w) {
         json_write_uint(w, "seq", chunk->seq);
         json_write_string(w, "stream", stream_names[chunk->stream]);
         if (base64) {
-                _cleanup_free_ char *text = capture_base64(chunk->data, chunk->length);
+                _cleanup_free_ char *text = base64_encode(chunk->data, chunk->length);
 
                 json_write_string(w, "base64", text);
         } else {
@@ -151,20 +127,6 @@ void capture_notify(Capture *output, const char *method, const JsonWriter *param
 
 /* --- bytes --- */
 
-/* Of a stream's bytes those at the end that may be the start of a character. */
-static size_t unfinished(const char *data, size_t length) {
-        for (size_t back = 1; back <= 3 && back <= length; back++) {
-                unsigned char c = (unsigned char)data[length - back];
-                size_t needed = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
-
-                if (c < 0x80)
-                        return 0;
-                if (c >= 0xc0)
-                        return needed > back ? back : 0;
-        }
-        return 0;
-}
-
 static void append(Capture *output, CaptureChunk *chunk) {
         if (output->last)
                 output->last->next = chunk;
@@ -222,7 +184,7 @@ int capture_add(Capture *output, unsigned number, const char *data, size_t lengt
         memcpy(whole, stream->part, stream->part_length);
         if (length > 0)
                 memcpy(whole + stream->part_length, data, length);
-        held = end ? 0 : unfinished(whole, total);
+        held = end ? 0 : utf8_unfinished(whole, total);
         stream->part_length = held;
         memcpy(stream->part, whole + total - held, held);
         return total > held ? add_chunk(output, number, whole, total - held) : 0;

@@ -73,6 +73,3 @@ void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w);
 /* All that is kept of a stream, with a NUL behind it; owned by the caller, NULL when memory is out.
  */
 char *capture_text(const Capture *output, unsigned stream, size_t *ret_length);
-
-/* length bytes in base64 (RFC 4648), with a NUL; owned by the caller, NULL when memory is out. */
-char *capture_base64(const void *data, size_t length);
