@@ -70,50 +70,70 @@ static int copy_extent(int source_fd, int to_fd, uint64_t left, uint64_t *length
         return 0;
 }
 
-/* Data by data; SEEK_DATA is ENXIO behind the last. */
-static int copy_regular(int source_fd, int to_fd, off_t at, off_t size, uint64_t *ret_length) {
-        off_t start = at;
-
-        while (at < size) {
-                off_t data = lseek(source_fd, at, SEEK_DATA), hole;
-                uint64_t length = 0;
-                int r;
-
-                if (data < 0 && errno != ENXIO)
-                        return -errno;
-                if (data < 0 || data >= size)
-                        break;
-                hole = lseek(source_fd, data, SEEK_HOLE);
-                if (hole < 0 || hole > size)
-                        hole = size;
-                if (lseek(source_fd, data, SEEK_SET) < 0 ||
-                    lseek(to_fd, data - start, SEEK_SET) < 0)
-                        return -errno;
-                r = copy_extent(source_fd, to_fd, (uint64_t)(hole - data), &length);
-                if (r < 0)
-                        return r;
-                at = hole;
-        }
-        if (size > start && ftruncate(to_fd, size - start) < 0)
-                return -errno;
-        *ret_length = size > start ? (uint64_t)(size - start) : 0;
-        return 0;
-}
-
-int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length) {
-        uint64_t length = 0;
+int files_copying_begin(int source_fd, int to_fd, FilesCopying *ret) {
         struct stat st;
         off_t at;
-        int r;
 
         if (fstat(source_fd, &st) < 0)
                 return -errno;
         at = S_ISREG(st.st_mode) ? lseek(source_fd, 0, SEEK_CUR) : -1;
-        r = at >= 0 ? copy_regular(source_fd, to_fd, at, st.st_size, &length)
-                    : copy_by_buffer(source_fd, to_fd, UINT64_MAX, &length);
-        if (r == 0)
-                *ret_length = length;
+        *ret = (FilesCopying){ .source_fd = source_fd,
+                               .to_fd = to_fd,
+                               .regular = at >= 0,
+                               .start = at,
+                               .at = at,
+                               .size = st.st_size };
+        return 0;
+}
+
+/* What is left behind the last data is a hole. */
+static int copying_end(FilesCopying *copying) {
+        off_t length = copying->size > copying->start ? copying->size - copying->start : 0;
+
+        copying->at = copying->size;
+        copying->length = (uint64_t)length;
+        return length > 0 && ftruncate(copying->to_fd, length) < 0 ? -errno : 1;
+}
+
+/* Data by data; SEEK_DATA is ENXIO behind the last. Whoever shares the source's offset may have
+ * moved it since the last step. */
+int files_copying_step(FilesCopying *copying, uint64_t most) {
+        const int source_fd = copying->source_fd;
+        off_t data = 0, hole;
+        uint64_t length = 0, part;
+        int r;
+
+        if (copying->at < copying->size)
+                data = lseek(source_fd, copying->at, SEEK_DATA);
+        if (data < 0 && errno != ENXIO)
+                return -errno;
+        if (copying->at >= copying->size || data < 0 || data >= copying->size)
+                return copying_end(copying);
+        hole = lseek(source_fd, data, SEEK_HOLE);
+        if (hole < 0 || hole > copying->size)
+                hole = copying->size;
+        part = (uint64_t)(hole - data) < most ? (uint64_t)(hole - data) : most;
+        if (lseek(source_fd, data, SEEK_SET) < 0 ||
+            lseek(copying->to_fd, data - copying->start, SEEK_SET) < 0)
+                return -errno;
+        r = copy_extent(source_fd, copying->to_fd, part, &length);
+        copying->at = data + (off_t)part;
+        copying->length = (uint64_t)(copying->at - copying->start);
         return r;
+}
+
+int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length) {
+        FilesCopying copying = { 0 };
+        int r = files_copying_begin(source_fd, to_fd, &copying);
+
+        if (r == 0 && !copying.regular)
+                r = copy_by_buffer(source_fd, to_fd, UINT64_MAX, &copying.length);
+        while (r == 0 && copying.regular)
+                r = files_copying_step(&copying, UINT64_MAX);
+        if (r < 0)
+                return r;
+        *ret_length = copying.length;
+        return 0;
 }
 
 /* --- new files --- */
@@ -140,6 +160,47 @@ int new_file_make(NewFile *file) {
                         return -errno;
         }
         return -EEXIST;
+}
+
+/* What is at the place, which a file may replace: its permission bits, or 0644 for nothing. */
+static int replaced_mode(const FilesPlace *place, unsigned *ret) {
+        _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
+        struct stat st;
+
+        if (files_is_made_up(place->dir_fd))
+                return -EOPNOTSUPP;
+        if (fd == -ENOENT) {
+                *ret = 0644;
+                return 0;
+        }
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret = st.st_mode & 0777;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        /* A link has come since links were followed. */
+        if (S_ISLNK(st.st_mode))
+                return -EAGAIN;
+        return S_ISREG(st.st_mode) ? 0 : -EOPNOTSUPP;
+}
+
+int new_file_begin(const Files *files, const char *path, unsigned *mode, bool make_parents,
+                   NewFile *ret) {
+        unsigned old = 0;
+        int r;
+
+        if (path[0] && path[strlen(path) - 1] == '/')
+                return -EISDIR;
+        r = files_place_made(files, path, true, make_parents, &ret->place);
+        if (r == 0)
+                r = replaced_mode(&ret->place, &old);
+        if (r < 0)
+                return r;
+        if (*mode == 0)
+                *mode = old;
+        return new_file_make(ret);
 }
 
 int files_rename(const FilesPlace *from, const FilesPlace *to, bool replace) {

@@ -12,6 +12,19 @@ int files_write_all(int fd, const char *data, size_t length);
  * and empty. Anything else is read to its end, as slowly as it comes. */
 int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length);
 
+/* The same of a regular file in steps. */
+typedef struct FilesCopying {
+        int source_fd, to_fd;  /* borrowed */
+        bool regular;          /* otherwise there are no steps */
+        off_t start, at, size; /* in the source */
+        uint64_t length;       /* that to_fd has */
+} FilesCopying;
+
+/* 0 or a negative errno of fstat(2). */
+int files_copying_begin(int source_fd, int to_fd, FilesCopying *ret);
+/* Copies most bytes at most; a hole counts as none. 1: that was all; 0; or a negative errno. */
+int files_copying_step(FilesCopying *copying, uint64_t most);
+
 /* A file that is not yet at its place: a name of its own in the same directory.
  *
  * Who can write in that directory can exchange the new file for something else before it is
@@ -27,6 +40,9 @@ typedef struct NewFile {
 
 /* A name that nobody can guess. */
 void new_file_name(char ret[32]);
+/* Finds the place for path and makes the file. *mode: 0 becomes that of what is there, or 0644. */
+int new_file_begin(const Files *files, const char *path, unsigned *mode, bool make_parents,
+                   NewFile *ret);
 /* Makes the file in new->place.dir_fd, mode 0600. */
 int new_file_make(NewFile *file);
 /* Gives it mode and its name; replaces what is there, where replace. -EBUSY: a mount is there. */

@@ -41,6 +41,7 @@ static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data
 
 typedef struct Listing {
         bool recursive;
+        const char *prefix; /* only regular files that start with it; NULL for all */
         NamePage page;
 } Listing;
 
@@ -52,49 +53,56 @@ static bool is_ahead(const char *path, const char *after) {
         return order < 0 || (order == 0 && (unsigned char)after[length] <= '/');
 }
 
-static int list_entry(void *data, const WalkEntry *entry) {
-        Listing *listing = data;
-        int r = name_page_offer(&listing->page, entry->path);
+/* Whether names below path can start with prefix. */
+static bool leads_to(const char *path, const char *prefix) {
+        size_t length = strlen(path), other = strlen(prefix);
 
-        if (r < 0)
-                return r;
-        return listing->recursive && entry->type == DT_DIR &&
-                               is_ahead(entry->path, listing->page.after)
-                       ? WALK_DOWN
-                       : WALK_ON;
+        return length < other ? str_starts(prefix, path) && prefix[length] == '/'
+                              : str_starts(path, prefix);
 }
 
-static int list_page(int dir_fd, bool recursive, const char *after, uint64_t limit, NamePage *ret) {
-        Listing listing = { .recursive = recursive,
-                            .page = { .after = after, .limit = page_limit(limit) } };
-        bool cut;
-        int r = walk_tree(dir_fd, list_entry, &listing, &cut);
+static bool is_wanted(const Listing *listing, const WalkEntry *entry) {
+        return !listing->prefix ||
+               (entry->type == DT_REG && str_starts(entry->path, listing->prefix));
+}
 
-        *ret = listing.page;
-        return r;
+static int list_entry(void *data, const WalkEntry *entry) {
+        Listing *listing = data;
+        int r = is_wanted(listing, entry) ? name_page_offer(&listing->page, entry->path) : 0;
+
+        if (r < 0 || !listing->recursive || entry->type != DT_DIR)
+                return r;
+        if (listing->prefix && !leads_to(entry->path, listing->prefix))
+                return WALK_ON;
+        return is_ahead(entry->path, listing->page.after) ? WALK_DOWN : WALK_ON;
 }
 
 /* A page of which all are gone is followed by the next: its last name is all that the caller could
  * go on from. */
-static int list_fd(int dir_fd, bool recursive, const char *after, uint64_t limit, FilesEntryFn fn,
-                   void *data, bool *ret_more) {
+static int list_fd(int dir_fd, bool recursive, const char *prefix, const char *after,
+                   uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more) {
         _cleanup_free_ char *behind = strdup(after);
         size_t count = 0;
         bool more = true;
         int r = behind ? 0 : -ENOMEM;
 
         while (r == 0 && more && count == 0) {
-                _cleanup_(name_page_clear) NamePage page = { 0 };
+                Listing listing = { .recursive = recursive,
+                                    .prefix = prefix,
+                                    .page = { .after = behind, .limit = page_limit(limit) } };
+                NamePage *page = &listing.page;
+                bool cut;
 
-                r = list_page(dir_fd, recursive, behind, limit, &page);
+                r = walk_tree(dir_fd, list_entry, &listing, &cut);
                 if (r == 0)
-                        r = page_hand_out(dir_fd, &page, fn, data, &count);
-                more = page.more;
-                if (r == 0 && page.count > 0) {
+                        r = page_hand_out(dir_fd, page, fn, data, &count);
+                more = page->more;
+                if (r == 0 && page->count > 0) {
                         free(behind);
-                        behind = TAKE_PTR(page.names[page.count - 1]);
-                        page.count--;
+                        page->count--;
+                        behind = TAKE_PTR(page->names[page->count]);
                 }
+                name_page_clear(page);
         }
         *ret_more = more;
         return r;
@@ -103,7 +111,17 @@ static int list_fd(int dir_fd, bool recursive, const char *after, uint64_t limit
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
                FilesEntryFn fn, void *data, bool *ret_more, Error *reterr) {
         _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
-        int r = dir_fd < 0 ? dir_fd : list_fd(dir_fd, recursive, after, limit, fn, data, ret_more);
+        int r = dir_fd < 0 ? dir_fd
+                           : list_fd(dir_fd, recursive, NULL, after, limit, fn, data, ret_more);
+
+        return r < 0 ? files_fail(r, "list", path, reterr) : 0;
+}
+
+int files_list_below(Files *files, const char *path, const char *prefix, const char *after,
+                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more, Error *reterr) {
+        _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
+        int r = dir_fd < 0 ? dir_fd
+                           : list_fd(dir_fd, true, prefix, after, limit, fn, data, ret_more);
 
         return r < 0 ? files_fail(r, "list", path, reterr) : 0;
 }

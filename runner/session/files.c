@@ -98,51 +98,10 @@ int files_read(Files *files, const char *path, uint64_t offset, uint64_t length,
 
 /* --- write --- */
 
-/* What is at the place, which a file may replace: its permission bits, or 0644 for nothing. */
-static int replaced_mode(const FilesPlace *place, unsigned *ret) {
-        _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
-        struct stat st;
-
-        if (files_is_made_up(place->dir_fd))
-                return -EOPNOTSUPP;
-        if (fd == -ENOENT) {
-                *ret = 0644;
-                return 0;
-        }
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        *ret = st.st_mode & 0777;
-        if (S_ISDIR(st.st_mode))
-                return -EISDIR;
-        /* A link has come since links were followed. */
-        if (S_ISLNK(st.st_mode))
-                return -EAGAIN;
-        return S_ISREG(st.st_mode) ? 0 : -EOPNOTSUPP;
-}
-
-static int begin_write(Files *files, const char *path, unsigned *mode, bool make_parents,
-                       NewFile *ret) {
-        unsigned old = 0;
-        int r;
-
-        if (path[0] && path[strlen(path) - 1] == '/')
-                return -EISDIR;
-        r = files_place_made(files, path, true, make_parents, &ret->place);
-        if (r == 0)
-                r = replaced_mode(&ret->place, &old);
-        if (r < 0)
-                return r;
-        if (*mode == 0)
-                *mode = old;
-        return new_file_make(ret);
-}
-
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
-        int r = begin_write(files, path, &mode, make_parents, &file);
+        int r = new_file_begin(files, path, &mode, make_parents, &file);
 
         if (r == 0)
                 r = files_write_all(file.fd, data, length);
@@ -155,7 +114,7 @@ int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode,
                    uint64_t *ret_length, Error *reterr) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
         uint64_t length = 0;
-        int r = begin_write(files, path, &mode, make_parents, &file);
+        int r = new_file_begin(files, path, &mode, make_parents, &file);
 
         if (r == 0)
                 r = files_copy_contents(source_fd, file.fd, &length);

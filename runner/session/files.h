@@ -81,6 +81,19 @@ int files_append(Files *files, const char *path, const void *data, size_t length
 int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
                    uint64_t *ret_length, Error *reterr);
 
+/* The same in steps, so that whoever serves others as well gets to them in between. source_fd is
+ * taken over in any case. *ret is owned by the caller. */
+typedef struct FilesUpload FilesUpload;
+int files_upload_new(Files *files, const char *path, int source_fd, unsigned mode,
+                     bool make_parents, FilesUpload **ret, Error *reterr);
+/* Copies 4 MiB at most, and waits for nothing but the disk. 1: the file is at its place; 0: there
+ * is more to do; -EAGAIN without an error: nothing comes from source_fd now; or another error. */
+int files_upload_step(FilesUpload *upload, Error *reterr);
+/* Bytes so far. */
+uint64_t files_upload_length(const FilesUpload *upload);
+/* What is not at its place goes. NULL is legal; returns NULL. */
+FilesUpload *files_upload_free(FilesUpload *upload);
+
 /* follow: a link at the end of path is followed. */
 int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error *reterr);
 /* Follows; a link to nothing is nothing. */
@@ -106,6 +119,9 @@ typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
  * over. */
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
                FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
+/* Regular files at any depth below path whose names start with prefix, in the same way. */
+int files_list_below(Files *files, const char *path, const char *prefix, const char *after,
+                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
 /* Paths below path that match pattern: "*" and "?" within a name, "[...]", "**" for any
  * directories; see glob.h. The first limit of them in byte order. *ret_more is set, too, where the
  * tree is too deep or too large to be looked through. */

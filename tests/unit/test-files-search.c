@@ -79,6 +79,33 @@ static void test_list(void **state) {
                      ERROR_MISSING, ENOENT);
 }
 
+static void test_list_below(void **state) {
+        static const char *const cases[][2] = {
+                { "", ".hidden/x.c a-b a/b/c/three.h a/b/two.c a/one.c src/.dot.c src/lib/four.c "
+                      "top.c " },
+                { "a", "a-b a/b/c/three.h a/b/two.c a/one.c " },
+                { "a/", "a/b/c/three.h a/b/two.c a/one.c " },
+                { "a/b/t", "a/b/two.c " },
+                { "src/lib/four.c", "src/lib/four.c " },
+                { "src/lib/four.c/", "" },
+                { "x", "" },
+        };
+        Fixture *f = *state;
+
+        make_tree();
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                for (uint64_t limit = 1; limit < 10; limit++) {
+                        Found found = { 0 };
+                        bool more = true;
+
+                        while (more)
+                                assert_works(f, files_list_below(f->files, ".", cases[i][0],
+                                                                 found.last, limit, found_name,
+                                                                 &found, &more, &f->error));
+                        assert_string_equal(found.text, cases[i][1]);
+                }
+}
+
 /* Pages of any size make up the whole, and names that come meanwhile move nothing. */
 static void test_list_in_pages(void **state) {
         Fixture *f = *state;
@@ -447,6 +474,7 @@ static void test_mime(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 files_test(test_list),
+                files_test(test_list_below),
                 files_test(test_list_in_pages),
                 files_test(test_list_while_entries_come),
                 cmocka_unit_test(test_a_page_is_the_smallest),

@@ -286,6 +286,69 @@ static void test_write_from_fds(void **state) {
         assert_file("root/work/a", "piped");
 }
 
+static FilesUpload *upload_to(Fixture *f, const char *path, int fd) {
+        FilesUpload *upload = NULL;
+
+        assert_works(f, files_upload_new(f->files, path, fd, 0, false, &upload, &f->error));
+        return upload;
+}
+
+/* One step for each 4 MiB, and the file is there with the last. */
+static void test_upload_in_steps(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *data = malloc(9 << 20);
+        FilesUpload *upload;
+        struct stat st;
+
+        memset(data, 'x', 9 << 20);
+        assert_int_equal(write(open("source", O_RDWR | O_CREAT, 0644), data, 9 << 20), 9 << 20);
+        upload = upload_to(f, "a", open("source", O_RDONLY));
+        for (int i = 0; i < 3; i++) {
+                assert_int_equal(files_upload_step(upload, &f->error), 0);
+                assert_false(there("root/work/a"));
+        }
+        assert_int_equal(files_upload_step(upload, &f->error), 1);
+        assert_int_equal(files_upload_length(upload), 9 << 20);
+        assert_int_equal(stat("root/work/a", &st), 0);
+        assert_int_equal(st.st_size, 9 << 20);
+        files_upload_free(upload);
+}
+
+static void test_upload_as_it_comes(void **state) {
+        Fixture *f = *state;
+        FilesUpload *upload;
+        int fds[2];
+
+        assert_int_equal(pipe(fds), 0);
+        upload = upload_to(f, "a", fds[0]);
+        assert_int_equal(files_upload_step(upload, &f->error), -EAGAIN);
+        assert_int_equal(write(fds[1], "one ", 4), 4);
+        assert_int_equal(files_upload_step(upload, &f->error), 0);
+        assert_int_equal(files_upload_step(upload, &f->error), -EAGAIN);
+        assert_int_equal(write(fds[1], "two", 3), 3);
+        fd_close(fds[1]);
+        assert_int_equal(files_upload_step(upload, &f->error), 1);
+        files_upload_free(upload);
+        assert_file("root/work/a", "one two");
+}
+
+static void test_an_upload_that_is_given_up_leaves_nothing(void **state) {
+        Fixture *f = *state;
+        FilesUpload *upload = NULL;
+        int fds[2];
+
+        assert_int_equal(pipe(fds), 0);
+        upload = upload_to(f, "a", fds[0]);
+        assert_int_equal(write(fds[1], "half", 4), 4);
+        assert_int_equal(files_upload_step(upload, &f->error), 0);
+        files_upload_free(upload);
+        assert_int_equal(rmdir("root/work"), 0);
+        assert_int_equal(mkdir("root/work", 0755), 0);
+        assert_fails(f, files_upload_new(f->files, "none/a", fds[1], 0, false, &upload, &f->error),
+                     ERROR_MISSING, ENOENT);
+        assert_int_equal(fcntl(fds[1], F_GETFD), -1);
+}
+
 static void test_holes_stay_holes(void **state) {
         Fixture *f = *state;
         _cleanup_close_ int fd = open("sparse", O_RDWR | O_CREAT, 0644);
@@ -355,6 +418,9 @@ int main(void) {
                 files_test(test_what_fails_leaves_nothing),
                 files_test(test_append),
                 files_test(test_write_from_fds),
+                files_test(test_upload_in_steps),
+                files_test(test_upload_as_it_comes),
+                files_test(test_an_upload_that_is_given_up_leaves_nothing),
                 files_test(test_holes_stay_holes),
                 files_test(test_stat),
         };
