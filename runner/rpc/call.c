@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+<<<<<<< HEAD
+=======
+#include <malloc.h>
+#include <time.h>
+>>>>>>> 6d1df1d (rpc: whoever serves is told of every answer)
 
 #include "base/nearest.h"
 #include "policy/layers.h"
@@ -107,7 +112,19 @@ static void call_unlink(RpcCall *call) {
         c->calls_bytes -= call->bytes;
 }
 
+static void tell_answer(RpcCall *call, const Error *error) {
+        const RpcServer *server = call->connection->server;
+
+        if (!call->told && server->on_answer)
+                server->on_answer(call, error, server->data);
+        call->told = true;
+}
+
 void rpc_call_end(RpcCall *call) {
+        Error error;
+
+        (void)error_set(&error, ERROR_SETUP, ECANCELED, "the connection has ended");
+        tell_answer(call, &error);
         call_unlink(call);
         call->ended = true;
         if (call->on_end)
@@ -126,6 +143,10 @@ RpcConnection *rpc_call_connection(const RpcCall *call) {
 
 const RpcMethod *rpc_call_method(const RpcCall *call) {
         return call->method;
+}
+
+uint64_t rpc_call_started_ms(const RpcCall *call) {
+        return call->started_ms;
 }
 
 int rpc_take_fd(RpcCall *call, size_t i) {
@@ -152,6 +173,7 @@ static void call_finish(RpcCall *call) {
 }
 
 void rpc_fail(RpcCall *call, const Error *error) {
+        tell_answer(call, error);
         if (call->id)
                 rpc_send_error(call->connection, call->id, 0, error, NULL);
         call_finish(call);
@@ -183,6 +205,7 @@ static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reter
 void rpc_reply_fds(RpcCall *call, const int *fds, size_t count) {
         Error error;
 
+        tell_answer(call, NULL);
         if (send_answer(call, fds, count, &error) < 0)
                 return rpc_fail(call, &error);
         call_finish(call);
@@ -359,8 +382,11 @@ static int read_call(RpcConnection *c, const char *bytes, size_t length, RpcCall
 }
 
 static void execute(RpcCall *call) {
+        struct timespec now;
         Error error = { 0 };
 
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        call->started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
         call_link(call);
         if (call->method->function(call, call->connection->server->data, &error) < 0)
                 rpc_fail(call, &error);

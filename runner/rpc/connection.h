@@ -30,6 +30,7 @@ struct RpcServer {
         void *data;
         void (*on_end)(RpcConnection *connection, void *data);
         void (*on_room)(RpcConnection *connection, void *data);
+        void (*on_answer)(RpcCall *call, const Error *error, void *data);
         RpcConnection *connections;
         size_t connections_count;
         int listen_fd; /* owned */
@@ -78,6 +79,8 @@ struct RpcCall {
         const JsonValue *id;     /* NULL of a notification */
         const JsonValue *params; /* NULL where it has none */
         size_t bytes;            /* of its line */
+        uint64_t started_ms;     /* since the epoch */
+        bool told;               /* on_answer has been */
         RpcFds fds;
         JsonWriter answer;
         bool ended; /* its connection is gone */

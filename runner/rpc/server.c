@@ -154,3 +154,8 @@ void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, 
 void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data)) {
         server->on_room = fn;
 }
+
+void rpc_server_on_answer(RpcServer *server,
+                          void (*fn)(RpcCall *call, const Error *error, void *data)) {
+        server->on_answer = fn;
+}

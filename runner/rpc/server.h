@@ -93,10 +93,18 @@ size_t rpc_server_connections(const RpcServer *server);
  * something by it, lets go. Its calls are gone by then: no one is left to answer. */
 void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 
+/* Called once for every request that has come as far as its method's function, before its answer
+ * leaves: error is NULL for a result. Where the connection has ended before there was one, it is
+ * ECANCELED. */
+void rpc_server_on_answer(RpcServer *server,
+                          void (*fn)(RpcCall *call, const Error *error, void *data));
+
 /* --- in a method's function --- */
 
 RpcConnection *rpc_call_connection(const RpcCall *call);
 const RpcMethod *rpc_call_method(const RpcCall *call);
+/* When it came, in milliseconds since the epoch. */
+uint64_t rpc_call_started_ms(const RpcCall *call);
 
 /* Parameters, by names of the method's table (another is a programmer's mistake). NULL, or
  * otherwise, where the request has none. They last until the call is answered. */

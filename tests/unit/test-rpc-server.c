@@ -394,6 +394,34 @@ static void test_the_reference_as_json(void **state) {
         free(text);
 }
 
+static char answers[200];
+
+static void note_answer(RpcCall *call, const Error *error, void *data) {
+        size_t used = strlen(answers);
+
+        assert_ptr_equal(data, &toy);
+        assert_true(rpc_call_started_ms(call) > UINT64_C(1600000000000));
+        (void)snprintf(answers + used, sizeof(answers) - used, "%s:%s ",
+                       rpc_call_method(call)->name, error ? error_errno_name(error->errnum) : "ok");
+}
+
+/* Notifications too, but nothing that no function was called for. */
+static void test_answers_are_told(void **state) {
+        int fd = toy_connect();
+
+        (void)state;
+        answers[0] = '\0';
+        rpc_server_on_answer(toy.server, note_answer);
+        say(fd, ECHO NOTIFICATION("toy.echo", "{\"text\":\"a\"}"));
+        say(fd, REQUEST("toy.fail", "{\"kind\":\"usage\",\"errno\":true}"));
+        say(fd, REQUEST("toy.echo", "{}") REQUEST("toy.none", "{}") KEEP KEEP);
+        (void)drain(fd);
+        toy_answer(0);
+        disconnect(fd);
+        assert_string_equal(answers, "toy.echo:ok toy.echo:ok toy.fail:ENOENT toy.keep:ok "
+                                     "toy.keep:ECANCELED ");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, toy_setup, toy_teardown)
@@ -411,6 +439,7 @@ int main(void) {
                 TEST(long_strings_are_cut_for_the_history),
                 TEST(the_reference_as_text),
                 TEST(the_reference_as_json),
+                TEST(answers_are_told),
 #undef TEST
         };
 
