@@ -458,6 +458,7 @@ static int serve(Keeper *keeper, Error *reterr) {
                 return r;
         rpc_server_on_end(keeper->server, on_connection_end);
         rpc_server_on_room(keeper->server, on_room);
+        rpc_server_on_answer(keeper->server, method_note);
         r = session_listen(keeper->plan.state.fd, &fd, reterr);
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), reterr);
 }

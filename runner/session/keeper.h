@@ -59,6 +59,7 @@ typedef struct Keeper {
         RpcServer *server;
         Processes *processes;
         Waiter *waiters;
+        unsigned receives; /* that go on; session/receive.h */
         Denials denials, audited;
         uint64_t idle, used_at; /* usec */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer;

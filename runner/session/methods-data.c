@@ -43,6 +43,38 @@ int method_session_stop(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+/* --- what goes into the history by itself --- */
+
+static void write_noted(JsonWriter *w, const Error *error) {
+        json_write_object(w, NULL);
+        json_write_bool(w, "success", !error);
+        if (error) {
+                json_write_string(w, "kind", error_kind_name(error->kind));
+                json_write_string(w, "errno",
+                                  error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
+                json_write_string(w, "error", error->text);
+        }
+        json_write_end(w);
+}
+
+void method_note(RpcCall *call, const Error *error, void *data) {
+        static const char *const areas[] = { "files.", "mount." };
+        const char *name = rpc_call_method(call)->name;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *params = NULL;
+        Keeper *keeper = data;
+        Error ignored;
+
+        if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
+                return;
+        keeper->used_at = loop_now();
+        params = rpc_params_text(call);
+        write_noted(&w, error);
+        if (params && json_write_finish(&w) == 0)
+                (void)store_history_add(keeper->store, name, params, w.data,
+                                        rpc_call_started_ms(call), &ignored);
+}
+
 /* --- kv --- */
 
 int method_kv_get(RpcCall *call, void *data, Error *error) {

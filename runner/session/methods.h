@@ -33,5 +33,45 @@ METHOD(method_kv_keys);
 METHOD(method_history_list);
 METHOD(method_audit_list);
 
+METHOD(method_files_read);
+METHOD(method_files_write);
+METHOD(method_files_append);
+METHOD(method_files_open);
+METHOD(method_files_receive);
+METHOD(method_files_list);
+METHOD(method_files_glob);
+METHOD(method_files_grep);
+METHOD(method_files_stat);
+METHOD(method_files_exists);
+METHOD(method_files_mkdir);
+METHOD(method_files_remove);
+METHOD(method_files_move);
+METHOD(method_files_copy);
+
+METHOD(method_mount_list);
+METHOD(method_mount_upload);
+METHOD(method_mount_download);
+METHOD(method_mount_delete);
+
+/* Puts an answered call of the areas files and mount into the history; rpc_server_on_answer(). */
+void method_note(RpcCall *call, const Error *error, void *data);
+
+/* --- what files and mount have in common --- */
+
+enum { METHOD_ANSWER_MAX = 900 * 1024 }; /* bytes of what an answer lists: it stays one line */
+
+/* What the parameters content or base64 have; *ret is owned by the caller. */
+int method_take_content(const RpcCall *call, char **ret, size_t *ret_length, Error *error);
+/* Answers with the part of the file that offset and length say. */
+int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
+/* Answers with an fd of the file. */
+int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
+
+/* Where a page ends. A name has any bytes and JSON has not: one that is no UTF-8 goes as U+0001 and
+ * base64, or pages would not meet. name NULL is null. */
+void method_write_cursor(JsonWriter *w, const char *key, const char *name);
+/* ... and where the next begins: "" without it. *ret is owned by the caller. */
+int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error);
+
 /* The answer's members of a process that has settled. */
 void method_write_result(Keeper *keeper, const Process *process, bool output, JsonWriter *w);
