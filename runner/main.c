@@ -33,6 +33,8 @@ static const Verb verbs[] = {
         { "sh", FULL(cmd_sh), "an interactive bash in a session" },
         { "ps", FULL(cmd_session), "list the processes of a session" },
         { "kill", FULL(cmd_session), "kill all that a process has started" },
+        { "cp", FULL(cmd_cp), "copy files into a session, or out of it" },
+        { "files", FULL(cmd_files), "list, read, write and move a session's files" },
         { "kv", FULL(cmd_session), "keys and values that a session keeps" },
         { "history", FULL(cmd_session), "what was done in a session" },
         { "audit", FULL(cmd_session), "what was refused, killed or limited in it" },

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <string.h>
+
 #include "base/util.h"
 
 /* The rows of table 3-7: the second byte has a range of its own, later ones are 80..BF. */
@@ -43,4 +45,12 @@ size_t utf8_unfinished(const char *data, size_t length) {
                         return needed > back ? back : 0;
         }
         return 0;
+}
+
+bool utf8_valid(const char *s) {
+        size_t left = strlen(s), sequence = 1;
+
+        for (; left > 0 && sequence > 0; s += sequence, left -= sequence)
+                sequence = utf8_sequence(s, left);
+        return left == 0;
 }

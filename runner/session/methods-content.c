@@ -49,18 +49,10 @@ int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error
 
 /* --- out --- */
 
-static bool is_text(const char *name) {
-        size_t left = strlen(name), sequence = 1;
-
-        for (; left > 0 && sequence > 0; name += sequence, left -= sequence)
-                sequence = utf8_sequence(name, left);
-        return sequence > 0;
-}
-
 void method_write_cursor(JsonWriter *w, const char *key, const char *name) {
         _cleanup_free_ char *base64 = NULL, *cursor = NULL;
 
-        if (!name || (name[0] != '\1' && is_text(name)))
+        if (!name || (name[0] != '\1' && utf8_valid(name)))
                 return json_write_string(w, key, name);
         base64 = base64_encode(name, strlen(name));
         cursor = base64 ? str_format("\1%s", base64) : NULL;

@@ -70,9 +70,11 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         keeper->used_at = loop_now();
         params = rpc_params_text(call);
         write_noted(&w, error);
-        if (params && json_write_finish(&w) == 0)
-                (void)store_history_add(keeper->store, name, params, w.data,
-                                        rpc_call_started_ms(call), &ignored);
+        if (!params || json_write_finish(&w) < 0)
+                return;
+        w.data[w.length - 1] = '\0'; /* the newline */
+        (void)store_history_add(keeper->store, name, params, w.data, rpc_call_started_ms(call),
+                                &ignored);
 }
 
 /* --- kv --- */

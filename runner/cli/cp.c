@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt cp: files and directories into a session, or out of it. A directory is made under a name of
+ * its own and gets its own once all is in it, so what is there is whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "cli/options.h"
+#include "cli/transfer.h"
+#include "cli/verbs.h"
+#include "session/directory.h"
+#include "session/files-copy.h"
+#include "session/files-walk.h"
+
+typedef struct CpOptions {
+        bool recursive;
+} CpOptions;
+
+static const Option cp_options[] = {
+        { "--recursive", NULL, "directories, with all that is in them", OPTION_BOOL,
+          offsetof(CpOptions, recursive), NULL },
+        { "-r", NULL, "the same", OPTION_BOOL, offsetof(CpOptions, recursive), NULL },
+};
+
+static const OptionSyntax cp_syntax = {
+        .verb = "cp",
+        .usage = "[-r] SOURCE... NAME:PATH | [-r] NAME:PATH... DESTINATION",
+        .summary = "Copies files into session NAME, or out of it. PATH is one that a command there "
+                   "would use,\nrelative to its workspace; \"-\" is stdin or stdout.",
+        .options = cp_options,
+        .options_count = ELEMENTSOF(cp_options),
+        .operands = true,
+        .help_epilog = "A file of yours with a \":\" in its name is written ./a:b.",
+};
+
+typedef struct Cp {
+        CpOptions options;
+        RpcClient *client;
+        uint64_t left_out;
+} Cp;
+
+/* --- a directory into the session --- */
+
+typedef struct Putting {
+        Cp *cp;
+        const char *temporary; /* in the session */
+        Error *reterr;
+} Putting;
+
+static int make_directory(Cp *cp, const char *path, unsigned mode, Error *reterr) {
+        JsonWriter w = transfer_path(path);
+
+        /* It has to be filled first; what its owner may not do there is rare. */
+        json_write_uint(&w, "mode", (mode & 0777) | 0700);
+        return transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr);
+}
+
+static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {
+        char quoted[1024];
+
+        return error_set(reterr, ERROR_SETUP, -r, "cannot read \"%s\"",
+                         str_quote(entry->path, quoted, sizeof(quoted)));
+}
+
+static int put_entry(void *data, const WalkEntry *entry) {
+        const Putting *putting = data;
+        _cleanup_free_ char *path = str_format("%s/%s", putting->temporary, entry->path);
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        int r = path ? transfer_check_name(entry->path, putting->reterr)
+                     : error_oom(putting->reterr);
+
+        if (r < 0)
+                return r;
+        if (entry->type != DT_DIR && entry->type != DT_REG) {
+                putting->cp->left_out++;
+                return WALK_ON;
+        }
+        fd = sys_open_beneath(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return refuse_entry(entry, -errno, putting->reterr);
+        if (entry->type == DT_REG)
+                return transfer_put_fd(putting->cp->client, fd, path, st.st_mode, putting->reterr);
+        r = make_directory(putting->cp, path, st.st_mode, putting->reterr);
+        return r < 0 ? r : WALK_DOWN;
+}
+
+static int put_tree(Cp *cp, int dir_fd, const char *temporary, Error *reterr) {
+        Putting putting = { cp, temporary, reterr };
+        bool cut = false;
+        int r = 0;
+
+        error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
+        r = walk_tree(dir_fd, put_entry, &putting, &cut);
+        if (r == 0 && cut)
+                return error_set(reterr, ERROR_LIMIT, 0,
+                                 "the directory has more than %d directories in each other",
+                                 FILES_DEPTH_MAX);
+        return r;
+}
+
+static int move_into_place(Cp *cp, const char *temporary, const char *target, Error *reterr) {
+        JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "from", temporary);
+        json_write_string(&w, "to", target);
+        return transfer_call(cp->client, "files.move", &w, FD_NONE, NULL, reterr);
+}
+
+static void remove_temporary(Cp *cp, const char *temporary) {
+        JsonWriter w = transfer_path(temporary);
+
+        json_write_bool(&w, "recursive", true);
+        (void)transfer_call(cp->client, "files.remove", &w, FD_NONE, NULL, NULL);
+}
+
+static int refuse_existing(const char *target, Error *reterr) {
+        char quoted[1024];
+        int r = error_set(reterr, ERROR_EXISTS, EEXIST, "cannot make the directory \"%s\"",
+                          str_quote(target, quoted, sizeof(quoted)));
+
+        return error_cure(reterr, r,
+                          "Directories are not mixed. Take that one away, or copy to "
+                          "another name.");
+}
+
+/* A new name in the directory of target. */
+static char *beside(const char *target) {
+        const char *slash = strrchr(target, '/');
+        char name[32];
+
+        new_file_name(name);
+        return str_format("%.*s%s", slash ? (int)(slash + 1 - target) : 0, target, name);
+}
+
+static int put_directory(Cp *cp, const char *directory, const char *target, Error *reterr) {
+        _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *temporary = beside(target);
+        struct stat st;
+        int r;
+
+        if (!temporary)
+                return error_oom(reterr);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot read \"%s\"", directory);
+        r = make_directory(cp, temporary, st.st_mode, reterr);
+        if (r < 0)
+                return r;
+        r = put_tree(cp, fd, temporary, reterr);
+        if (r == 0)
+                r = move_into_place(cp, temporary, target, reterr);
+        if (r < 0)
+                remove_temporary(cp, temporary);
+        return r == -EEXIST ? refuse_existing(target, reterr) : r;
+}
+
+static int put(Cp *cp, const char *source, const char *path, bool several, Error *reterr) {
+        _cleanup_free_ char *target = NULL;
+        struct stat st;
+        int r;
+
+        if (several && !transfer_is_directory(cp->client, path[0] ? path : ".")) {
+                r = error_set(reterr, ERROR_USAGE, ENOTDIR, "cannot copy several files to \"%s\"",
+                              path);
+                return error_cure(reterr, r,
+                                  "It has to be a directory: holt files NAME mkdir PATH");
+        }
+        r = transfer_target(cp->client, path, source, &target, reterr);
+        if (r < 0)
+                return r;
+        if (cp->options.recursive && stat(source, &st) == 0 && S_ISDIR(st.st_mode))
+                return put_directory(cp, source, target, reterr);
+        return transfer_put(cp->client, source, target, reterr);
+}
+
+/* --- a directory out of the session --- */
+
+static const char *text_of(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+        const char *text = value ? json_string(value) : NULL;
+
+        return text ? text : "";
+}
+
+static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsigned mode,
+                    Error *reterr) {
+        _cleanup_close_ int source_fd = FD_NONE, fd = FD_NONE;
+        uint64_t length;
+        unsigned ignored;
+        int r = transfer_open_file(cp->client, path, &source_fd, &ignored, reterr);
+
+        if (r < 0)
+                return r;
+        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        r = fd < 0 ? -errno : files_copy_contents(source_fd, fd, &length);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write what is \"%s\"", path) : 0;
+}
+
+/* Nothing of a link is made here: what is written later would follow it. */
+static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
+        const char *name = text_of(entry, "name"), *type = text_of(entry, "type");
+        _cleanup_free_ char *source = str_format("%s/%s", path, name);
+        uint64_t mode = 0;
+
+        if (!source)
+                return error_oom(reterr);
+        (void)json_uint(json_member(entry, "mode"), 07777, &mode);
+        if (streq(type, "file"))
+                return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
+        if (streq(type, "directory"))
+                return mkdirat(dir_fd, name, ((unsigned)mode & 0777) | 0700) < 0
+                               ? error_set(reterr, ERROR_SETUP, errno,
+                                           "cannot make the directory \"%s\"", name)
+                               : 0;
+        cp->left_out++;
+        return 0;
+}
+
+static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter w = transfer_path(path);
+        const char *next;
+        int r;
+
+        json_write_bool(&w, "recursive", true);
+        if (*after)
+                json_write_string(&w, "after", *after);
+        r = transfer_call(cp->client, "files.list", &w, FD_NONE, &message, reterr);
+        if (r < 0)
+                return r;
+        for (const JsonValue *entry = json_first(json_member(message.result, "entries"));
+             r == 0 && entry; entry = json_next(entry))
+                r = get_entry(cp, path, dir_fd, entry, reterr);
+        next = json_string(json_member(message.result, "next"));
+        free(*after);
+        *after = next ? strdup(next) : NULL;
+        return r == 0 && next && !*after ? error_oom(reterr) : r;
+}
+
+static int get_tree(Cp *cp, const char *path, const char *directory, Error *reterr) {
+        _cleanup_close_ int dir_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *after = NULL;
+        int r = dir_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot open \"%s\"", directory)
+                           : 0;
+
+        do {
+                if (r == 0)
+                        r = get_page(cp, path, dir_fd, &after, reterr);
+        } while (r == 0 && after);
+        return r;
+}
+
+static void remove_directory(const char *directory) {
+        _cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char cwd[PATH_MAX];
+        Files *files = NULL;
+
+        if (root_fd >= 0 && getcwd(cwd, sizeof(cwd)) && files_new(root_fd, cwd, &files, NULL) == 0)
+                (void)files_remove(files, directory, true, NULL);
+        files_free(files);
+}
+
+static int rename_new(const char *from, const char *to) {
+        if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1 /* RENAME_NOREPLACE */) == 0)
+                return 0;
+        return -errno;
+}
+
+static int get_directory(Cp *cp, const char *path, const char *target, Error *reterr) {
+        _cleanup_free_ char *temporary = beside(target);
+        int r;
+
+        if (!temporary)
+                return error_oom(reterr);
+        if (mkdir(temporary, 0777) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make the directory \"%s\"",
+                                 target);
+        r = get_tree(cp, path, temporary, reterr);
+        if (r == 0) {
+                r = rename_new(temporary, target);
+                if (r == -EEXIST)
+                        (void)refuse_existing(target, reterr);
+                else if (r < 0)
+                        (void)error_set(reterr, ERROR_SETUP, -r, "cannot make \"%s\"", target);
+        }
+        if (r < 0)
+                remove_directory(temporary);
+        return r;
+}
+
+static int get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
+        _cleanup_free_ char *name = transfer_name(path), *target = NULL;
+        struct stat st;
+        bool into = !streq(destination, "-") && stat(destination, &st) == 0 && S_ISDIR(st.st_mode);
+
+        if (several && !into)
+                return error_set(reterr, ERROR_USAGE, ENOTDIR,
+                                 "cannot copy several files to \"%s\"", destination);
+        target = into ? str_format("%s/%s", destination, name ? name : "") : strdup(destination);
+        if (!name || !target)
+                return error_oom(reterr);
+        if (cp->options.recursive && transfer_is_directory(cp->client, path))
+                return get_directory(cp, path, target, reterr);
+        return transfer_get(cp->client, path, target, reterr);
+}
+
+/* --- the command line --- */
+
+/* NAME:PATH. false for a file of the caller's. */
+static bool split(const char *word, char ret_name[SESSION_NAME_MAX + 1], const char **ret_path) {
+        size_t length = strcspn(word, ":/");
+
+        if (word[length] != ':' || length > SESSION_NAME_MAX)
+                return false;
+        (void)memcpy(ret_name, word, length);
+        ret_name[length] = '\0';
+        *ret_path = word + length + 1;
+        return session_name_check(ret_name, NULL) == 0;
+}
+
+static int refuse_words(const char *why, Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, 0, "%s", why);
+
+        return error_cure(reterr, r,
+                          "holt cp FILE... NAME:PATH, or holt cp NAME:PATH... FILE; within a "
+                          "session: holt files NAME cp FROM TO");
+}
+
+/* All sources are on the side that the destination is not. */
+static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1], bool *ret_put,
+                       Error *reterr) {
+        char other[SESSION_NAME_MAX + 1];
+        const char *path;
+        size_t last = words->operands_count - 1;
+        int r = 0;
+
+        if (words->operands_count < 2)
+                return refuse_words("cp takes what to copy, and where to", reterr);
+        *ret_put = split(words->operands[last], name, &path);
+        if (!*ret_put && !split(words->operands[0], name, &path))
+                return refuse_words("cp: nothing of that is in a session", reterr);
+        for (size_t i = 0; r == 0 && i < last; i++) {
+                bool there = split(words->operands[i], other, &path);
+
+                if (there == *ret_put || (there && !streq(name, other)))
+                        r = refuse_words("cp: one side is one session, the other is not", reterr);
+        }
+        for (size_t i = 0; r == 0 && i <= last; i++)
+                r = transfer_check_name(words->operands[i], reterr);
+        return r;
+}
+
+static int run(Cp *cp, const OptionResult *words, Error *reterr) {
+        const size_t last = words->operands_count - 1;
+        char name[SESSION_NAME_MAX + 1];
+        const char *path;
+        bool into = false;
+        int r = check_words(words, name, &into, reterr);
+
+        if (r == 0)
+                r = transfer_open(name, &cp->client, reterr);
+        for (size_t i = 0; r == 0 && i < last; i++) {
+                const char *source = words->operands[i], *destination = words->operands[last];
+
+                (void)split(into ? destination : source, name, &path);
+                r = into ? put(cp, source, path, last > 1, reterr)
+                         : get(cp, path, destination, last > 1, reterr);
+        }
+        cp->client = rpc_client_free(cp->client);
+        return r;
+}
+
+int cmd_cp(int argc, char **argv) {
+        OptionResult words = { 0 };
+        Cp cp = { 0 };
+        Error error;
+        int r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,
+                              &error);
+
+        if (r == 0 && words.help) {
+                options_help(&cp_syntax, stdout);
+                return 0;
+        }
+        if (r == 0)
+                r = run(&cp, &words, &error);
+        options_clear(&words);
+        if (r < 0) {
+                error_print(&error);
+                return error_exit_code(&error);
+        }
+        if (cp.left_out > 0)
+                (void)fprintf(stderr,
+                              "holt: %llu links, fifos, sockets and devices were left out\n",
+                              (unsigned long long)cp.left_out);
+        return 0;
+}

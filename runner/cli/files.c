@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt files: what a session's files are, as its commands see them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/options.h"
+#include "cli/transfer.h"
+#include "cli/verbs.h"
+
+typedef struct FilesOptions {
+        bool json, recursive, parents, replace;
+} FilesOptions;
+
+static const Option files_options[] = {
+        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(FilesOptions, json), NULL },
+        { "--recursive", NULL, "ls, rm, cp: with all that is below", OPTION_BOOL,
+          offsetof(FilesOptions, recursive), NULL },
+        { "-r", NULL, "the same", OPTION_BOOL, offsetof(FilesOptions, recursive), NULL },
+        { "--parents", NULL, "mkdir: make what leads there, and take what is there", OPTION_BOOL,
+          offsetof(FilesOptions, parents), NULL },
+        { "-p", NULL, "the same", OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
+        { "--replace", NULL, "mv, cp: replace what is there", OPTION_BOOL,
+          offsetof(FilesOptions, replace), NULL },
+};
+
+static const OptionSyntax files_syntax = {
+        .verb = "files",
+        .usage = "NAME ls [PATH] | cat PATH... | get PATH [FILE] | put FILE [PATH] | stat PATH |\n"
+                 "             mkdir PATH... | rm PATH... | mv FROM TO | cp FROM TO  [OPTIONS]",
+        .summary = "Works on the files of session NAME as a command in it would: PATH is relative "
+                   "to its\nworkspace. FILE is the caller's, \"-\" for stdin or stdout.",
+        .options = files_options,
+        .options_count = ELEMENTSOF(files_options),
+        .operands = true,
+        .help_epilog = "Several files, and directories, are copied in and out by holt cp.",
+};
+
+typedef struct FilesCommand {
+        FilesOptions options;
+        RpcClient *client;
+        const char *const *operands; /* behind the verb; NULL-terminated */
+} FilesCommand;
+
+static const char *text_of(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+
+        return value ? json_string(value) : NULL;
+}
+
+static uint64_t number_of(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+        uint64_t number = 0;
+
+        if (value)
+                (void)json_uint(value, JSON_INTEGER_MAX, &number);
+        return number;
+}
+
+static int print_json(JsonWriter *w, Error *reterr) {
+        int r = json_write_finish(w) < 0 ? error_oom(reterr) : 0;
+
+        if (r == 0)
+                (void)fputs(w->data, stdout);
+        json_write_clear(w);
+        return r;
+}
+
+/* --- ls, stat --- */
+
+static const char *mode_text(const JsonValue *entry, char buf[11]) {
+        const char *type = text_of(entry, "type");
+        const uint64_t mode = number_of(entry, "mode");
+
+        buf[0] = streq(type, "directory") ? 'd'
+                 : streq(type, "link")    ? 'l'
+                 : streq(type, "file")    ? '-'
+                                          : '?';
+        for (int i = 0; i < 9; i++)
+                buf[i + 1] = mode & (0400U >> i) ? "rwx"[i % 3] : '-';
+        buf[10] = '\0';
+        return buf;
+}
+
+static void print_entry(const JsonValue *entry, const char *name) {
+        const time_t seconds = (time_t)(number_of(entry, "modified_ms") / 1000);
+        const char *target = text_of(entry, "target");
+        char mode[11], date[32] = "", visible[1024], leads[1024];
+        struct tm tm;
+
+        if (localtime_r(&seconds, &tm))
+                (void)strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
+        (void)printf("%s %12" PRIu64 " %s %s%s%s\n", mode_text(entry, mode),
+                     number_of(entry, "size"), date, str_visible(name, visible, sizeof(visible)),
+                     target ? " -> " : "", target ? str_visible(target, leads, sizeof(leads)) : "");
+}
+
+static void show_page(const FilesCommand *command, const JsonValue *result, JsonWriter *w) {
+        for (const JsonValue *entry = json_first(json_member(result, "entries")); entry;
+             entry = json_next(entry))
+                if (command->options.json)
+                        json_copy(w, NULL, entry);
+                else
+                        print_entry(entry, text_of(entry, "name"));
+}
+
+/* A file itself, as ls(1) does it. */
+static int list_file(const FilesCommand *command, const char *path, JsonWriter *w, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter params = transfer_path(path);
+        int r;
+
+        json_write_bool(&params, "follow", false);
+        r = transfer_call(command->client, "files.stat", &params, FD_NONE, &message, reterr);
+        if (r < 0)
+                return r;
+        if (!command->options.json) {
+                print_entry(message.result, path);
+                return 0;
+        }
+        json_write_object(w, NULL);
+        json_write_string(w, "name", path);
+        for (const JsonValue *v = json_first(message.result); v; v = json_next(v))
+                json_copy(w, json_key(v), v);
+        json_write_end(w);
+        return 0;
+}
+
+static int list(const FilesCommand *command, const char *path, JsonWriter *w, Error *reterr) {
+        _cleanup_free_ char *after = NULL;
+
+        for (;;) {
+                _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+                JsonWriter params = transfer_path(path);
+                const char *next;
+                int r;
+
+                json_write_bool(&params, "recursive", command->options.recursive);
+                if (after)
+                        json_write_string(&params, "after", after);
+                r = transfer_call(command->client, "files.list", &params, FD_NONE, &message,
+                                  reterr);
+                if (r == -ENOTDIR)
+                        return list_file(command, path, w, reterr);
+                if (r < 0)
+                        return r;
+                show_page(command, message.result, w);
+                next = text_of(message.result, "next");
+                if (!next)
+                        return 0;
+                free(after);
+                after = strdup(next);
+                if (!after)
+                        return error_oom(reterr);
+        }
+}
+
+static int do_ls(FilesCommand *command, Error *reterr) {
+        const char *path = command->operands[0] ? command->operands[0] : ".";
+        JsonWriter w = { .pretty = true };
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_array(&w, "entries");
+        r = list(command, path, &w, reterr);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (r == 0 && command->options.json)
+                return print_json(&w, reterr);
+        json_write_clear(&w);
+        return r;
+}
+
+static int do_stat(FilesCommand *command, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter params = transfer_path(command->operands[0]), w = { .pretty = true };
+        int r;
+
+        json_write_bool(&params, "follow", false);
+        r = transfer_call(command->client, "files.stat", &params, FD_NONE, &message, reterr);
+        if (r < 0)
+                return r;
+        if (!command->options.json) {
+                print_entry(message.result, command->operands[0]);
+                return 0;
+        }
+        json_copy(&w, NULL, message.result);
+        return print_json(&w, reterr);
+}
+
+/* --- contents --- */
+
+static int do_cat(FilesCommand *command, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && command->operands[i]; i++)
+                r = transfer_get(command->client, command->operands[i], "-", reterr);
+        return r;
+}
+
+static int do_get(FilesCommand *command, Error *reterr) {
+        const char *path = command->operands[0], *file = command->operands[1];
+        _cleanup_free_ char *name = transfer_name(path);
+
+        if (!name)
+                return error_oom(reterr);
+        return transfer_get(command->client, path, file ? file : name, reterr);
+}
+
+static int do_put(FilesCommand *command, Error *reterr) {
+        const char *file = command->operands[0], *path = command->operands[1];
+        _cleanup_free_ char *target = NULL;
+        int r;
+
+        if (streq(file, "-") && !path) {
+                r = error_set(reterr, ERROR_USAGE, 0, "put: what comes from stdin has no name");
+                return error_cure(reterr, r, "holt files NAME put - PATH");
+        }
+        r = transfer_target(command->client, path ? path : "", file, &target, reterr);
+        return r < 0 ? r : transfer_put(command->client, file, target, reterr);
+}
+
+/* --- the tree --- */
+
+static int do_mkdir(FilesCommand *command, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && command->operands[i]; i++) {
+                JsonWriter params = transfer_path(command->operands[i]);
+
+                json_write_bool(&params, "make_parents", command->options.parents);
+                r = transfer_call(command->client, "files.mkdir", &params, FD_NONE, NULL, reterr);
+        }
+        return r;
+}
+
+/* The server's words are for programs. */
+static int say_option(int r, const char *option, Error *reterr) {
+        return error_cure(reterr, r, "%s does it all the same.", option);
+}
+
+static int do_rm(FilesCommand *command, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && command->operands[i]; i++) {
+                JsonWriter params = transfer_path(command->operands[i]);
+
+                json_write_bool(&params, "recursive", command->options.recursive);
+                r = transfer_call(command->client, "files.remove", &params, FD_NONE, NULL, reterr);
+        }
+        return r == -ENOTEMPTY ? say_option(r, "--recursive", reterr) : r;
+}
+
+static int move_or_copy(FilesCommand *command, const char *method, bool copy, Error *reterr) {
+        const char *from = command->operands[0];
+        _cleanup_free_ char *target = NULL;
+        JsonWriter params = { 0 };
+        int r = transfer_target(command->client, command->operands[1], from, &target, reterr);
+
+        if (r < 0)
+                return r;
+        json_write_object(&params, NULL);
+        json_write_string(&params, "from", from);
+        json_write_string(&params, "to", target);
+        json_write_bool(&params, "replace", command->options.replace);
+        if (copy)
+                json_write_bool(&params, "recursive", command->options.recursive);
+        r = transfer_call(command->client, method, &params, FD_NONE, NULL, reterr);
+        if (r == -EEXIST)
+                return say_option(r, "--replace", reterr);
+        return r == -EISDIR && copy ? say_option(r, "--recursive", reterr) : r;
+}
+
+static int do_mv(FilesCommand *command, Error *reterr) {
+        return move_or_copy(command, "files.move", false, reterr);
+}
+
+static int do_cp(FilesCommand *command, Error *reterr) {
+        return move_or_copy(command, "files.copy", true, reterr);
+}
+
+/* --- the verb --- */
+
+enum { ANY_NUMBER = 1 << 20 };
+
+static const struct FilesVerb {
+        const char *name, *usage;
+        size_t least, most; /* operands behind it */
+        int (*run)(FilesCommand *command, Error *reterr);
+} files_verbs[] = {
+        { "ls", "[PATH] [--recursive] [--json]", 0, 1, do_ls },
+        { "cat", "PATH...", 1, ANY_NUMBER, do_cat },
+        { "get", "PATH [FILE]", 1, 2, do_get },
+        { "put", "FILE [PATH]", 1, 2, do_put },
+        { "stat", "PATH [--json]", 1, 1, do_stat },
+        { "mkdir", "PATH... [--parents]", 1, ANY_NUMBER, do_mkdir },
+        { "rm", "PATH... [--recursive]", 1, ANY_NUMBER, do_rm },
+        { "mv", "FROM TO [--replace]", 2, 2, do_mv },
+        { "cp", "FROM TO [--recursive] [--replace]", 2, 2, do_cp },
+};
+
+static int find_verb(const OptionResult *words, const struct FilesVerb **ret, Error *reterr) {
+        const struct FilesVerb *verb = NULL;
+        size_t count = words->operands_count;
+        int r;
+
+        for (size_t i = 0; count > 1 && i < ELEMENTSOF(files_verbs); i++)
+                if (streq(files_verbs[i].name, words->operands[1]))
+                        verb = &files_verbs[i];
+        if (!verb) {
+                r = error_set(reterr, ERROR_USAGE, 0, "files takes a session and what to do");
+                return error_cure(reterr, r,
+                                  "holt files NAME ls | cat | get | put | stat | mkdir | rm | mv | "
+                                  "cp ...");
+        }
+        if (count - 2 < verb->least || count - 2 > verb->most) {
+                r = error_set(reterr, ERROR_USAGE, 0, "files %s: that are not its operands",
+                              verb->name);
+                return error_cure(reterr, r, "holt files NAME %s %s", verb->name, verb->usage);
+        }
+        *ret = verb;
+        return 0;
+}
+
+static int run(FilesCommand *command, const OptionResult *words, Error *reterr) {
+        const struct FilesVerb *verb;
+        int r = find_verb(words, &verb, reterr);
+
+        for (size_t i = 2; r == 0 && i < words->operands_count; i++)
+                r = transfer_check_name(words->operands[i], reterr);
+        if (r == 0)
+                r = transfer_open(words->operands[0], &command->client, reterr);
+        if (r < 0)
+                return r;
+        command->operands = words->operands + 2;
+        r = verb->run(command, reterr);
+        command->client = rpc_client_free(command->client);
+        return r;
+}
+
+int cmd_files(int argc, char **argv) {
+        FilesCommand command = { 0 };
+        OptionResult words = { 0 };
+        Error error;
+        int r = options_parse(&files_syntax, argc, (const char *const *)argv, &command.options,
+                              &words, &error);
+
+        if (r == 0 && words.help) {
+                options_help(&files_syntax, stdout);
+                return 0;
+        }
+        if (r == 0)
+                r = run(&command, &words, &error);
+        options_clear(&words);
+        if (r == 0)
+                return 0;
+        error_print(&error);
+        return error_exit_code(&error);
+}

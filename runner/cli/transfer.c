@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "base/utf8.h"
+#include "session/files-copy.h"
+#include "session/keeper.h"
+
+enum { BUFFER_SIZE = 128 * 1024 };
+
+/* --- requests --- */
+
+int transfer_open(const char *session, RpcClient **ret, Error *reterr) {
+        int fd, r = keeper_connect(session, &fd, reterr);
+
+        return r < 0 ? r : rpc_client_new(fd, ret, reterr);
+}
+
+JsonWriter transfer_path(const char *path) {
+        JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "path", path);
+        return w;
+}
+
+int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int fd,
+                  RpcMessage *ret, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        int r;
+
+        json_write_end(params);
+        r = json_write_finish(params) < 0
+                    ? error_oom(reterr)
+                    : rpc_client_call(client, method, params, &fd, fd >= 0, &message, reterr);
+        json_write_clear(params);
+        if (r == 0 && ret) {
+                *ret = message;
+                message = (RpcMessage)RPC_MESSAGE_NONE;
+        }
+        return r;
+}
+
+/* --- names --- */
+
+char *transfer_name(const char *path) {
+        size_t end = strlen(path), start;
+
+        while (end > 0 && path[end - 1] == '/')
+                end--;
+        for (start = end; start > 0 && path[start - 1] != '/';)
+                start--;
+        return end > start ? strndup(path + start, end - start) : strdup(".");
+}
+
+int transfer_check_name(const char *path, Error *reterr) {
+        char quoted[1024];
+        int r;
+
+        if (utf8_valid(path))
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, EILSEQ, "cannot ask for \"%s\"",
+                      str_quote(path, quoted, sizeof(quoted)));
+        return error_cure(reterr, r,
+                          "The name has to be UTF-8. Rename it, or copy it by tar: "
+                          "tar c ... | holt exec NAME -- tar x");
+}
+
+bool transfer_is_directory(RpcClient *client, const char *path) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter w = transfer_path(path);
+        const char *type = NULL;
+
+        if (transfer_call(client, "files.stat", &w, FD_NONE, &message, NULL) == 0)
+                type = json_string(json_member(message.result, "type"));
+        return type && streq(type, "directory");
+}
+
+int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
+                    Error *reterr) {
+        const char *directory = path[0] ? path : ".";
+        _cleanup_free_ char *last = transfer_name(name);
+        size_t length = strlen(directory);
+        char *target;
+
+        if (!last)
+                return error_oom(reterr);
+        if (transfer_is_directory(client, directory))
+                target = str_format("%s%s%s", directory, directory[length - 1] == '/' ? "" : "/",
+                                    last);
+        else
+                target = strdup(directory);
+        if (!target)
+                return error_oom(reterr);
+        *ret = target;
+        return 0;
+}
+
+/* --- out of the session --- */
+
+int transfer_open_file(RpcClient *client, const char *path, int *ret_fd, unsigned *ret_mode,
+                       Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter w = transfer_path(path);
+        uint64_t mode = 0;
+        int r = transfer_call(client, "files.open", &w, FD_NONE, &message, reterr);
+
+        if (r < 0)
+                return r;
+        (void)json_uint(json_member(message.result, "mode"), 07777, &mode);
+        *ret_fd = TAKE_FD(message.fds[0]);
+        *ret_mode = (unsigned)mode;
+        return 0;
+}
+
+static int refuse(const char *doing, const char *path, int r, Error *reterr) {
+        char quoted[1024];
+
+        (void)error_set(reterr, r == -ENOENT ? ERROR_MISSING : ERROR_SETUP, -r, "cannot %s \"%s\"",
+                        doing, str_quote(path, quoted, sizeof(quoted)));
+        return r;
+}
+
+/* The file that is being made, for a signal that ends us. */
+static NewFile *volatile unfinished;
+
+static void on_signal(int number) {
+        NewFile *file = unfinished;
+
+        if (file && file->temporary[0])
+                (void)unlinkat(file->place.dir_fd, file->temporary, 0);
+        (void)raise(number);
+}
+
+static void clean_up_on_signals(void) {
+        static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+        const struct sigaction action = { .sa_handler = on_signal,
+                                          .sa_flags = (int)SA_RESETHAND | SA_NODEFER };
+
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+                (void)sigaction(numbers[i], &action, NULL);
+}
+
+static mode_t get_umask(void) {
+        mode_t mask = umask(0);
+
+        (void)umask(mask);
+        return mask;
+}
+
+static int find_place(const char *path, FilesPlace *ret) {
+        _cleanup_free_ char *copy = strdup(path);
+        char *slash = copy ? strrchr(copy, '/') : NULL;
+        const char *name = slash ? slash + 1 : copy, *directory = slash ? copy : ".";
+
+        if (!copy)
+                return -ENOMEM;
+        if (slash)
+                *slash = '\0';
+        if (name[0] == '\0' || strlen(name) > NAME_MAX)
+                return name[0] ? -ENAMETOOLONG : -EISDIR;
+        ret->dir_fd = open(slash == copy ? "/" : directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)strcpy(ret->name, name);
+        return ret->dir_fd < 0 ? -errno : 0;
+}
+
+/* Beside the old file, then over it. */
+static int replace(int source_fd, const char *path, unsigned mode) {
+        _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
+        char real[PATH_MAX];
+        uint64_t length;
+        /* A link stays, and what it leads to is replaced. */
+        int r = find_place(realpath(path, real) ? real : path, &file.place);
+
+        if (r == 0)
+                r = new_file_make(&file);
+        if (r < 0)
+                return r;
+        unfinished = &file;
+        clean_up_on_signals();
+        r = files_copy_contents(source_fd, file.fd, &length);
+        if (r == 0)
+                r = new_file_settle(&file, mode, true);
+        unfinished = NULL;
+        return r;
+}
+
+/* What can't be replaced: a pipe, a terminal, a device. */
+static int write_to(int source_fd, int fd) {
+        _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
+        int r = buffer ? 0 : -ENOMEM;
+
+        while (r == 0) {
+                ssize_t n = read(source_fd, buffer, BUFFER_SIZE);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        return 0;
+                r = n > 0 ? files_write_all(fd, buffer, (size_t)n) : 0;
+        }
+        return r;
+}
+
+static int save(int source_fd, unsigned mode, const char *path) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        bool there = stat(path, &st) == 0;
+
+        if (!there || S_ISREG(st.st_mode))
+                return replace(source_fd, path, there ? st.st_mode : mode & ~get_umask());
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        return fd < 0 ? -errno : write_to(source_fd, fd);
+}
+
+int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        unsigned mode = 0;
+        int r = transfer_open_file(client, path, &fd, &mode, reterr);
+
+        if (r < 0)
+                return r;
+        r = streq(file, "-") ? write_to(fd, STDOUT_FILENO) : save(fd, mode, file);
+        return r < 0 ? refuse("write", file, r, reterr) : 0;
+}
+
+/* --- into the session --- */
+
+int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr) {
+        JsonWriter w = transfer_path(path);
+
+        if (mode)
+                json_write_uint(&w, "mode", mode & 0777);
+        return transfer_call(client, "files.receive", &w, fd, NULL, reterr);
+}
+
+int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+
+        if (streq(file, "-"))
+                return transfer_put_fd(client, STDIN_FILENO, path, 0, reterr);
+        fd = open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return refuse("read", file, -errno, reterr);
+        if (S_ISDIR(st.st_mode)) {
+                (void)refuse("read", file, -EISDIR, reterr);
+                return error_cure(reterr, -EISDIR, "Directories are copied by holt cp -r.");
+        }
+        return transfer_put_fd(client, fd, path, S_ISREG(st.st_mode) ? st.st_mode : 0, reterr);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files between the caller and a session. Their bytes go by fds, from file to file: no byte of them
+ * is in a message, and none stays half-written at its place. */
+#pragma once
+
+#include "rpc/client.h"
+
+/* A connection to the session's keeper; owned by the caller. */
+int transfer_open(const char *session, RpcClient **ret, Error *reterr);
+
+/* A request: params is an object whose members are written, and which is ended and freed here in
+ * any case. fd is FD_NONE or goes along. ret may be NULL where the answer says nothing. */
+int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int fd,
+                  RpcMessage *ret, Error *reterr);
+/* Begins such an object, with the path. */
+JsonWriter transfer_path(const char *path);
+
+/* Whether there is a directory at a session's path. What can't be looked at is none. */
+bool transfer_is_directory(RpcClient *client, const char *path);
+/* PATH, or PATH/NAME where that is a directory, name's last part; owned by the caller. "" is the
+ * workspace. */
+int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
+                    Error *reterr);
+
+/* From the session's path to a file of the caller's, "-" for stdout: at once, or not at all. What
+ * is no regular file there is written to. */
+int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr);
+/* The session's file as an fd of the caller's. */
+int transfer_open_file(RpcClient *client, const char *path, int *ret_fd, unsigned *ret_mode,
+                       Error *reterr);
+/* From a file of the caller's, "-" for stdin. */
+int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr);
+/* From an fd, which stays the caller's; mode 0 keeps that of what is there. */
+int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr);
+
+/* The last part of a path, without slashes at its end: "." of "" or "/". Owned by the caller; NULL
+ * when memory is out. */
+char *transfer_name(const char *path);
+/* 0, or an error: in messages names are UTF-8. */
+int transfer_check_name(const char *path, Error *reterr);
