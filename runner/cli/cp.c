@@ -91,9 +91,10 @@ static int put_entry(void *data, const WalkEntry *entry) {
 static int put_tree(Cp *cp, int dir_fd, const char *temporary, Error *reterr) {
         Putting putting = { cp, temporary, reterr };
         bool cut = false;
-        int r = 0;
+        int r;
 
-        error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
+        /* For what the walk itself does not get done. */
+        (void)error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
         r = walk_tree(dir_fd, put_entry, &putting, &cut);
         if (r == 0 && cut)
                 return error_set(reterr, ERROR_LIMIT, 0,
@@ -393,8 +394,7 @@ int cmd_cp(int argc, char **argv) {
                 return error_exit_code(&error);
         }
         if (cp.left_out > 0)
-                (void)fprintf(stderr,
-                              "holt: %llu links, fifos, sockets and devices were left out\n",
+                (void)fprintf(stderr, "holt: left out: %llu that are no files or directories\n",
                               (unsigned long long)cp.left_out);
         return 0;
 }

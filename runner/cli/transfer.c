@@ -82,20 +82,31 @@ bool transfer_is_directory(RpcClient *client, const char *path) {
         return type && streq(type, "directory");
 }
 
+static int refuse_directory(const char *path, Error *reterr) {
+        char quoted[1024];
+        int r = error_set(reterr, ERROR_MISSING, ENOENT, "there is no directory \"%s\"",
+                          str_quote(path, quoted, sizeof(quoted)));
+
+        return error_cure(reterr, r, "holt files NAME mkdir --parents %s makes it.", quoted);
+}
+
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
                     Error *reterr) {
-        const char *directory = path[0] ? path : ".";
         _cleanup_free_ char *last = transfer_name(name);
-        size_t length = strlen(directory);
+        const size_t length = strlen(path);
+        const bool ends = length > 0 && path[length - 1] == '/';
         char *target;
 
         if (!last)
                 return error_oom(reterr);
-        if (transfer_is_directory(client, directory))
-                target = str_format("%s%s%s", directory, directory[length - 1] == '/' ? "" : "/",
-                                    last);
+        if (length == 0)
+                target = TAKE_PTR(last);
+        else if (transfer_is_directory(client, path))
+                target = str_format("%s%s%s", path, ends ? "" : "/", last);
+        else if (ends)
+                return refuse_directory(path, reterr);
         else
-                target = strdup(directory);
+                target = strdup(path);
         if (!target)
                 return error_oom(reterr);
         *ret = target;

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a session: one view for its commands, the methods files.* and mount.*, holt files and holt cp."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.session import Json, Rpc, RpcError, Session
+
+MIB = 1 << 20
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(holt: Holt, place: Path) -> Iterator[Callable[..., Session]]:
+    """Makes a session: make("--workspace", PATH)."""
+    sessions: list[Session] = []
+
+    def start(*options: str | os.PathLike[str]) -> Session:
+        sessions.append(Session(holt, place / "data", f"w{len(sessions)}", *options))
+        return sessions[-1]
+
+    yield start
+    for session in sessions:
+        session.remove()
+
+
+@pytest.fixture
+def session(make: Callable[..., Session]) -> Session:
+    return make()
+
+
+@pytest.fixture
+def rpc(session: Session) -> Rpc:
+    return session.rpc()
+
+
+def refused(rpc: Rpc, method: str, **params: object) -> RpcError:
+    with pytest.raises(RpcError) as caught:
+        rpc(method, **params)
+    return caught.value
+
+
+def names(answer: Json) -> list[str]:
+    return [entry["name"] for entry in answer["entries"]]
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- one view ---
+
+
+def test_what_bash_writes_is_read_and_the_other_way_round(session: Session, rpc: Rpc) -> None:
+    session.sh("mkdir d; echo from bash > d/a; echo mount > /mnt/files/m; echo tmp > /tmp/t; echo home > ~/h")
+
+    assert rpc("files.read", path="d/a") == {"content": "from bash\n", "next": 10, "eof": True, "size": 10}
+    assert rpc("files.read", path="/mnt/files/m")["content"] == "mount\n"
+    assert rpc("files.read", path="/tmp/t")["content"] == "tmp\n"
+    assert rpc("files.read", path="/home/agent/h")["content"] == "home\n"
+
+    assert rpc("files.write", path="new/b", content="from a method\n", make_parents=True) == {"size": 14}
+    rpc("files.append", path="new/b", content="and more\n")
+    rpc("files.write", path="run", content="#!/bin/sh\necho ran\n", mode=0o755)
+    assert session.sh("cat new/b; ./run; stat -c '%U %G %a' new new/b run") == (
+        "from a method\nand more\nran\nagent agent 755\nagent agent 644\nagent agent 755\n"
+    )
+
+
+def test_files_last_across_stop_and_start(session: Session) -> None:
+    session.rpc()("mount.upload", path="kept", content="x")
+    session.rpc()("files.write", path="kept", content="y")
+    session.stop()
+
+    assert session.sh("cat /mnt/files/kept kept") == "xy"
+    assert session.rpc()("mount.download", path="/kept")["content"] == "x"
+
+
+def test_what_is_read_only_inside_is_read_only_here(rpc: Rpc) -> None:
+    for method, params in (
+        ("files.write", {"path": "/usr/x", "content": "x"}),
+        ("files.write", {"path": "/etc/passwd", "content": "x"}),
+        ("files.mkdir", {"path": "/usr/d"}),
+        ("files.remove", {"path": "/usr/bin/env"}),
+    ):
+        error = refused(rpc, method, **params)
+        assert (error.kind, error.errno) in (("usage", "EROFS"), ("usage", "EBUSY")), (method, error)
+        assert error.hint
+
+
+def test_links_do_not_lead_out(session: Session, rpc: Rpc, secret: Path) -> None:
+    session.sh(f"ln -s /etc/passwd inside; ln -s {secret} out; ln -s ../../../../../../..{secret} up; "
+               f"ln -s / top; ln -s /proc/1/root/etc/passwd magic")
+
+    assert "agent" in rpc("files.read", path="inside")["content"]
+    for path in ("out", "up", f"top{secret}"):
+        assert refused(rpc, "files.read", path=path).kind == "missing"
+        assert refused(rpc, "files.write", path=path, content="x").kind in ("missing", "usage")
+    assert refused(rpc, "files.read", path="magic").errno in ("ELOOP", "EACCES")
+    assert secret.read_text().startswith("secret-")
+    assert rpc("files.stat", path="out", follow=False)["target"] == str(secret)
+
+
+def test_guarded_places_are_guarded(make: Callable[..., Session], put: Make, workspace: Path) -> None:
+    put(".git/hooks/pre-commit.sample", "old")
+    put(".git/config", "[core]\n")
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    session = make("--workspace", workspace)
+    rpc = session.rpc()
+
+    for path in (".git/hooks/pre-commit", ".git/hooks/pre-commit.sample", ".git/config"):
+        assert refused(rpc, "files.write", path=path, content="x").errno in ("EROFS", "EBUSY"), path
+    assert refused(rpc, "files.move", **{"from": ".git/hooks", "to": ".git/old"}).errno == "EBUSY"
+    assert refused(rpc, "files.remove", path=".git", recursive=True).errno in ("EBUSY", "EROFS")
+    assert session.holt("cp", "/etc/hostname", f"{session.name}:.git/hooks/pre-commit").code == 125
+    assert sorted(p.name for p in (workspace / ".git/hooks").iterdir()) == ["pre-commit.sample"]
+
+
+# --- contents ---
+
+
+def test_bytes_of_any_kind(session: Session, rpc: Rpc) -> None:
+    data = bytes(range(256)) * 5
+    rpc("files.write", path="b", base64=base64.b64encode(data).decode())
+
+    assert base64.b64decode(rpc("files.read", path="b", base64=True)["content"]) == data
+    assert session.sh("sha256sum < b").split()[0] == sha256(data)
+    assert rpc("files.read", path="b")["content"] == data.decode(errors="replace")
+    for wrong in ("a", "YQ", "YQ==\n", "YR==", "Y-=="):
+        assert refused(rpc, "files.write", path="b", base64=wrong).kind == "usage"
+    assert refused(rpc, "files.write", path="b").kind == "usage"
+    assert refused(rpc, "files.write", path="b", content="x", base64="YQ==").kind == "usage"
+    assert rpc("files.stat", path="b")["size"] == len(data)
+
+
+def test_ranges_end_with_whole_characters(rpc: Rpc) -> None:
+    text = "añ€😀" * 40
+    rpc("files.write", path="t", content=text)
+
+    for length in (1, 3, 5, 7, 64):
+        read, at, eof = "", 0, False
+        while not eof:
+            part = rpc("files.read", path="t", offset=at, length=max(length, 4))
+            assert part["next"] > at
+            read, at, eof = read + part["content"], part["next"], part["eof"]
+        assert read == text
+    assert rpc("files.read", path="t", offset=10**9)["eof"]
+    assert base64.b64decode(rpc("files.read", path="t", offset=1, length=2, base64=True)["content"]) == "ñ".encode()
+
+
+def test_large_texts_come_in_lines_that_clients_take(rpc: Rpc) -> None:
+    """Control characters take six bytes of JSON each."""
+    rpc("files.write", path="c", base64=base64.b64encode(b"\1" * 512 * 1024).decode())
+    part = rpc("files.read", path="c")
+
+    assert not part["eof"]
+    assert 0 < part["next"] == len(part["content"]) < 200 * 1024
+    assert part["size"] == 512 * 1024
+
+
+def test_fds_in_and_out(session: Session, rpc: Rpc, place: Path) -> None:
+    data = os.urandom(9 * MIB)
+    source = place / "source"
+    source.write_bytes(data)
+
+    with source.open("rb") as file:
+        assert rpc("files.receive", [file.fileno()], path="up/a", make_parents=True, mode=0o600) == {"size": len(data)}
+    with source.open("rb") as file:
+        assert rpc("mount.upload", [file.fileno()], path="/u.bin", fd=True)["size"] == len(data)
+    assert session.sh("sha256sum < up/a; stat -c %a up/a").split() == [sha256(data), "-", "600"]
+
+    for method, params in (("files.open", {"path": "up/a"}), ("mount.download", {"path": "u.bin", "fd": True})):
+        assert rpc(method, **params)["size"] == len(data)
+        with os.fdopen(rpc.fds.pop(), "rb") as file:
+            assert sha256(file.read()) == sha256(data)
+    assert refused(rpc, "files.receive", path="x").kind == "usage"
+    assert refused(rpc, "files.open", path="/dev/zero").kind == "usage"
+
+
+def test_an_upload_holds_nobody_and_leaves_nothing_when_its_client_goes(session: Session, rpc: Rpc) -> None:
+    other, (reading, writing) = session.rpc(), os.pipe()
+    rpc("files.mkdir", path="d")
+    rpc("files.write", path="d/old", content="old")
+    other.send("files.receive", [reading], path="d/old")
+    os.close(reading)
+    os.write(writing, b"half of it")
+
+    def part_is_there() -> bool:
+        return any(e["size"] == 10 and e["name"].startswith(".holt-") for e in rpc("files.list", path="d")["entries"])
+
+    while not part_is_there():
+        pass
+    assert rpc("files.read", path="d/old")["content"] == "old"
+    other.close()
+    while len(names(rpc("files.list", path="d"))) > 1:
+        pass
+    os.close(writing)
+    assert rpc("files.read", path="d/old")["content"] == "old"
+    row = rpc("history.list", name="files.receive")["rows"][0]
+    assert json.loads(row["result"])["errno"] == "ECANCELED"
+
+
+def test_64_mib_up_and_down_in_little_memory(session: Session, place: Path, identity: Identity) -> None:
+    data = os.urandom(64 * MIB)
+    source, back = place / "source", place / "back"
+    source.write_bytes(data)
+    identity.own(source)
+
+    session.holt("cp", source, f"{session.name}:/mnt/files/large").ok()
+    session.holt("cp", f"{session.name}:/mnt/files/large", back).ok()
+    with source.open("rb") as file:
+        session.holt("cp", "-", f"{session.name}:streamed", stdin=file).ok()
+
+    assert sha256(back.read_bytes()) == sha256(data)
+    assert session.sh("sha256sum < streamed; sha256sum < /mnt/files/large").split()[::2] == [sha256(data)] * 2
+    assert session.holt("cp", f"{session.name}:streamed", "-").ok().out_bytes == data
+    assert session.keeper_peak() < 16 * MIB
+
+
+# --- lists ---
+
+
+def test_pages_of_a_list_meet_while_files_come(session: Session, rpc: Rpc) -> None:
+    session.sh("mkdir d; for i in $(seq 100 199); do echo > d/f$i; done")
+    first = rpc("files.list", path="d", limit=30)
+    rpc("files.write", path="d/a-before", content="")
+    rpc("files.write", path="d/z-behind", content="")
+    rpc("files.remove", path=f"d/{first['next']}")
+
+    found, after = names(first), first["next"]
+    while after:
+        page = rpc("files.list", path="d", limit=30, after=after)
+        found, after = found + names(page), page["next"]
+    assert found == [*(f"f{i}" for i in range(100, 200)), "z-behind"]
+
+
+def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
+    session.sh(r"""mkdir d; cd d; for c in '\1' a '\351' '\352' '\353' '\377' z; do echo > "$(printf "$c")"; done""")
+
+    found, after = [], None
+    while page := rpc("files.list", path="d", limit=1, **({"after": after} if after else {})):
+        found += names(page)
+        if not (after := page["next"]):
+            break
+    assert found == ["\1", "a", "z", *["�"] * 4]
+
+
+def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
+    session.sh("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe; echo > d/sub/x;"
+               "touch -d '2001-02-03 04:05:06 UTC' d/file")
+    entries = {e["name"]: e for e in rpc("files.list", path="d", recursive=True)["entries"]}
+
+    assert entries["file"] == {
+        "name": "file", "type": "file", "size": 6, "modified_ms": 981173106000, "mode": 0o640, "target": None,
+    }
+    assert {n: e["type"] for n, e in entries.items()} == {
+        "file": "file", "link": "link", "pipe": "other", "sub": "directory", "sub/x": "file",
+    }
+    assert entries["link"]["target"] == "file"
+    assert refused(rpc, "files.list", path="d/file").errno == "ENOTDIR"
+
+
+def test_glob_and_grep(session: Session, rpc: Rpc) -> None:
+    session.sh("mkdir -p src/lib; echo 'int main' > src/a.c; echo 'int Main' > src/lib/b.c; echo main > src/c.txt")
+
+    assert names(rpc("files.glob", pattern="src/**/*.c")) == ["src/a.c", "src/lib/b.c"]
+    assert rpc("files.glob", pattern="**/*.c", limit=1)["more"]
+    assert rpc("files.grep", pattern="^int m", path="src") == {
+        "matches": [{"name": "a.c", "line": 1, "text": "int main"}], "more": False,
+    }
+    found = rpc("files.grep", pattern="MAIN", ignore_case=True, glob="*.c")["matches"]
+    assert [m["name"] for m in found] == ["src/a.c", "src/lib/b.c"]
+    assert refused(rpc, "files.grep", pattern="(").kind == "usage"
+
+
+def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
+    rpc("files.mkdir", path="a/b", make_parents=True)
+    rpc("files.write", path="a/b/f", content="f")
+    assert refused(rpc, "files.mkdir", path="a").kind == "exists"
+    assert refused(rpc, "files.remove", path="a").errno == "ENOTEMPTY"
+    rpc("files.copy", **{"from": "a", "to": "copy", "recursive": True})
+    rpc("files.move", **{"from": "a/b/f", "to": "/mnt/files/f"})
+    assert refused(rpc, "files.move", **{"from": "copy/b/f", "to": "/mnt/files/f"}).kind == "exists"
+    rpc("files.remove", path="a", recursive=True)
+
+    assert rpc("files.exists", path="a") == {"exists": False}
+    assert session.sh("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
+
+
+# --- /mnt/files ---
+
+
+def test_mount_lists_in_pages(session: Session, rpc: Rpc) -> None:
+    session.sh("cd /mnt/files; mkdir -p out/deep none; for i in $(seq 10 34); do echo $i > out/deep/$i.csv; done;"
+               "echo x > report.pdf; ln -s report.pdf link; touch -d '2001-02-03 04:05:06.5 UTC' report.pdf")
+    found, cursor, pages = [], None, 0
+    while True:
+        page = rpc("mount.list", limit=10, **({"cursor": cursor} if cursor else {}))
+        found += [item["mount_relative_path"] for item in page["items"]]
+        cursor, pages = page["next_cursor"], pages + 1
+        if pages == 1:
+            session.sh("echo > /mnt/files/aaa; echo > /mnt/files/zzz")
+        if not cursor:
+            break
+    assert found == [*(f"out/deep/{i}.csv" for i in range(10, 35)), "report.pdf", "zzz"]
+    assert pages == 3
+
+    assert rpc("mount.list", prefix="/rep")["items"] == [{
+        "mount_relative_path": "report.pdf", "sandbox_mount_prefix": "/mnt/files", "size": 2,
+        "last_modified": "2001-02-03T04:05:06.500Z", "mime_type": "application/pdf",
+    }]
+    assert len(rpc("mount.list", prefix="out/deep/1")["items"]) == 10
+    assert rpc("mount.list", prefix="nothing") == {"items": [], "next_cursor": None}
+    for limit in (0, 501):
+        with pytest.raises(RpcError):
+            rpc("mount.list", limit=limit)
+
+
+def test_mount_up_down_and_delete(session: Session, rpc: Rpc) -> None:
+    said = {"mount_relative_path": "a/b.txt", "sandbox_mount_prefix": "/mnt/files"}
+
+    assert rpc("mount.upload", path="/a/b.txt", content="text") == {**said, "size": 4}
+    assert rpc("mount.upload", path="a/c", base64="AP8=")["size"] == 2
+    assert session.sh("cat /mnt/files/a/b.txt") == "text"
+    assert rpc("mount.download", path="a/b.txt", offset=1, length=2)["content"] == "ex"
+    assert rpc("mount.download", path="/a/c", base64=True)["content"] == "AP8="
+    assert rpc("mount.delete", path="/a/b.txt") == said
+    assert refused(rpc, "mount.delete", path="a/b.txt").kind == "missing"
+    rpc("mount.delete", path="a")
+    assert session.sh("ls -A /mnt/files") == ""
+    for path in ("", "/", "../etc/passwd", "a/../../x", ".."):
+        assert refused(rpc, "mount.delete", path=path).kind == "usage", path
+
+
+# --- history ---
+
+
+def test_each_call_is_in_the_history(rpc: Rpc) -> None:
+    rpc("files.write", path="a", content="x" * 5000)
+    rpc("files.read", path="a")
+    refused(rpc, "files.read", path="none")
+    rpc("mount.list")
+    rows = rpc("history.list")["rows"]
+
+    assert [row["name"] for row in rows] == ["mount.list", "files.read", "files.read", "files.write"]
+    assert [json.loads(row["result"])["success"] for row in rows] == [True, False, True, True]
+    assert json.loads(rows[1]["result"])["errno"] == "ENOENT"
+    assert json.loads(rows[1]["params"]) == {"path": "none"}
+    assert len(json.loads(rows[3]["params"])["content"]) == 1024
+    assert all(0 < row["started_ms"] <= row["ended_ms"] for row in rows)
+
+
+# --- the command line ---
+
+
+def test_files_verbs(session: Session, place: Path, identity: Identity) -> None:
+    def files(*args: str | os.PathLike[str], **options: object) -> str:
+        return session.holt("files", session.name, *args, **options).ok().out
+
+    mine = place / "mine"
+    mine.write_text("mine\n")
+    identity.own(mine)
+    files("mkdir", "-p", "d/e")
+    files("put", mine, "d")
+    files("put", "-", "d/typed", stdin="typed")
+    files("mv", "d/typed", "d/e")
+    files("cp", "--recursive", "d", "copy")
+
+    assert files("cat", "d/mine", "copy/e/typed") == "mine\ntyped"
+    assert [e["name"] for e in json.loads(files("ls", "-r", "--json", "d"))["entries"]] == ["e", "e/typed", "mine"]
+    assert re.fullmatch(r"drwxr-xr-x +\d+ \S+ \S+ e\n-rw-r--r-- +5 \S+ \S+ mine\n", files("ls", "d"))
+    assert json.loads(files("stat", "--json", "d/mine"))["size"] == 5
+    files("get", "d/e/typed", place / "got")
+    assert (place / "got").read_text() == "typed"
+    files("rm", "-r", "d", "copy")
+    assert files("ls") == ""
+
+
+def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
+    name = session.name
+    session.sh("mkdir -p d/e")
+    for args, word in (
+        (("files", name), "what to do"),
+        (("files", name, "nonsense"), "what to do"),
+        (("files", name, "get"), "operands"),
+        (("files", name, "cat", "none"), "No such file"),
+        (("files", name, "rm", "d"), "not empty"),
+        (("files", name, "put", "-"), "no name"),
+        (("files", "nobody", "ls"), "no session"),
+        (("cp", "a"), "where to"),
+        (("cp", "a", "b"), "in a session"),
+        (("cp", f"{name}:a", f"{name}:b"), "one side"),
+        (("cp", "/etc", f"{name}:"), "directory"),
+        (("cp", "/etc/hostname", f"{name}:none/"), "no directory"),
+        (("cp", "/etc/hostname", "/etc/passwd", f"{name}:none"), "several"),
+        (("cp", f"{name}:d", "x"), "directory"),
+    ):
+        assert word in session.holt(*args).refusal(), args
+
+
+def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
+    put("t/a/one", "1")
+    put("t/run", "#!/bin/sh\n", 0o755)
+    put("t/a/deep/er/two", b"\0\xff")
+    os.symlink("one", workspace / "t/a/link")
+    name = session.name
+
+    told = session.holt("cp", "-r", workspace / "t", f"{name}:")
+    assert "left out: 1" in told.ok().err
+    assert session.sh("find t -printf '%M %P\\n' | sort -k2") == (
+        "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
+        "-rw-r--r-- a/one\n-rwxr-xr-x run\n"
+    )
+    assert "exists" in session.holt("cp", "-r", workspace / "t", f"{name}:").refusal()
+
+    session.sh("ln -s /etc/passwd t/link; mkdir t/empty")
+    session.holt("cp", "-r", f"{name}:t", place / "back").ok()
+    back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
+    assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
+    assert (place / "back/a/deep/er/two").read_bytes() == b"\0\xff"
+    assert os.access(place / "back/run", os.X_OK)
+    session.holt("cp", "-r", f"{name}:t", place / "back").ok()
+    assert (place / "back/t/a/one").read_text() == "1"
+    assert "exists" in session.holt("cp", "-r", f"{name}:t", place / "back").refusal()
+    assert session.sh("ls -A") == "t\n"
+    assert not list(place.glob(".holt-*"))
+
+
+def test_nothing_is_half_written(session: Session, place: Path, identity: Identity) -> None:
+    old = place / "old"
+    old.write_text("old")
+    old.chmod(0o640)
+    identity.own(old)
+    session.sh("echo new > new; mkdir d")
+    name = session.name
+
+    assert session.holt("cp", f"{name}:none", old).code == 125
+    assert session.holt("cp", f"{name}:d", old).code == 125
+    assert old.read_text() == "old"
+    session.holt("cp", f"{name}:new", old).ok()
+    assert (old.read_text(), old.stat().st_mode & 0o777) == ("new\n", 0o640)
+    session.holt("cp", f"{name}:new", "/dev/null").ok()
+    assert Path("/dev/null").is_char_device()
+    assert not list(place.glob(".holt-*"))
+
+
+def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
+    """What is copied out are files and directories; a link would be followed by what is written next."""
+    session.sh(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
+
+    session.holt("cp", "-r", f"{session.name}:t", place / "back").ok()
+    assert list((place / "back").iterdir()) == []
+    assert session.holt("cp", f"{session.name}:t/file", place / "got").code == 125
+    assert not (place / "got").exists()
