@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
+#include "sandbox/prepare.h"
 #include "session/directory.h"
 #include "session/files-copy.h"
 #include "session/files-walk.h"
@@ -228,6 +229,7 @@ static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *r
         int r;
 
         json_write_bool(&w, "recursive", true);
+        json_write_uint(&w, "limit", FILES_LIST_MAX);
         if (*after)
                 json_write_string(&w, "after", *after);
         r = transfer_call(cp->client, "files.list", &w, FD_NONE, &message, reterr);
@@ -293,14 +295,22 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
         return r;
 }
 
+static bool ends_in_slash(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash && !slash[1];
+}
+
 static int get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
         _cleanup_free_ char *name = transfer_name(path), *target = NULL;
         struct stat st;
         bool into = !streq(destination, "-") && stat(destination, &st) == 0 && S_ISDIR(st.st_mode);
 
-        if (several && !into)
-                return error_set(reterr, ERROR_USAGE, ENOTDIR,
-                                 "cannot copy several files to \"%s\"", destination);
+        if (!into && (several || ends_in_slash(destination))) {
+                (void)error_set(reterr, ERROR_USAGE, ENOTDIR, "cannot copy into \"%s\"",
+                                destination);
+                return error_cure(reterr, -ENOTDIR, "It has to be a directory: mkdir -p makes it.");
+        }
         target = into ? str_format("%s/%s", destination, name ? name : "") : strdup(destination);
         if (!name || !target)
                 return error_oom(reterr);
@@ -379,9 +389,11 @@ int cmd_cp(int argc, char **argv) {
         OptionResult words = { 0 };
         Cp cp = { 0 };
         Error error;
-        int r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,
-                              &error);
+        int r = prepare_stdio(&error);
 
+        if (r == 0)
+                r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,
+                                  &error);
         if (r == 0 && words.help) {
                 options_help(&cp_syntax, stdout);
                 return 0;

@@ -9,6 +9,8 @@
 #include "cli/options.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
+#include "sandbox/prepare.h"
+#include "session/files.h"
 
 typedef struct FilesOptions {
         bool json, recursive, parents, replace;
@@ -138,6 +140,7 @@ static int list(const FilesCommand *command, const char *path, JsonWriter *w, Er
                 int r;
 
                 json_write_bool(&params, "recursive", command->options.recursive);
+                json_write_uint(&params, "limit", FILES_LIST_MAX);
                 if (after)
                         json_write_string(&params, "after", after);
                 r = transfer_call(command->client, "files.list", &params, FD_NONE, &message,
@@ -344,9 +347,11 @@ int cmd_files(int argc, char **argv) {
         FilesCommand command = { 0 };
         OptionResult words = { 0 };
         Error error;
-        int r = options_parse(&files_syntax, argc, (const char *const *)argv, &command.options,
-                              &words, &error);
+        int r = prepare_stdio(&error);
 
+        if (r == 0)
+                r = options_parse(&files_syntax, argc, (const char *const *)argv, &command.options,
+                                  &words, &error);
         if (r == 0 && words.help) {
                 options_help(&files_syntax, stdout);
                 return 0;

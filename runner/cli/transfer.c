@@ -130,11 +130,25 @@ int transfer_open_file(RpcClient *client, const char *path, int *ret_fd, unsigne
         return 0;
 }
 
+static const struct {
+        int errnum;
+        const char *cure;
+} cures[] = {
+        { ENOENT, "A path of yours begins where holt is run; a session's is NAME:PATH." },
+        { EISDIR, "Directories are copied by holt cp -r." },
+        { ENOTDIR, "A part of the path that has to be a directory is none." },
+        { EACCES, "Its permissions refuse it to you." },
+        { ENOSPC, "The disk is full." },
+};
+
 static int refuse(const char *doing, const char *path, int r, Error *reterr) {
         char quoted[1024];
 
         (void)error_set(reterr, r == -ENOENT ? ERROR_MISSING : ERROR_SETUP, -r, "cannot %s \"%s\"",
                         doing, str_quote(path, quoted, sizeof(quoted)));
+        for (size_t i = 0; i < ELEMENTSOF(cures); i++)
+                if (cures[i].errnum == -r)
+                        return error_cure(reterr, r, "%s", cures[i].cure);
         return r;
 }
 
@@ -247,10 +261,15 @@ int transfer_get(RpcClient *client, const char *path, const char *file, Error *r
 
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr) {
         JsonWriter w = transfer_path(path);
+        int r;
 
         if (mode)
                 json_write_uint(&w, "mode", mode & 0777);
-        return transfer_call(client, "files.receive", &w, fd, NULL, reterr);
+        r = transfer_call(client, "files.receive", &w, fd, NULL, reterr);
+        return r != -ENOENT ? r
+                            : error_cure(reterr, r,
+                                         "The directory has to be there: holt files NAME mkdir "
+                                         "--parents DIRECTORY");
 }
 
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {
@@ -262,9 +281,7 @@ int transfer_put(RpcClient *client, const char *file, const char *path, Error *r
         fd = open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return refuse("read", file, -errno, reterr);
-        if (S_ISDIR(st.st_mode)) {
-                (void)refuse("read", file, -EISDIR, reterr);
-                return error_cure(reterr, -EISDIR, "Directories are copied by holt cp -r.");
-        }
+        if (S_ISDIR(st.st_mode))
+                return refuse("read", file, -EISDIR, reterr);
         return transfer_put_fd(client, fd, path, S_ISREG(st.st_mode) ? st.st_mode : 0, reterr);
 }

@@ -406,6 +406,9 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         (("cp", "/etc/hostname", f"{name}:none/"), "no directory"),
         (("cp", "/etc/hostname", "/etc/passwd", f"{name}:none"), "several"),
         (("cp", f"{name}:d", "x"), "directory"),
+        (("cp", f"{name}:d", "none/"), "cannot copy into"),
+        (("cp", f"{name}:d", ""), "directory"),
+        (("cp", "/etc/hostname", f"{name}:none/a"), "No such file"),
     ):
         assert word in session.holt(*args).refusal(), args
 
