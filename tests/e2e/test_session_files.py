@@ -258,8 +258,8 @@ def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
 
 
 def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
-    session.sh("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe; echo > d/sub/x;"
-               "touch -d '2001-02-03 04:05:06 UTC' d/file")
+    session.sh("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe;"
+               "echo > d/sub/x; touch -d '2001-02-03 04:05:06 UTC' d/file")
     entries = {e["name"]: e for e in rpc("files.list", path="d", recursive=True)["entries"]}
 
     assert entries["file"] == {
