@@ -200,6 +200,7 @@ int cmd_create(int argc, char **argv) {
                 (void)error_cure(&error, r, "holt create NAME [OPTIONS]");
         }
         if (r == 0)
+<<<<<<< HEAD
                 r = find_cwd(cwd, &error);
         if (r == 0)
                 r = create(words.operands[0], cwd, &words, &options, &error);
@@ -212,4 +213,14 @@ int cmd_create(int argc, char **argv) {
         else
                 (void)printf("%s\n", words.operands[0]);
         return 0;
+=======
+                r = create(&words, &options, &error);
+        if (r == 0)
+                (void)printf(options.json ? "{\"name\": \"%s\"}\n" : "%s\n", words.operands[0]);
+        options_clear(&words);
+        if (r == 0)
+                return 0;
+        error_print(&error);
+        return error_exit_code(&error);
+>>>>>>> 6b56fd5 (cli: create gives its words back)
 }
