@@ -212,6 +212,7 @@ def test_an_upload_holds_nobody_and_leaves_nothing_when_its_client_goes(session:
     assert json.loads(row["result"])["errno"] == "ECANCELED"
 
 
+@pytest.mark.not_sanitized
 def test_64_mib_up_and_down_in_little_memory(session: Session, place: Path, identity: Identity) -> None:
     data = os.urandom(64 * MIB)
     source, back = place / "source", place / "back"
