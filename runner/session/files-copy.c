@@ -145,7 +145,7 @@ void new_file_name(char ret[32]) {
         (void)snprintf(ret, 32, ".holt-%016llx", (unsigned long long)random);
 }
 
-int new_file_make(NewFile *file) {
+static int make_named(NewFile *file) {
         for (int i = 0; i < NAMES_TRIED; i++) {
                 char name[32];
 
@@ -160,6 +160,27 @@ int new_file_make(NewFile *file) {
                         return -errno;
         }
         return -EEXIST;
+}
+
+/* Without a name, whoever is killed meanwhile leaves nothing behind. Some file systems can't do
+ * that (NFS, FUSE, overlayfs before Linux 6.3), and say so in different ways. */
+int new_file_make(NewFile *file) {
+        file->fd = openat(file->place.dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+        return file->fd >= 0 ? 0 : make_named(file);
+}
+
+/* Gives it its temporary name, where it has none. */
+static int name_file(NewFile *file) {
+        char path[32], name[32];
+
+        if (file->temporary[0])
+                return 0;
+        new_file_name(name);
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+        if (linkat(AT_FDCWD, path, file->place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
+                return -errno;
+        (void)strcpy(file->temporary, name);
+        return 0;
 }
 
 /* What is at the place, which a file may replace: its permission bits, or 0644 for nothing. */
@@ -228,6 +249,9 @@ int new_file_settle(NewFile *file, unsigned mode, bool replace) {
         there = files_child(file->place.dir_fd, file->place.name);
         if (there < 0 && there != -ENOENT)
                 return there;
+        r = name_file(file);
+        if (r < 0)
+                return r;
         (void)strcpy(from.name, file->temporary);
         r = files_rename(&from, &file->place, replace);
         if (r == 0)

@@ -25,7 +25,8 @@ int files_copying_begin(int source_fd, int to_fd, FilesCopying *ret);
 /* Copies most bytes at most; a hole counts as none. 1: that was all; 0; or a negative errno. */
 int files_copying_step(FilesCopying *copying, uint64_t most);
 
-/* A file that is not yet at its place: a name of its own in the same directory.
+/* A file that is not yet at its place: in the same directory, without a name where the file system
+ * can do that, until it is renamed.
  *
  * Who can write in that directory can exchange the new file for something else before it is
  * renamed. Then that gets the name: nothing that they could not have done without us, and the host
@@ -33,7 +34,7 @@ int files_copying_step(FilesCopying *copying, uint64_t most);
 typedef struct NewFile {
         FilesPlace place;
         int fd;             /* open for writing */
-        char temporary[32]; /* "" once it is renamed, or was not made */
+        char temporary[32]; /* "" where it has none */
 } NewFile;
 
 #define NEW_FILE_NONE ((NewFile){ .place = FILES_PLACE_NONE, .fd = FD_NONE })
@@ -43,7 +44,7 @@ void new_file_name(char ret[32]);
 /* Finds the place for path and makes the file. *mode: 0 becomes that of what is there, or 0644. */
 int new_file_begin(const Files *files, const char *path, unsigned *mode, bool make_parents,
                    NewFile *ret);
-/* Makes the file in new->place.dir_fd, mode 0600. */
+/* Makes the file in file->place.dir_fd, mode 0600. */
 int new_file_make(NewFile *file);
 /* Gives it mode and its name; replaces what is there, where replace. -EBUSY: a mount is there. */
 int new_file_settle(NewFile *file, unsigned mode, bool replace);

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.session import Json, Rpc, RpcError, Session
+from lib.terminal import pending_input
 
 MIB = 1 << 20
 
@@ -191,25 +193,41 @@ def test_fds_in_and_out(session: Session, rpc: Rpc, place: Path) -> None:
 
 def test_an_upload_holds_nobody_and_leaves_nothing_when_its_client_goes(session: Session, rpc: Rpc) -> None:
     other, (reading, writing) = session.rpc(), os.pipe()
-    rpc("files.mkdir", path="d")
-    rpc("files.write", path="d/old", content="old")
+    rpc("files.write", path="d/old", content="old", make_parents=True)
     other.send("files.receive", [reading], path="d/old")
     os.close(reading)
     os.write(writing, b"half of it")
 
-    def part_is_there() -> bool:
-        return any(e["size"] == 10 and e["name"].startswith(".holt-") for e in rpc("files.list", path="d")["entries"])
-
-    while not part_is_there():
-        pass
-    assert rpc("files.read", path="d/old")["content"] == "old"
+    while pending_input(writing):
+        assert rpc("files.read", path="d/old")["content"] == "old"
     other.close()
-    while len(names(rpc("files.list", path="d"))) > 1:
+    while not (rows := rpc("history.list", name="files.receive")["rows"]):
         pass
     os.close(writing)
+    assert json.loads(rows[0]["result"])["errno"] == "ECANCELED"
+    assert names(rpc("files.list", path="d")) == ["old"]
     assert rpc("files.read", path="d/old")["content"] == "old"
-    row = rpc("history.list", name="files.receive")["rows"][0]
-    assert json.loads(row["result"])["errno"] == "ECANCELED"
+
+
+@pytest.mark.parametrize("whom", ("keeper", "client"))
+def test_what_a_kill_cuts_short_leaves_nothing(whom: str, session: Session, place: Path) -> None:
+    rpc = session.rpc()
+    pid = rpc("session.show")["keeper_pid"]
+    rpc("mount.upload", path="old", content="old")
+    reading, writing = os.pipe()
+    with session.start("cp", "-", f"{session.name}:/mnt/files/old", stdin=reading) as cp:
+        os.close(reading)
+        os.write(writing, b"half of it")
+        while pending_input(writing):
+            pass
+        if whom == "client":
+            cp.kill()
+        else:
+            os.kill(pid, signal.SIGKILL)
+        assert cp.wait().code != 0
+    os.close(writing)
+
+    assert session.sh("cat /mnt/files/*; ls -A /mnt/files") == "oldold\n"
 
 
 @pytest.mark.not_sanitized

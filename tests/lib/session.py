@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.identity import Identity
-from lib.sandbox import HANGS, Arg, Holt, Result
+from lib.sandbox import HANGS, Arg, Holt, Result, Running
 
 Json = dict[str, Any]
 
@@ -107,8 +107,14 @@ class Session:
 
     def holt(self, *args: Arg, **options: Any) -> Result:
         """"holt ARGS", where the session is."""
-        env = {"XDG_DATA_HOME": str(self._data), **options.pop("env", {})}
-        return self._holt(args, env=env, **options)
+        return self._holt(args, env=self._environment(options), **options)
+
+    def start(self, *args: Arg, **options: Any) -> Running:
+        """Starts it."""
+        return self._holt.start(args, env=self._environment(options), **options)
+
+    def _environment(self, options: dict[str, Any]) -> dict[str, str]:
+        return {"XDG_DATA_HOME": str(self._data), **options.pop("env", {})}
 
     def sh(self, script: str) -> str:
         """What a bash script prints in the session, after asserting that it ends with 0."""
