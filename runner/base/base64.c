@@ -20,10 +20,14 @@ char *base64_encode(const void *data, size_t length) {
                         three |= (uint32_t)bytes[i + 1] << 8;
                 if (i + 2 < length)
                         three |= bytes[i + 2];
-                *at++ = digits[three >> 18];
-                *at++ = digits[three >> 12 & 63];
-                *at++ = i + 1 < length ? digits[three >> 6 & 63] : '=';
-                *at++ = i + 2 < length ? digits[three & 63] : '=';
+                at[0] = digits[three >> 18];
+                at[1] = digits[three >> 12 & 63];
+                at[2] = at[3] = '=';
+                if (i + 1 < length)
+                        at[2] = digits[three >> 6 & 63];
+                if (i + 2 < length)
+                        at[3] = digits[three & 63];
+                at += 4;
         }
         if (at)
                 *at = '\0';

@@ -367,8 +367,8 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
 
 static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
-        char name[SESSION_NAME_MAX + 1];
-        const char *path;
+        char name[SESSION_NAME_MAX + 1] = "";
+        const char *path = "";
         bool into = false;
         int r = check_words(words, name, &into, reterr);
 

@@ -72,17 +72,19 @@ static int print_json(JsonWriter *w, Error *reterr) {
 
 /* --- ls, stat --- */
 
+/* As ls(1) has it: "drwxr-xr-x". */
 static const char *mode_text(const JsonValue *entry, char buf[11]) {
-        const char *type = text_of(entry, "type");
+        static const char *const types[] = { "file", "directory", "link" };
+        static const char all[] = "rwxrwxrwx", letters[] = "-dl";
         const uint64_t mode = number_of(entry, "mode");
 
-        buf[0] = streq(type, "directory") ? 'd'
-                 : streq(type, "link")    ? 'l'
-                 : streq(type, "file")    ? '-'
-                                          : '?';
-        for (int i = 0; i < 9; i++)
-                buf[i + 1] = mode & (0400U >> i) ? "rwx"[i % 3] : '-';
-        buf[10] = '\0';
+        (void)strcpy(buf, "?---------");
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (streq(text_of(entry, "type"), types[i]))
+                        buf[0] = letters[i];
+        for (size_t i = 0; i < 9; i++)
+                if (mode & (0400U >> i))
+                        buf[i + 1] = all[i];
         return buf;
 }
 
@@ -304,32 +306,30 @@ static const struct FilesVerb {
         { "cp", "FROM TO [--recursive] [--replace]", 2, 2, do_cp },
 };
 
-static int find_verb(const OptionResult *words, const struct FilesVerb **ret, Error *reterr) {
-        const struct FilesVerb *verb = NULL;
-        size_t count = words->operands_count;
-        int r;
+static const struct FilesVerb *find_verb(const OptionResult *words, Error *reterr) {
+        const size_t count = words->operands_count;
 
-        for (size_t i = 0; count > 1 && i < ELEMENTSOF(files_verbs); i++)
-                if (streq(files_verbs[i].name, words->operands[1]))
-                        verb = &files_verbs[i];
-        if (!verb) {
-                r = error_set(reterr, ERROR_USAGE, 0, "files takes a session and what to do");
-                return error_cure(reterr, r,
-                                  "holt files NAME ls | cat | get | put | stat | mkdir | rm | mv | "
-                                  "cp ...");
+        for (size_t i = 0; count > 1 && i < ELEMENTSOF(files_verbs); i++) {
+                const struct FilesVerb *verb = &files_verbs[i];
+
+                if (!streq(verb->name, words->operands[1]))
+                        continue;
+                if (count - 2 >= verb->least && count - 2 <= verb->most)
+                        return verb;
+                (void)error_set(reterr, ERROR_USAGE, 0, "files %s: that are not its operands",
+                                verb->name);
+                (void)error_cure(reterr, 0, "holt files NAME %s %s", verb->name, verb->usage);
+                return NULL;
         }
-        if (count - 2 < verb->least || count - 2 > verb->most) {
-                r = error_set(reterr, ERROR_USAGE, 0, "files %s: that are not its operands",
-                              verb->name);
-                return error_cure(reterr, r, "holt files NAME %s %s", verb->name, verb->usage);
-        }
-        *ret = verb;
-        return 0;
+        (void)error_set(reterr, ERROR_USAGE, 0, "files takes a session and what to do");
+        (void)error_cure(reterr, 0,
+                         "holt files NAME ls | cat | get | put | stat | mkdir | rm | mv | cp ...");
+        return NULL;
 }
 
 static int run(FilesCommand *command, const OptionResult *words, Error *reterr) {
-        const struct FilesVerb *verb;
-        int r = find_verb(words, &verb, reterr);
+        const struct FilesVerb *verb = find_verb(words, reterr);
+        int r = verb ? 0 : -EINVAL;
 
         for (size_t i = 2; r == 0 && i < words->operands_count; i++)
                 r = transfer_check_name(words->operands[i], reterr);
