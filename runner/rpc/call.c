@@ -3,6 +3,7 @@
 <<<<<<< HEAD
 =======
 #include <malloc.h>
+#include <poll.h>
 #include <time.h>
 >>>>>>> 6d1df1d (rpc: whoever serves is told of every answer)
 
@@ -143,6 +144,12 @@ RpcConnection *rpc_call_connection(const RpcCall *call) {
 
 const RpcMethod *rpc_call_method(const RpcCall *call) {
         return call->method;
+}
+
+bool rpc_call_is_gone(const RpcCall *call) {
+        struct pollfd p = { .fd = call->connection->out_fd };
+
+        return call->connection->broken || (poll(&p, 1, 0) > 0 && p.revents);
 }
 
 uint64_t rpc_call_started_ms(const RpcCall *call) {

@@ -103,6 +103,8 @@ void rpc_server_on_answer(RpcServer *server,
 
 RpcConnection *rpc_call_connection(const RpcCall *call);
 const RpcMethod *rpc_call_method(const RpcCall *call);
+/* Whether its client has gone, which the loop may not have seen yet. */
+bool rpc_call_is_gone(const RpcCall *call);
 /* When it came, in milliseconds since the epoch. */
 uint64_t rpc_call_started_ms(const RpcCall *call);
 

@@ -108,18 +108,19 @@ int files_upload_step(FilesUpload *upload, Error *reterr) {
         int r = upload->copying.regular ? files_copying_step(&upload->copying, STEP)
                                         : stream_step(upload);
 
-        if (r == -EAGAIN)
-                return r;
         if (r == 0)
                 flush_some(upload);
-        if (r == 1) {
-                r = new_file_settle(&upload->file, upload->mode, true);
-                r = r < 0 ? r : 1;
-        }
-        if (r >= 0)
-                return r;
-        (void)files_fail(r, "write", upload->path, reterr);
-        return r == -EAGAIN ? -EBUSY : r;
+        return r < 0 && r != -EAGAIN ? files_fail(r, "write", upload->path, reterr) : r;
+}
+
+int files_upload_settle(FilesUpload *upload, Error *reterr) {
+        int r = new_file_settle(&upload->file, upload->mode, true);
+
+        return r < 0 ? files_fail(r, "write", upload->path, reterr) : 0;
+}
+
+bool files_upload_is_regular(const FilesUpload *upload) {
+        return upload->copying.regular;
 }
 
 uint64_t files_upload_length(const FilesUpload *upload) {

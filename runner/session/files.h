@@ -86,9 +86,13 @@ int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode,
 typedef struct FilesUpload FilesUpload;
 int files_upload_new(Files *files, const char *path, int source_fd, unsigned mode,
                      bool make_parents, FilesUpload **ret, Error *reterr);
-/* Copies 4 MiB at most, and waits for nothing but the disk. 1: the file is at its place; 0: there
- * is more to do; -EAGAIN without an error: nothing comes from source_fd now; or another error. */
+/* Copies 4 MiB at most, and waits for nothing but the disk. 1: that was all; 0: there is more to
+ * do; -EAGAIN without an error: nothing comes from source_fd now; or another error. */
 int files_upload_step(FilesUpload *upload, Error *reterr);
+/* Puts the file in its place, once all is there. */
+int files_upload_settle(FilesUpload *upload, Error *reterr);
+/* Whether it comes from a file, of which it is known how much there is. */
+bool files_upload_is_regular(const FilesUpload *upload);
 /* Bytes so far. */
 uint64_t files_upload_length(const FilesUpload *upload);
 /* What is not at its place goes. NULL is legal; returns NULL. */

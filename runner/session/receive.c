@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-enum { PAUSE = 10000 }; /* usec, for what can't say when there is something */
+enum {
+        PAUSE = 10000, /* usec, for what can't say when there is something */
+        GRACE = 5000,  /* usec that a client may end later than what it sends from */
+};
 
 typedef struct Receive {
         Keeper *keeper;
@@ -13,6 +16,7 @@ typedef struct Receive {
         FilesUpload *upload;
         LoopWatch *watch; /* of what it comes from; NULL of what epoll(7) does not take */
         LoopTimer *turn;
+        bool complete; /* all has come */
 } Receive;
 
 static Receive *receive_free(Receive *receive) {
@@ -46,11 +50,35 @@ static void answer(Receive *receive, int r, const Error *error) {
         rpc_reply(call);
 }
 
+/* Who is gone by now wanted no half of it; the end of the connection takes it away. */
+static void settle(Receive *receive) {
+        Error error;
+        int r;
+
+        if (rpc_call_is_gone(receive->call))
+                return;
+        r = files_upload_settle(receive->upload, &error);
+        answer(receive, r, &error);
+}
+
+/* The end of a pipe may be the end of what was to come, or of a whole pipeline by Ctrl-C, of which
+ * the client is a part and may be the last. */
+static void completed(Receive *receive) {
+        receive->complete = true;
+        receive->watch = loop_unwatch(receive->watch);
+        if (files_upload_is_regular(receive->upload))
+                settle(receive);
+        else
+                loop_timer_set(receive->turn, loop_now() + GRACE);
+}
+
 static void step(Receive *receive) {
         Error error;
         int r = files_upload_step(receive->upload, &error);
 
-        if (r != 0 && r != -EAGAIN)
+        if (r == 1)
+                return completed(receive);
+        if (r < 0 && r != -EAGAIN)
                 return answer(receive, r, &error);
         if (receive->watch)
                 loop_watch_set(receive->watch, r == 0 ? 0 : EPOLLIN);
@@ -59,7 +87,12 @@ static void step(Receive *receive) {
 }
 
 static void on_turn(void *data) {
-        step(data);
+        Receive *receive = data;
+
+        if (receive->complete)
+                settle(receive);
+        else
+                step(receive);
 }
 
 static void on_source(void *data, uint32_t events) {

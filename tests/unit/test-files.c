@@ -293,7 +293,7 @@ static FilesUpload *upload_to(Fixture *f, const char *path, int fd) {
         return upload;
 }
 
-/* One step for each 4 MiB, and the file is there with the last. */
+/* One step for each 4 MiB. */
 static void test_upload_in_steps(void **state) {
         Fixture *f = *state;
         _cleanup_free_ char *data = malloc(9 << 20);
@@ -308,6 +308,8 @@ static void test_upload_in_steps(void **state) {
                 assert_false(there("root/work/a"));
         }
         assert_int_equal(files_upload_step(upload, &f->error), 1);
+        assert_false(there("root/work/a"));
+        assert_works(f, files_upload_settle(upload, &f->error));
         assert_int_equal(files_upload_length(upload), 9 << 20);
         assert_int_equal(stat("root/work/a", &st), 0);
         assert_int_equal(st.st_size, 9 << 20);
@@ -328,6 +330,7 @@ static void test_upload_as_it_comes(void **state) {
         assert_int_equal(write(fds[1], "two", 3), 3);
         fd_close(fds[1]);
         assert_int_equal(files_upload_step(upload, &f->error), 1);
+        assert_works(f, files_upload_settle(upload, &f->error));
         files_upload_free(upload);
         assert_file("root/work/a", "one two");
 }
