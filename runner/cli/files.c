@@ -76,11 +76,12 @@ static int print_json(JsonWriter *w, Error *reterr) {
 static const char *mode_text(const JsonValue *entry, char buf[11]) {
         static const char *const types[] = { "file", "directory", "link" };
         static const char all[] = "rwxrwxrwx", letters[] = "-dl";
+        const char *type = text_of(entry, "type");
         const uint64_t mode = number_of(entry, "mode");
 
         (void)strcpy(buf, "?---------");
-        for (size_t i = 0; i < ELEMENTSOF(types); i++)
-                if (streq(text_of(entry, "type"), types[i]))
+        for (size_t i = 0; type && i < ELEMENTSOF(types); i++)
+                if (streq(type, types[i]))
                         buf[0] = letters[i];
         for (size_t i = 0; i < 9; i++)
                 if (mode & (0400U >> i))
