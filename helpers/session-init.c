@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PID 1 of a session's sandbox, which lasts and runs many commands.
  *
- * Theory of operation. For each exec that the keeper asks for, init forks a monitor, and that
+ * Theory of operation. For each exec that the keeper asks for, init starts a monitor, and that
  * starts the command. The monitor is a subreaper: whatever the command starts, daemonised, in a
  * session of its own or forked twice, stays below it in the tree of processes, so that "everything
  * that exec started" can be found again in /proc, and be killed. A command that just ends leaves

@@ -183,8 +183,19 @@ int create_session(const char *name, const char *cwd, int argc, const char *cons
         return r;
 }
 
-int cmd_create(int argc, char **argv) {
+static int create_named(const OptionResult *words, const CreateOptions *options, Error *reterr) {
         char cwd[PATH_MAX];
+        int r;
+
+        if (words->operands_count != 1) {
+                r = error_set(reterr, ERROR_USAGE, 0, "create takes one name");
+                return error_cure(reterr, r, "holt create NAME [OPTIONS]");
+        }
+        r = find_cwd(cwd, reterr);
+        return r < 0 ? r : create(words->operands[0], cwd, words, options, reterr);
+}
+
+int cmd_create(int argc, char **argv) {
         CreateOptions options = { 0 };
         OptionResult words = { 0 };
         Error error;
@@ -195,32 +206,15 @@ int cmd_create(int argc, char **argv) {
                 options_help(&create_syntax, stdout);
                 return 0;
         }
-        if (r == 0 && words.operands_count != 1) {
-                r = error_set(&error, ERROR_USAGE, 0, "create takes one name");
-                (void)error_cure(&error, r, "holt create NAME [OPTIONS]");
-        }
         if (r == 0)
-<<<<<<< HEAD
-                r = find_cwd(cwd, &error);
-        if (r == 0)
-                r = create(words.operands[0], cwd, &words, &options, &error);
-        if (r < 0) {
-                error_print(&error);
-                return error_exit_code(&error);
-        }
-        if (options.json)
+                r = create_named(&words, &options, &error);
+        if (r == 0 && options.json)
                 (void)printf("{\"name\": \"%s\"}\n", words.operands[0]);
-        else
+        else if (r == 0)
                 (void)printf("%s\n", words.operands[0]);
-        return 0;
-=======
-                r = create(&words, &options, &error);
-        if (r == 0)
-                (void)printf(options.json ? "{\"name\": \"%s\"}\n" : "%s\n", words.operands[0]);
         options_clear(&words);
         if (r == 0)
                 return 0;
         error_print(&error);
         return error_exit_code(&error);
->>>>>>> 6b56fd5 (cli: create gives its words back)
 }

@@ -9,11 +9,8 @@ int cmd_policy(int argc, char **argv);
 int cmd_create(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_sh(int argc, char **argv);
-<<<<<<< HEAD
 int cmd_serve(int argc, char **argv);
-=======
 int cmd_files(int argc, char **argv);
 int cmd_cp(int argc, char **argv);
->>>>>>> e8aac3e (cli: holt files, holt cp)
 /* ls, show, stop, rm, ps, kill, kv, history, audit. */
 int cmd_session(int argc, char **argv);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-<<<<<<< HEAD
-=======
-#include <malloc.h>
 #include <poll.h>
 #include <time.h>
->>>>>>> 6d1df1d (rpc: whoever serves is told of every answer)
 
 #include "base/nearest.h"
 #include "policy/layers.h"

@@ -123,7 +123,6 @@ static void test_errors_say_what_and_how(void **state) {
         assert_int_equal(error_set(NULL, ERROR_SETUP, 0, "nobody listens"), -EINVAL);
 }
 
-<<<<<<< HEAD
 static void test_what_hides_itself_is_escaped(void **state) {
         static const struct {
                 const char *text, *visible;
@@ -155,7 +154,19 @@ static void test_a_word_is_one_to_a_shell(void **state) {
                 { "a\u202eb", NULL },
                 { "a\033[m", NULL },
                 { "\xff", NULL },
-=======
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *word = str_word(cases[i].text);
+
+                if (cases[i].word)
+                        assert_string_equal(word, cases[i].word);
+                else
+                        assert_null(word);
+        }
+}
+
 static void test_utf8(void **state) {
         static const struct {
                 const char *text;
@@ -171,25 +182,15 @@ static void test_utf8(void **state) {
                 { "\xe9 a", false, 0 },
                 { "\x82\xac", false, 0 },
                 { "\xff", false, 1 },
->>>>>>> 947b4ac (tests: what is whole characters)
         };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-<<<<<<< HEAD
-                _cleanup_free_ char *word = str_word(cases[i].text);
-
-                if (cases[i].word)
-                        assert_string_equal(word, cases[i].word);
-                else
-                        assert_null(word);
-=======
                 const char *text = cases[i].text;
 
                 if (utf8_valid(text) != cases[i].valid ||
                     utf8_unfinished(text, strlen(text)) != cases[i].unfinished)
                         fail_msg("%zu: %zu", i, utf8_unfinished(text, strlen(text)));
->>>>>>> 947b4ac (tests: what is whole characters)
         }
 }
 
@@ -201,12 +202,9 @@ int main(void) {
                 cmocka_unit_test(test_quoting_untrusted_text),
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_errors_say_what_and_how),
-<<<<<<< HEAD
                 cmocka_unit_test(test_what_hides_itself_is_escaped),
                 cmocka_unit_test(test_a_word_is_one_to_a_shell),
-=======
                 cmocka_unit_test(test_utf8),
->>>>>>> 947b4ac (tests: what is whole characters)
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
