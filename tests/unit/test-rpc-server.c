@@ -412,7 +412,8 @@ static void test_answers_are_told(void **state) {
         (void)state;
         answers[0] = '\0';
         rpc_server_on_answer(toy.server, note_answer);
-        say(fd, ECHO NOTIFICATION("toy.echo", "{\"text\":\"a\"}"));
+        say(fd,
+            REQUEST("toy.echo", "{\"text\":\"a\"}") NOTIFICATION("toy.echo", "{\"text\":\"a\"}"));
         say(fd, REQUEST("toy.fail", "{\"kind\":\"usage\",\"errno\":true}"));
         say(fd, REQUEST("toy.echo", "{}") REQUEST("toy.none", "{}") KEEP KEEP);
         (void)drain(fd);
