@@ -48,6 +48,7 @@ enum {
         PROT_READ_WRITE = 3,
         MAP_PRIVATE_FLAG = 2,
         MAP_ANONYMOUS_FLAG = 0x20,
+        SMALL_SLOTS = 256,
         PROCESSES_MAX = 65536, /* that are looked at to find those of an exec */
         ROUNDS_MAX = 1000,     /* of looking for more of them */
 };
@@ -86,6 +87,11 @@ typedef struct Monitor {
 
 static Monitor monitors[SESSION_EXECS_MAX];
 
+typedef struct Packet {
+        SessionMessage message;
+        char block[SESSION_INLINE_MAX];
+} Packet;
+
 /* --- messages --- */
 
 static void send_message(SessionMessage *message, int fd) {
@@ -112,9 +118,9 @@ static void report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail)
 }
 
 /* Returns what recvmsg(2) does; fds that did not come are -1. */
-static long receive(SessionMessage *message, int fds[FDS_MAX]) {
+static long receive(Packet *packet, int fds[FDS_MAX]) {
         Rights rights = { .header = { 0 } };
-        Vector vector = { message, sizeof(*message) };
+        Vector vector = { packet, sizeof(*packet) };
         MessageHeader header = { .vector = &vector,
                                  .vector_count = 1,
                                  .control = &rights,
@@ -139,7 +145,8 @@ static void close_fds(const int fds[FDS_MAX]) {
 
 /* --- the monitor of one exec --- */
 
-/* With the stacks of the monitor and of the child that becomes the command. */
+/* With the stacks of the monitor and of the child that becomes the command, and room for the block
+ * and the pointers into it, as far as they are small. */
 typedef struct Exec {
         Command command;
         uint32_t id;
@@ -153,6 +160,8 @@ typedef struct Exec {
         int master; /* of the terminal, or -1 */
         int pid;
         char room[EXECUTE_PATH_MAX];
+        char small_block[SESSION_INLINE_MAX] __attribute__((aligned(8)));
+        char *small_slots[SMALL_SLOTS];
         char child_stack[16 * 1024] __attribute__((aligned(16)));
         char stack[16 * 1024] __attribute__((aligned(16)));
 } Exec;
@@ -177,16 +186,24 @@ static char *next_string(char **at, const char *end) {
 }
 
 /* One slot is left free before argv (execute.h). */
-static int read_block(Exec *exec, int fd, unsigned long size) {
-        ExecBlock *block = size < sizeof(*block) ? (ExecBlock *)0 : map_memory(size, fd);
+static int read_block(Exec *exec) {
+        const unsigned long size = exec->block_size;
+        const int small = size <= SESSION_INLINE_MAX;
+        ExecBlock *block = size < sizeof(*block) ? (ExecBlock *)0
+                           : small               ? (ExecBlock *)(void *)exec->small_block
+                                                 : map_memory(size, exec->given[0]);
         char *at = (char *)(block + 1), *end = (char *)block + size;
-        char **slots;
+        char **slots = exec->small_slots;
 
-        if (!block || block->argc == 0 || block->argc > size || block->envc > size)
+        if (!block)
                 return -EINVAL;
         exec->block = block;
-        exec->slots_size = (block->argc + block->envc + 4UL) * sizeof(char *);
-        exec->slots = slots = map_memory(exec->slots_size, -1);
+        if (block->argc == 0 || block->argc > size || block->envc > size)
+                return -EINVAL;
+        if (block->argc + block->envc + 4UL > SMALL_SLOTS) {
+                exec->slots_size = (block->argc + block->envc + 4UL) * sizeof(char *);
+                exec->slots = slots = map_memory(exec->slots_size, -1);
+        }
         exec->cwd = next_string(&at, end);
         if (!slots || !exec->cwd)
                 return -ENOMEM;
@@ -283,7 +300,7 @@ static void reap_all(const Exec *exec) {
 }
 
 static int prepare_exec(Exec *exec) {
-        int r = read_block(exec, exec->given[0], exec->block_size), next = 1;
+        int r = read_block(exec), next = exec->block_size > SESSION_INLINE_MAX;
 
         if (r < 0)
                 return r;
@@ -348,12 +365,14 @@ static void unmap(void *memory, unsigned long size) {
 static void free_exec(Exec *exec) {
         if (!exec)
                 return;
-        unmap((void *)exec->block, exec->block_size);
+        if ((const char *)exec->block != exec->small_block)
+                unmap((void *)exec->block, exec->block_size);
         unmap(exec->slots, exec->slots_size);
         unmap(exec, sizeof(*exec));
 }
 
-static void start(const SessionMessage *message, const int fds[FDS_MAX]) {
+static void start(const Packet *packet, const int fds[FDS_MAX]) {
+        const SessionMessage *message = &packet->message;
         Monitor *slot = free_slot();
         Exec *exec = slot ? map_memory(sizeof(*exec), -1) : (Exec *)0;
         long pid = -EAGAIN;
@@ -363,6 +382,8 @@ static void start(const SessionMessage *message, const int fds[FDS_MAX]) {
                 exec->master = -1;
                 exec->block_size = (unsigned long)message->value;
                 exec->command.room = exec->room;
+                for (unsigned i = 0; i < SESSION_INLINE_MAX && i < exec->block_size; i++)
+                        exec->small_block[i] = packet->block[i];
                 for (int i = 0; i < FDS_MAX; i++)
                         exec->given[i] = fds[i];
                 pid = sys_spawn(exec->stack + sizeof(exec->stack), (void (*)(void *))run_monitor,
@@ -514,11 +535,12 @@ static void signal_exec(const Monitor *monitor, int pid, int signal) {
                         (void)sys2(__NR_kill, -pid, signal);
 }
 
-static void obey(const SessionMessage *message, const int fds[FDS_MAX]) {
+static void obey(const Packet *packet, const int fds[FDS_MAX]) {
+        const SessionMessage *message = &packet->message;
         const Monitor *monitor = find_monitor(message->exec, -1);
 
         if (message->type == SESSION_EXEC)
-                start(message, fds);
+                start(packet, fds);
         else if (message->type == SESSION_KILL && monitor)
                 kill_exec(monitor, message->value);
         else if (message->type == SESSION_SIGNAL && monitor)
@@ -553,12 +575,12 @@ static void reap(void) {
 
 /* Returns 0 when the keeper is gone. */
 static int listen_once(void) {
-        SessionMessage message;
+        static Packet packet;
         int fds[FDS_MAX];
-        long n = receive(&message, fds);
+        long n = receive(&packet, fds);
 
-        if (n == sizeof(message))
-                obey(&message, fds);
+        if (n >= (long)sizeof(packet.message))
+                obey(&packet, fds);
         close_fds(fds);
         return n > 0 || n == -EAGAIN || n == -EINTR;
 }

@@ -12,12 +12,15 @@ enum {
         SESSION_CONTROL_FD = 3,
         SESSION_EXECS_MAX = 256,             /* that have a process */
         SESSION_BLOCK_MAX = 4 * 1024 * 1024, /* bytes of an ExecBlock: twice what execve(2) takes */
+        SESSION_INLINE_MAX = 4096,           /* ... of one that comes in the message */
 };
 
 /* keeper -> init */
 enum {
-        SESSION_EXEC = 32, /* start exec; value is the size of its ExecBlock, the first fd; those of
-                              stdin, stdout and stderr that are not the terminal's come behind it */
+        SESSION_EXEC = 32, /* start exec; value is the size of its ExecBlock, which comes behind the
+                              message, or in a memory file, the first fd, where it is larger than
+                              SESSION_INLINE_MAX; then those of stdin, stdout and stderr that are
+                              not the terminal's */
         SESSION_SIGNAL, /* send signal value to the process group of exec's command, pid detail */
         SESSION_KILL,   /* send signal value to every process of exec; SIGKILL until none is left */
 };
@@ -39,7 +42,7 @@ typedef struct SessionMessage {
         uint64_t user_us, system_us, max_rss; /* bytes */
 } SessionMessage;
 
-/* What to execute, in a memory file of its own: behind this the strings, each with its NUL: the
+/* What to execute: behind this the strings, each with its NUL: the
  * directory to start in, argv, the environment. */
 typedef struct ExecBlock {
         uint32_t argc, envc;

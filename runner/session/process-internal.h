@@ -14,9 +14,10 @@ struct Processes {
         uint32_t last_number;
 };
 
-/* A message with fds to init. 0 or a negative errno of sendmsg(2). */
-int processes_send(const Processes *all, const SessionMessage *message, const int *fds,
-                   size_t count);
+/* A message to init, with size bytes of block behind it, and fds. 0 or a negative errno of
+ * sendmsg(2). */
+int processes_send(const Processes *all, const SessionMessage *message, const char *block,
+                   size_t size, const int *fds, size_t count);
 /* Lets the oldest go that have ended, where too many are kept. */
 void processes_make_room(Processes *all);
 /* Frees one that is in no list. */

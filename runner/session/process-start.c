@@ -48,12 +48,13 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
                 at = append(at, spec->env.items[i]);
 }
 
-/* A memory file of what to execute. */
-static int make_block(const ProcessSpec *spec, const StrList *argv, int *ret_fd, size_t *ret_size,
-                      Error *reterr) {
+/* What to execute, owned by the caller, and in *ret_fd a memory file of it where it is too large
+ * for a message. */
+static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, size_t *ret_size,
+                      int *ret_fd, Error *reterr) {
         const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +
                             sum_lengths(&spec->env);
-        _cleanup_close_ int fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
+        _cleanup_close_ int fd = FD_NONE;
         _cleanup_free_ char *block = NULL;
 
         if (size > SESSION_BLOCK_MAX) {
@@ -64,10 +65,14 @@ static int make_block(const ProcessSpec *spec, const StrList *argv, int *ret_fd,
         if (!block)
                 return error_oom(reterr);
         write_block(spec, argv, block);
-        if (fd < 0 || write(fd, block, size) != (ssize_t)size)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file");
-        *ret_fd = TAKE_FD(fd);
+        if (size > SESSION_INLINE_MAX) {
+                fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
+                if (fd < 0 || write(fd, block, size) != (ssize_t)size)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file");
+        }
+        *ret = TAKE_PTR(block);
         *ret_size = size;
+        *ret_fd = TAKE_FD(fd);
         return 0;
 }
 
@@ -97,19 +102,21 @@ static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reter
 
 static int send_exec(Process *process, const ProcessSpec *spec, Error *reterr) {
         _cleanup_close_ int block_fd = FD_NONE;
+        _cleanup_free_ char *block = NULL;
         size_t size = 0, count = 0;
-        int fds[4], r = make_block(spec, &process->argv, &block_fd, &size, reterr);
+        int fds[4], r = make_block(spec, &process->argv, &block, &size, &block_fd, reterr);
         const SessionMessage message = { .type = SESSION_EXEC,
                                          .exec = process->number,
                                          .value = (int32_t)size };
 
         if (r < 0)
                 return r;
-        fds[count++] = block_fd;
+        if (block_fd >= 0)
+                fds[count++] = block_fd;
         for (int fd = 0; fd <= 2; fd++)
                 if (!(spec->terminal & (1U << fd)))
                         fds[count++] = spec->fds[fd];
-        r = processes_send(process->all, &message, fds, count);
+        r = processes_send(process->all, &message, block, block_fd < 0 ? size : 0, fds, count);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init") : 0;
 }
 

@@ -100,14 +100,15 @@ void processes_make_room(Processes *all) {
 
 /* --- messages to init --- */
 
-int processes_send(const Processes *all, const SessionMessage *message, const int *fds,
-                   size_t count) {
+int processes_send(const Processes *all, const SessionMessage *message, const char *block,
+                   size_t size, const int *fds, size_t count) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(4 * sizeof(int))];
         } control = { 0 };
-        struct iovec vector = { (void *)(uintptr_t)message, sizeof(*message) };
-        struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
+        struct iovec vectors[] = { { (void *)(uintptr_t)message, sizeof(*message) },
+                                   { (void *)(uintptr_t)block, size } };
+        struct msghdr header = { .msg_iov = vectors, .msg_iovlen = ELEMENTSOF(vectors) };
 
         if (count > 0) {
                 header.msg_control = &control;
@@ -128,7 +129,7 @@ static void tell_init(const Process *process, uint32_t type, int value) {
                                          .detail = (uint32_t)process->pid };
 
         if (!process->gone)
-                (void)processes_send(process->all, &message, NULL, 0);
+                (void)processes_send(process->all, &message, NULL, 0, NULL, 0);
 }
 
 void process_signal(Process *process, int signal) {
