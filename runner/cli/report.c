@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "policy/syscalls.h"
 #include "sandbox/guard.h"
+#include "sandbox/result.h"
 
 /* --- the file --- */
 
@@ -89,99 +90,6 @@ static int write_whole(int fd, const char *data, size_t length) {
 
 /* --- the document --- */
 
-static const char *signal_name(int signal, char buf[16]) {
-        static const char *const names[] = {
-                [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",   [SIGQUIT] = "SIGQUIT",
-                [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP", [SIGABRT] = "SIGABRT",
-                [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",   [SIGKILL] = "SIGKILL",
-                [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV", [SIGUSR2] = "SIGUSR2",
-                [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM", [SIGTERM] = "SIGTERM",
-                [SIGXCPU] = "SIGXCPU", [SIGXFSZ] = "SIGXFSZ", [SIGSYS] = "SIGSYS",
-        };
-
-        if (signal > 0 && (size_t)signal < ELEMENTSOF(names) && names[signal])
-                return names[signal];
-        (void)snprintf(buf, 16, "SIG%d", signal);
-        return buf;
-}
-
-static void write_error(JsonWriter *w, const Error *error) {
-        char sentence[ERROR_SENTENCE_MAX];
-
-        if (!error) {
-                json_write_null(w, "error");
-                return;
-        }
-        json_write_object(w, "error");
-        json_write_string(w, "kind", error_kind_name(error->kind));
-        json_write_string(w, "message", error_sentence(error, sentence));
-        json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
-        json_write_string(w, "layer",
-                          error->kind == ERROR_LAYER ? layer_table[error->layer].name : NULL);
-        json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);
-        json_write_end(w);
-}
-
-static void write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills) {
-        json_write_object(w, "usage");
-        json_write_uint(w, "wall_us", usage->wall_us);
-        json_write_uint(w, "user_us", usage->user_us);
-        json_write_uint(w, "system_us", usage->system_us);
-        json_write_uint(w, "max_rss_bytes", usage->max_rss);
-        if (kills->scope == OOM_CGROUP)
-                json_write_uint(w, "oom_kills", kills->count);
-        else
-                json_write_null(w, "oom_kills");
-        json_write_end(w);
-}
-
-/* "on", with what there is to know of it, or "off" and why. */
-static const char *layer_state(const RunResult *result, Layer layer, char buf[64]) {
-        if (result->layers.missing & LAYER_BIT(layer))
-                return "off: this host refuses it, and --allow-degraded let it go";
-        if (result->layers.switched_off & LAYER_BIT(layer))
-                return "off: by policy";
-        if (layer == LAYER_IDMAP && !(result->identity && result->identity->from_root))
-                return "off: not run by the host's root, so files keep their owners";
-        if (layer == LAYER_LANDLOCK && !result->layers.landlock_abi)
-                return "off: this kernel has none";
-        if (layer != LAYER_LANDLOCK)
-                return "on";
-        (void)snprintf(buf, 64, "on: ABI %d", result->layers.landlock_abi);
-        return buf;
-}
-
-static void write_layers(JsonWriter *w, const RunResult *result) {
-        json_write_object(w, "layers");
-        for (Layer layer = LAYER_USER; result->started && layer < LAYER_MAX; layer++) {
-                char buf[64];
-
-                json_write_string(w, layer_table[layer].name, layer_state(result, layer, buf));
-        }
-        json_write_end(w);
-}
-
-static void write_limit(JsonWriter *w, const char *key, uint64_t value) {
-        if (value)
-                json_write_uint(w, key, value);
-        else
-                json_write_null(w, key);
-}
-
-static void write_limits(JsonWriter *w, const LaunchPlan *plan) {
-        json_write_object(w, "limits");
-        if (plan) {
-                write_limit(w, "timeout_us", plan->timeout);
-                write_limit(w, "memory_per_process_bytes", plan->memory);
-                write_limit(w, "pids", plan->pids);
-                write_limit(w, "open_files", plan->open_files);
-                write_limit(w, "file_size_bytes", plan->file_size);
-                write_limit(w, "output_bytes", plan->output);
-                write_limit(w, "tmp_size_bytes", plan->tmp_size);
-        }
-        json_write_end(w);
-}
-
 static void write_output(JsonWriter *w, const RunResult *result) {
         if (!result->started || !result->plan->output) {
                 json_write_null(w, "output");
@@ -193,27 +101,8 @@ static void write_output(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
-static bool is_denied(const Policy *policy, const Denial *denial) {
-        const char *name = syscall_name(denial->nr), *group = syscall_group(denial->nr);
-
-        return policy && name &&
-               (strlist_has(&policy->syscalls_deny, name) ||
-                strlist_has(&policy->syscalls_deny, group));
-}
-
-/* Why no grant would help, or NULL where one does. */
 static const char *why_not(const RunResult *result, const Denial *denial) {
-        const StrList *allow = result->policy ? &result->policy->syscalls_allow : NULL;
-        const char *argument = syscall_refused_argument(denial->nr);
-
-        if (is_denied(result->policy, denial))
-                return "the policy denies it (syscalls.deny)";
-        if (argument)
-                return argument;
-        /* Landlock refuses to change mounts, in a user namespace of the command's own too. */
-        if (!syscall_grantable(denial->nr, result->layers.landlock_abi > 0 ? NULL : allow))
-                return "it takes a capability, which no command in a sandbox has";
-        return NULL;
+        return result_why_not(result->policy, &result->layers, denial);
 }
 
 static void write_denials(JsonWriter *w, const RunResult *result) {
@@ -222,16 +111,9 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         json_write_array(w, "denials");
         for (unsigned i = 0; i < denials->count; i++) {
                 const Denial *denial = &denials->items[i];
-                const char *name = syscall_name(denial->nr);
-                char grant[80];
 
-                (void)snprintf(grant, sizeof(grant), "--allow-syscall %s", name ? name : "");
                 json_write_object(w, NULL);
-                json_write_string(w, "layer", "seccomp");
-                json_write_string(w, "what", name);
-                json_write_uint(w, "count", denial->count);
-                json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
-                json_write_string(w, "grant", why_not(result, denial) ? NULL : grant);
+                result_write_denial(w, denial, denial->count, why_not(result, denial));
                 json_write_end(w);
         }
         json_write_end(w);
@@ -257,11 +139,12 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         write_strings(w, "command", result->command);
         json_write_string(w, "cause", cause_name(out->cause));
         json_write_int(w, "exit_code", out->exit_code);
-        json_write_string(w, "signal", out->signal ? signal_name(out->signal, buf) : NULL);
-        write_error(w, result->error);
-        write_usage(w, &out->usage, &out->oom_kills);
-        write_layers(w, result);
-        write_limits(w, result->plan);
+        json_write_string(w, "signal", out->signal ? result_signal_name(out->signal, buf) : NULL);
+        result_write_error(w, result->error);
+        result_write_usage(w, &out->usage, &out->oom_kills);
+        result_write_layers(w, result->started ? &result->layers : NULL,
+                            result->identity && result->identity->from_root);
+        result_write_limits(w, result->plan);
         write_output(w, result);
         write_denials(w, result);
         write_list(w, "set_aside", result->moved);
@@ -288,22 +171,31 @@ static int replace(int fd, const char *data, size_t length) {
         return r;
 }
 
-int report_write(int fd, const char *path, const RunResult *result, Error *reterr) {
-        JsonWriter w = { .pretty = true };
-        int r = write_document(&w, result);
+int report_replace(int fd, const char *path, const JsonWriter *document, Error *reterr) {
+        int r = document->error;
 
         if (r == 0)
-                r = replace(fd, w.data, w.length);
-        json_write_clear(&w);
+                r = replace(fd, document->data, document->length);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write the report %s", path) : 0;
 }
 
-void report_print_json(const RunResult *result) {
-        JsonWriter w = { 0 };
+int report_write(int fd, const char *path, const RunResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
 
-        if (write_document(&w, result) == 0)
-                (void)write_whole(STDERR_FILENO, w.data, w.length);
-        json_write_clear(&w);
+        (void)write_document(&w, result);
+        return report_replace(fd, path, &w, reterr);
+}
+
+void report_print_document(const JsonWriter *document) {
+        if (document->error == 0)
+                (void)write_whole(STDERR_FILENO, document->data, document->length);
+}
+
+void report_print_json(const RunResult *result) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        (void)write_document(&w, result);
+        report_print_document(&w);
 }
 
 /* --- for people --- */
@@ -319,12 +211,18 @@ static void print_limit(const RunResult *result, const char *path) {
         (void)fprintf(stderr, "%s\n", text ? text : "the policy");
 }
 
-static void print_timeout(const RunResult *result) {
-        static const char path[] = "limits.timeout";
-        _cleanup_free_ char *time = policy_number_text(policy_field(path), result->plan->timeout);
+void report_timeout(uint64_t usec, const char *limit) {
+        _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), usec);
 
-        (void)fprintf(stderr, "holt: stopped after %s, the limit of ", time ? time : "its time");
-        print_limit(result, path);
+        (void)fprintf(stderr, "holt: stopped after %s, the limit of %s\n", time ? time : "its time",
+                      limit);
+}
+
+static void print_timeout(const RunResult *result) {
+        _cleanup_free_ char *limit = policy_limit_text(result->policy,
+                                                       policy_field("limits.timeout"));
+
+        report_timeout(result->plan->timeout, limit ? limit : "the policy");
 }
 
 /* A caller's own limit that is lower holds in its place, as it does where the policy has none, and
@@ -426,15 +324,20 @@ static void print_cause(const RunResult *result) {
                 (kills->scope == OOM_CGROUP ? print_oom : print_oom_hint)(result);
 }
 
-static void print_denial(const RunResult *result, const Denial *denial) {
-        const char *name = syscall_name(denial->nr), *why = why_not(result, denial);
-
-        (void)fprintf(stderr, "holt: refused %s (%" PRIu64 "x, %s); ", name ? name : "?",
-                      denial->count, error_errno_name(syscall_refusal(denial->nr)));
-        if (why)
-                (void)fprintf(stderr, "%s\n", why);
+void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
+                   const char *who_allows) {
+        (void)fprintf(stderr, "holt: refused %s (%" PRIu64 "x, %s); ", name, count, answer);
+        if (why_not)
+                (void)fprintf(stderr, "%s\n", why_not);
         else
-                (void)fprintf(stderr, "--allow-syscall %s allows it\n", name);
+                (void)fprintf(stderr, "%s--allow-syscall %s allows it\n", who_allows, name);
+}
+
+static void print_denial(const RunResult *result, const Denial *denial) {
+        const char *name = syscall_name(denial->nr);
+
+        report_denial(name ? name : "?", denial->count,
+                      error_errno_name(syscall_refusal(denial->nr)), why_not(result, denial), "");
 }
 
 static void print_denials(const RunResult *result) {

@@ -2,6 +2,7 @@
 /* The result of a run: as JSON for programs, as lines on stderr for people. */
 #pragma once
 
+#include "base/json-write.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
 
@@ -41,3 +42,17 @@ void report_print_warnings(const RunResult *result);
 /* What a person has to know that the exit code does not say: why it ended early, what was refused,
  * what was set aside. Nothing after a plain success. */
 void report_print_text(const RunResult *result);
+
+/* --- the same for a command in a session, whose result comes from its keeper --- */
+
+/* Replaces the content of fd by a finished document, as report_write(). */
+int report_replace(int fd, const char *path, const JsonWriter *document, Error *reterr);
+/* A finished document that is not pretty, to stderr. */
+void report_print_document(const JsonWriter *document);
+
+/* That the time was over; limit: whose it was. */
+void report_timeout(uint64_t usec, const char *limit);
+/* A refused call; why_not: why no grant would help, or NULL; who_allows: "" or what stands before
+ * the option that does. */
+void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
+                   const char *who_allows);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/result.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "policy/syscalls.h"
+
+const char *result_signal_name(int signal, char buf[16]) {
+        static const char *const names[] = {
+                [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",   [SIGQUIT] = "SIGQUIT",
+                [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP", [SIGABRT] = "SIGABRT",
+                [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",   [SIGKILL] = "SIGKILL",
+                [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV", [SIGUSR2] = "SIGUSR2",
+                [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM", [SIGTERM] = "SIGTERM",
+                [SIGXCPU] = "SIGXCPU", [SIGXFSZ] = "SIGXFSZ", [SIGSYS] = "SIGSYS",
+        };
+
+        if (signal > 0 && (size_t)signal < ELEMENTSOF(names) && names[signal])
+                return names[signal];
+        (void)snprintf(buf, 16, "SIG%d", signal);
+        return buf;
+}
+
+void result_write_error(JsonWriter *w, const Error *error) {
+        char sentence[ERROR_SENTENCE_MAX];
+
+        if (!error) {
+                json_write_null(w, "error");
+                return;
+        }
+        json_write_object(w, "error");
+        json_write_string(w, "kind", error_kind_name(error->kind));
+        json_write_string(w, "message", error_sentence(error, sentence));
+        json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
+        json_write_string(w, "layer",
+                          error->kind == ERROR_LAYER ? layer_table[error->layer].name : NULL);
+        json_write_string(w, "cure", error->cure[0] ? error->cure : NULL);
+        json_write_end(w);
+}
+
+void result_write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills) {
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", usage->wall_us);
+        json_write_uint(w, "user_us", usage->user_us);
+        json_write_uint(w, "system_us", usage->system_us);
+        json_write_uint(w, "max_rss_bytes", usage->max_rss);
+        if (kills && kills->scope == OOM_CGROUP)
+                json_write_uint(w, "oom_kills", kills->count);
+        else if (kills)
+                json_write_null(w, "oom_kills");
+        json_write_end(w);
+}
+
+/* "on", with what there is to know of it, or "off" and why. */
+static const char *layer_state(const LayerState *layers, bool from_root, Layer layer,
+                               char buf[64]) {
+        if (layers->missing & LAYER_BIT(layer))
+                return "off: this host refuses it, and --allow-degraded let it go";
+        if (layers->switched_off & LAYER_BIT(layer))
+                return "off: by policy";
+        if (layer == LAYER_IDMAP && !from_root)
+                return "off: not run by the host's root, so files keep their owners";
+        if (layer == LAYER_LANDLOCK && !layers->landlock_abi)
+                return "off: this kernel has none";
+        if (layer != LAYER_LANDLOCK)
+                return "on";
+        (void)snprintf(buf, 64, "on: ABI %d", layers->landlock_abi);
+        return buf;
+}
+
+void result_write_layers(JsonWriter *w, const LayerState *layers, bool from_root) {
+        json_write_object(w, "layers");
+        for (Layer layer = LAYER_USER; layers && layer < LAYER_MAX; layer++) {
+                char buf[64];
+
+                json_write_string(w, layer_table[layer].name,
+                                  layer_state(layers, from_root, layer, buf));
+        }
+        json_write_end(w);
+}
+
+static void write_limit(JsonWriter *w, const char *key, uint64_t value) {
+        if (value)
+                json_write_uint(w, key, value);
+        else
+                json_write_null(w, key);
+}
+
+void result_write_limits(JsonWriter *w, const LaunchPlan *plan) {
+        json_write_object(w, "limits");
+        if (plan) {
+                write_limit(w, "timeout_us", plan->timeout);
+                write_limit(w, "memory_per_process_bytes", plan->memory);
+                write_limit(w, "pids", plan->pids);
+                write_limit(w, "open_files", plan->open_files);
+                write_limit(w, "file_size_bytes", plan->file_size);
+                write_limit(w, "output_bytes", plan->output);
+                write_limit(w, "tmp_size_bytes", plan->tmp_size);
+        }
+        json_write_end(w);
+}
+
+static bool is_denied(const Policy *policy, const Denial *denial) {
+        const char *name = syscall_name(denial->nr), *group = syscall_group(denial->nr);
+
+        return policy && name &&
+               (strlist_has(&policy->syscalls_deny, name) ||
+                strlist_has(&policy->syscalls_deny, group));
+}
+
+const char *result_why_not(const Policy *policy, const LayerState *layers, const Denial *denial) {
+        const StrList *allow = policy ? &policy->syscalls_allow : NULL;
+        const char *argument = syscall_refused_argument(denial->nr);
+
+        if (is_denied(policy, denial))
+                return "the policy denies it (syscalls.deny)";
+        if (argument)
+                return argument;
+        /* Landlock refuses to change mounts, in a user namespace of the command's own too. */
+        if (!syscall_grantable(denial->nr, layers->landlock_abi > 0 ? NULL : allow))
+                return "it takes a capability, which no command in a sandbox has";
+        return NULL;
+}
+
+void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not) {
+        const char *name = syscall_name(denial->nr);
+        char grant[80];
+
+        (void)snprintf(grant, sizeof(grant), "--allow-syscall %s", name ? name : "");
+        json_write_string(w, "layer", "seccomp");
+        json_write_string(w, "what", name);
+        json_write_uint(w, "count", count);
+        json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
+        json_write_string(w, "grant", why_not ? NULL : grant);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a command ended, as members of a JSON object: what the report of a run and the answers of a
+ * session's keeper have in common. */
+#pragma once
+
+#include "base/json-write.h"
+#include "sandbox/launch.h"
+#include "sandbox/supervise.h"
+
+/* "SIGTERM", or "SIG34" in buf. */
+const char *result_signal_name(int signal, char buf[16]);
+
+/* "error": null where error is NULL. */
+void result_write_error(JsonWriter *w, const Error *error);
+/* "usage"; kills, with which it has oom_kills, may be NULL. */
+void result_write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills);
+/* "layers": each with "on" or "off" and why; none where layers is NULL. */
+void result_write_layers(JsonWriter *w, const LayerState *layers, bool from_root);
+/* "limits"; none where plan is NULL. */
+void result_write_limits(JsonWriter *w, const LaunchPlan *plan);
+
+/* Why no grant would help, or NULL where one does. Static. policy may be NULL. */
+const char *result_why_not(const Policy *policy, const LayerState *layers, const Denial *denial);
+/* The members of one denial; why_not as above. */
+void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not);
