@@ -18,12 +18,22 @@ extern char **environ;
 
 typedef struct CreateOptions {
         const char *idle;
+        unsigned tier; /* an index of tiers[], or TIERS */
         bool json;
+        StrList allow_degraded;
 } CreateOptions;
+
+enum { TIERS = 4 };
+static const char *const tier_names[TIERS + 1] = { "standard", "medium", "large", "xlarge", NULL };
+static const char *const tier_memory[TIERS] = { "1GiB", "2GiB", "4GiB", "8GiB" };
 
 static const Option create_options[] = {
         { "--idle", "TIME", "stop it after so long without use; \"none\" for never", OPTION_STRING,
           offsetof(CreateOptions, idle), NULL },
+        { "--tier", "standard|medium|large|xlarge", "memory for each process: 1, 2, 4 or 8 GiB",
+          OPTION_ENUM, offsetof(CreateOptions, tier), tier_names },
+        { "--allow-degraded", "LAYER", "go on where this host refuses the layer", OPTION_LIST,
+          offsetof(CreateOptions, allow_degraded), NULL },
         { "--json", NULL, "print what was made as JSON", OPTION_BOOL, offsetof(CreateOptions, json),
           NULL },
 };
@@ -69,47 +79,45 @@ static int resolve(const OptionResult *words, Policy *policy, Error *reterr) {
         return r < 0 ? r : settle_env(policy, reterr);
 }
 
+static bool has_word(const OptionResult *words, const char *path) {
+        for (size_t i = 0; i < words->words_count; i++)
+                if (streq(words->words[i].field->path, path))
+                        return true;
+        return false;
+}
+
+/* What there is of a tier without cgroups. --memory says it more exactly. */
+static int apply_tier(unsigned tier, const OptionResult *words, Settings *settings, Error *reterr) {
+        if (tier >= TIERS)
+                return 0;
+        settings->tier = strdup(tier_names[tier]);
+        if (!settings->tier)
+                return error_oom(reterr);
+        return has_word(words, "limits.memory")
+                       ? 0
+                       : policy_set(&settings->policy, "limits.memory", tier_memory[tier],
+                                    ORIGIN_CALLER, "--tier", reterr);
+}
+
 /* Mistakes that only show in a plan are told now, not at the first use. */
-static int try_plan(const Policy *policy, const char *cwd, const char *path, Error *reterr) {
-        const PlanContext context = { .cwd = cwd, .session = path };
+static int try_plan(const Settings *settings, const char *path, Error *reterr) {
         LaunchPlan plan;
-        int r = plan_make(policy, &context, &plan, reterr);
+        int r = settings_plan(settings, path, &plan, reterr);
 
         if (r == 0)
                 plan_clear(&plan);
         return r;
 }
 
-static int write_meta(Store *store, const Policy *policy, const char *cwd, uint64_t idle,
-                      Error *reterr) {
-        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
-        char number[24];
-        int r = policy_document_print(policy, &w);
-
-        if (r == 0)
-                r = json_write_finish(&w);
-        if (r < 0)
-                return error_oom(reterr);
-        r = store_meta_set(store, KEEPER_META_POLICY, w.data, reterr);
-        if (r == 0)
-                r = store_meta_set(store, KEEPER_META_CWD, cwd, reterr);
-        (void)snprintf(number, sizeof(number), "%" PRIu64, idle);
-        if (r == 0)
-                r = store_meta_set(store, KEEPER_META_IDLE, number, reterr);
-        (void)snprintf(number, sizeof(number), "%" PRIu64, keeper_now_ms());
-        return r < 0 ? r : store_meta_set(store, KEEPER_META_CREATED, number, reterr);
-}
-
-static int fill(const char *path, const Policy *policy, const char *cwd, uint64_t idle,
-                Error *reterr) {
+static int fill(const char *path, const Settings *settings, Error *reterr) {
         _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
         Store *store = NULL;
-        int r = database ? try_plan(policy, cwd, path, reterr) : error_oom(reterr);
+        int r = database ? try_plan(settings, path, reterr) : error_oom(reterr);
 
         if (r == 0)
                 r = store_open(database, STORE_CREATE, &store, reterr);
         if (r == 0)
-                r = write_meta(store, policy, cwd, idle, reterr);
+                r = settings_write(settings, store, reterr);
         store_free(store);
         return r;
 }
@@ -117,7 +125,7 @@ static int fill(const char *path, const Policy *policy, const char *cwd, uint64_
 static int parse_idle(const char *text, uint64_t *ret, Error *reterr) {
         int r;
 
-        *ret = KEEPER_IDLE_DEFAULT;
+        *ret = SETTINGS_IDLE_DEFAULT;
         if (!text)
                 return 0;
         if (streq(text, "none")) {
@@ -130,20 +138,32 @@ static int parse_idle(const char *text, uint64_t *ret, Error *reterr) {
         return error_cure(reterr, r, "A number with a unit, from 1s on, as 10m; or none");
 }
 
-static int create(const char *name, const char *cwd, const OptionResult *words,
-                  const CreateOptions *options, Error *reterr) {
-        _cleanup_(policy_clear) Policy policy = { 0 };
-        char path[PATH_MAX];
-        uint64_t idle;
-        int r = parse_idle(options->idle, &idle, reterr);
+static int settle(const char *cwd, const OptionResult *words, const CreateOptions *options,
+                  Settings *ret, Error *reterr) {
+        int r = parse_idle(options->idle, &ret->idle, reterr);
 
         if (r == 0)
-                r = resolve(words, &policy, reterr);
+                r = options_degraded(&options->allow_degraded, &ret->degraded, reterr);
+        if (r == 0)
+                r = resolve(words, &ret->policy, reterr);
+        if (r == 0)
+                r = apply_tier(options->tier, words, ret, reterr);
+        ret->created_ms = keeper_now_ms();
+        ret->cwd = strdup(cwd);
+        return r == 0 && !ret->cwd ? error_oom(reterr) : r;
+}
+
+static int create(const char *name, const char *cwd, const OptionResult *words,
+                  const CreateOptions *options, Error *reterr) {
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        char path[PATH_MAX];
+        int r = settle(cwd, words, options, &settings, reterr);
+
         if (r == 0)
                 r = session_prepare(name, path, reterr);
         if (r < 0)
                 return r;
-        r = fill(path, &policy, cwd, idle, reterr);
+        r = fill(path, &settings, reterr);
         if (r == 0)
                 r = session_publish(path, name, reterr);
         if (r < 0)
@@ -168,7 +188,7 @@ static int check_absolute(const char *cwd, Error *reterr) {
 
 int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
                    Error *reterr) {
-        CreateOptions options = { 0 };
+        CreateOptions options = { .tier = TIERS };
         OptionResult words = { 0 };
         char own[PATH_MAX];
         int r = cwd ? check_absolute(cwd, reterr) : find_cwd(own, reterr);
@@ -180,6 +200,7 @@ int create_session(const char *name, const char *cwd, int argc, const char *cons
         if (r == 0)
                 r = create(name, cwd ? cwd : own, &words, &options, reterr);
         options_clear(&words);
+        strlist_clear(&options.allow_degraded);
         return r;
 }
 
@@ -196,7 +217,7 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
 }
 
 int cmd_create(int argc, char **argv) {
-        CreateOptions options = { 0 };
+        CreateOptions options = { .tier = TIERS };
         OptionResult words = { 0 };
         Error error;
         int r = options_parse(&create_syntax, argc, (const char *const *)argv, &options, &words,
@@ -213,6 +234,7 @@ int cmd_create(int argc, char **argv) {
         else if (r == 0)
                 (void)printf("%s\n", words.operands[0]);
         options_clear(&words);
+        strlist_clear(&options.allow_degraded);
         if (r == 0)
                 return 0;
         error_print(&error);

@@ -366,6 +366,29 @@ int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 
+int options_degraded(const StrList *layers, unsigned *ret, Error *reterr) {
+        for (size_t i = 0; i < layers->count; i++) {
+                const char *name = layers->items[i];
+                Layer layer = layer_from_name(name);
+                char quoted[80], names[256] = "";
+
+                if (layer != LAYER_NONE && layer_table[layer].degradable) {
+                        *ret |= LAYER_BIT(layer);
+                        continue;
+                }
+                for (Layer l = LAYER_USER; l < LAYER_MAX; l++)
+                        if (layer_table[l].degradable)
+                                (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                                               " %s", layer_table[l].name);
+                (void)str_quote(name, quoted, sizeof(quoted));
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "--allow-degraded: \"%s\" is not a layer that can be left out; "
+                                 "these can:%s",
+                                 quoted, names);
+        }
+        return 0;
+}
+
 /* --- help --- */
 
 static void help_row(FILE *out, const char *name, const char *arg, const char *help) {

@@ -84,5 +84,9 @@ bool options_policy_is_file(const char *name);
  * policy_preset() and policy_set(). */
 int options_policy(const OptionResult *result, Policy *policy, Error *reterr);
 
+/* The LAYER_BITs of what --allow-degraded was given, added to *ret. 0, or -EINVAL for what is no
+ * layer that can be left out. */
+int options_degraded(const StrList *layers, unsigned *ret, Error *reterr);
+
 /* Prints usage, summary and all options, made from the tables. */
 void options_help(const OptionSyntax *syntax, FILE *out);

@@ -78,29 +78,6 @@ typedef struct Run {
 
 /* --- what was asked --- */
 
-static int parse_degraded(const Run *run, unsigned *ret, Error *reterr) {
-        for (size_t i = 0; i < run->options.allow_degraded.count; i++) {
-                const char *name = run->options.allow_degraded.items[i];
-                Layer layer = layer_from_name(name);
-                char quoted[80], names[256] = "";
-
-                if (layer != LAYER_NONE && layer_table[layer].degradable) {
-                        *ret |= LAYER_BIT(layer);
-                        continue;
-                }
-                for (Layer l = LAYER_USER; l < LAYER_MAX; l++)
-                        if (layer_table[l].degradable)
-                                (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
-                                               " %s", layer_table[l].name);
-                (void)str_quote(name, quoted, sizeof(quoted));
-                return error_set(reterr, ERROR_USAGE, 0,
-                                 "--allow-degraded: \"%s\" is not a layer that can be left out; "
-                                 "these can:%s",
-                                 quoted, names);
-        }
-        return 0;
-}
-
 static int find_cwd(Run *run, Error *reterr) {
         int r;
 
@@ -147,7 +124,7 @@ static int make_plan(Run *run, Error *reterr) {
                 .env = (const char *const *)environ,
                 .inside_cwd = run->options.cwd,
         };
-        int r = parse_degraded(run, &context.degraded, reterr);
+        int r = options_degraded(&run->options.allow_degraded, &context.degraded, reterr);
 
         if (r == 0)
                 r = plan_make(&run->policy, &context, &run->plan, reterr);

@@ -15,7 +15,6 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "policy/load.h"
 #include "policy/syscalls.h"
 #include "sandbox/guard.h"
 #include "session/methods.h"
@@ -253,9 +252,9 @@ static void on_idle(void *data) {
 
         if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0)
                 keeper->used_at = now;
-        if (now - keeper->used_at >= keeper->idle)
+        if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);
-        loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->idle);
+        loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->settings.idle);
 }
 
 /* A second after it was used last. */
@@ -337,44 +336,8 @@ static void on_room(RpcConnection *connection, void *data) {
 
 /* --- starting --- */
 
-static int read_number(Store *store, const char *name, uint64_t otherwise, uint64_t *ret,
-                       Error *reterr) {
-        _cleanup_free_ char *text = NULL;
-        int r = store_meta_get(store, name, &text, reterr);
-
-        *ret = otherwise;
-        if (r == 0 && text)
-                (void)str_to_uint(text, UINT64_MAX / 2, ret);
-        return r;
-}
-
-static int load_policy(Keeper *keeper, Store *store, char **ret_cwd, uint64_t *ret_degraded,
-                       Error *reterr) {
-        _cleanup_free_ char *policy = NULL;
-        int r = store_meta_get(store, KEEPER_META_POLICY, &policy, reterr);
-
-        if (r == 0)
-                r = store_meta_get(store, KEEPER_META_CWD, ret_cwd, reterr);
-        if (r == 0)
-                r = read_number(store, KEEPER_META_IDLE, KEEPER_IDLE_DEFAULT, &keeper->idle,
-                                reterr);
-        if (r == 0)
-                r = read_number(store, KEEPER_META_DEGRADED, 0, ret_degraded, reterr);
-        if (r < 0)
-                return r;
-        if (!policy || !*ret_cwd) {
-                r = error_set(reterr, ERROR_DATA, 0, "the session's database has no policy in it");
-                return error_cure(reterr, r,
-                                  "It was not made by holt create: take it away by holt rm.");
-        }
-        return policy_load(&keeper->policy, policy, strlen(policy), "the session's policy",
-                           ORIGIN_CALLER, reterr);
-}
-
 static int make_plan(Keeper *keeper, Error *reterr) {
-        _cleanup_free_ char *cwd = NULL;
         char path[PATH_MAX], database[64];
-        uint64_t degraded = 0;
         Store *store = NULL;
         int r = path_of_fd(KEEPER_DIRECTORY_FD, path);
 
@@ -384,16 +347,9 @@ static int make_plan(Keeper *keeper, Error *reterr) {
                        KEEPER_DIRECTORY_FD);
         r = store_open(database, STORE_WRITE, &store, reterr);
         if (r == 0)
-                r = load_policy(keeper, store, &cwd, &degraded, reterr);
+                r = settings_read(store, &keeper->settings, reterr);
         store_free(store);
-        if (r == 0) {
-                const PlanContext context = { .cwd = cwd,
-                                              .session = path,
-                                              .degraded = (unsigned)degraded };
-
-                r = plan_make(&keeper->policy, &context, &keeper->plan, reterr);
-        }
-        return r;
+        return r < 0 ? r : settings_plan(&keeper->settings, path, &keeper->plan, reterr);
 }
 
 /* As whoever the keeper is by now. */
@@ -434,8 +390,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, on_note, keeper, &keeper->note_timer, reterr);
         if (r == 0)
                 keeper_used(keeper);
-        if (r == 0 && keeper->idle)
-                loop_timer_set(keeper->idle_timer, loop_now() + keeper->idle);
+        if (r == 0 && keeper->settings.idle)
+                loop_timer_set(keeper->idle_timer, loop_now() + keeper->settings.idle);
         return r;
 }
 

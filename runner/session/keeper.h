@@ -13,27 +13,18 @@
  * session's directory by an id-mapped mount (sandbox/identity.h). */
 #pragma once
 
-#include "policy/plan.h"
 #include "rpc/server.h"
 #include "sandbox/launch.h"
 #include "session/directory.h"
 #include "session/files.h"
 #include "session/process.h"
+#include "session/settings.h"
 #include "store/store.h"
 
 enum {
         KEEPER_READY_FD = 3,     /* a pipe: nothing when all is well, else an Error, then the end */
         KEEPER_DIRECTORY_FD = 4, /* O_PATH of the session's directory */
 };
-
-#define KEEPER_IDLE_DEFAULT UINT64_C(600000000) /* usec */
-
-/* Names in the store's meta. */
-#define KEEPER_META_POLICY "policy"     /* a document */
-#define KEEPER_META_CWD "cwd"           /* what its relative paths are relative to */
-#define KEEPER_META_CREATED "created"   /* ms since the epoch */
-#define KEEPER_META_IDLE "idle"         /* usec; "0" for never */
-#define KEEPER_META_DEGRADED "degraded" /* LAYER_BITs */
 
 /* A call that waits for a process. */
 typedef struct Waiter {
@@ -49,7 +40,7 @@ typedef struct Keeper {
         char name[SESSION_NAME_MAX + 1];
         int lock_fd, ready_fd, signal_fd;
         uint64_t started_ms; /* since the epoch */
-        Policy policy;
+        Settings settings;
         LaunchPlan plan;
         Launch launch;
         Sandbox sandbox;
@@ -61,7 +52,7 @@ typedef struct Keeper {
         Waiter *waiters;
         unsigned receives; /* that go on; session/receive.h */
         Denials denials, audited;
-        uint64_t idle, used_at; /* usec */
+        uint64_t used_at; /* usec of loop_now() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer;
         bool noting; /* the last is set */
         bool stopping;

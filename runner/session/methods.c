@@ -2,6 +2,7 @@
 /* The one table of methods: what the CLI, `holt serve`, the SDKs and adapters all go through. */
 #include "session/methods.h"
 
+#include "session/answers.h"
 #include "store/store.h"
 
 #define PARAMS(params) params, ELEMENTSOF(params)
@@ -92,19 +93,19 @@ static const RpcParam kv_set_params[] = {
 static const RpcParam kv_keys_params[] = {
         { "prefix", RPC_STRING, false, STORE_KEY_MAX, "what they start with; all without it" },
         { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys behind this one" },
-        { "limit", RPC_UINT, false, 1000, "keys at most; 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "keys at most; 100" },
 };
 
 static const RpcParam history_params[] = {
         { "name", RPC_STRING, false, 64, "only rows of this method, as \"exec\"" },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
-        { "limit", RPC_UINT, false, 1000, "rows at most; 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "rows at most; 100" },
 };
 
 static const RpcParam audit_params[] = {
         { "kind", RPC_STRING, false, 64, "only rows of this kind, as \"denial\"" },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
-        { "limit", RPC_UINT, false, 1000, "rows at most; 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "rows at most; 100" },
 };
 
 static const RpcParam files_read_params[] = {
@@ -222,7 +223,10 @@ static const char process_result[] =
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
-          "name, state, created_ms, started_ms, ...", NONE, method_session_show },
+          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, cwd, "
+          "workspace, "
+          "mounts, limits, allow_degraded, layers",
+          NONE, method_session_show },
         { "session.stop", "ends all that runs, and the keeper; files stay", "nothing", NONE,
           method_session_stop },
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/layers.h"
+#include "policy/load.h"
+#include "policy/schema.h"
+#include "sandbox/result.h"
+
+/* Names in the store's meta. */
+#define META_POLICY "policy"   /* a document */
+#define META_CWD "cwd"         /* absolute */
+#define META_CREATED "created" /* numbers, as in Settings */
+#define META_IDLE "idle"
+#define META_DEGRADED "degraded"
+#define META_TIER "tier"
+
+void settings_clear(Settings *settings) {
+        policy_clear(&settings->policy);
+        free(settings->cwd);
+        free(settings->tier);
+        *settings = (Settings){ 0 };
+}
+
+/* --- writing --- */
+
+static int write_policy(const Settings *settings, Store *store, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        int r = policy_document_print(&settings->policy, &w);
+
+        if (r == 0)
+                r = json_write_finish(&w);
+        return r < 0 ? error_oom(reterr) : store_meta_set(store, META_POLICY, w.data, reterr);
+}
+
+static int write_number(Store *store, const char *name, uint64_t value, Error *reterr) {
+        char number[24];
+
+        (void)snprintf(number, sizeof(number), "%" PRIu64, value);
+        return store_meta_set(store, name, number, reterr);
+}
+
+int settings_write(const Settings *settings, Store *store, Error *reterr) {
+        int r = write_policy(settings, store, reterr);
+
+        if (r == 0)
+                r = store_meta_set(store, META_CWD, settings->cwd, reterr);
+        if (r == 0)
+                r = write_number(store, META_CREATED, settings->created_ms, reterr);
+        if (r == 0)
+                r = write_number(store, META_IDLE, settings->idle, reterr);
+        if (r == 0)
+                r = write_number(store, META_DEGRADED, settings->degraded, reterr);
+        if (r == 0 && settings->tier)
+                r = store_meta_set(store, META_TIER, settings->tier, reterr);
+        return r;
+}
+
+/* --- reading --- */
+
+static int read_number(Store *store, const char *name, uint64_t otherwise, uint64_t *ret,
+                       Error *reterr) {
+        _cleanup_free_ char *text = NULL;
+        int r = store_meta_get(store, name, &text, reterr);
+
+        *ret = otherwise;
+        if (r == 0 && text)
+                (void)str_to_uint(text, UINT64_MAX / 2, ret);
+        return r;
+}
+
+static int read_policy(Store *store, Settings *ret, Error *reterr) {
+        _cleanup_free_ char *policy = NULL;
+        int r = store_meta_get(store, META_POLICY, &policy, reterr);
+
+        if (r == 0)
+                r = store_meta_get(store, META_CWD, &ret->cwd, reterr);
+        if (r < 0)
+                return r;
+        if (!policy || !ret->cwd) {
+                r = error_set(reterr, ERROR_DATA, 0, "the session's database has no policy in it");
+                return error_cure(reterr, r,
+                                  "It was not made by holt create: take it away by holt rm.");
+        }
+        return policy_load(&ret->policy, policy, strlen(policy), "the session's policy",
+                           ORIGIN_CALLER, reterr);
+}
+
+int settings_read(Store *store, Settings *ret, Error *reterr) {
+        uint64_t degraded = 0;
+        int r = read_policy(store, ret, reterr);
+
+        if (r == 0)
+                r = read_number(store, META_CREATED, 0, &ret->created_ms, reterr);
+        if (r == 0)
+                r = read_number(store, META_IDLE, SETTINGS_IDLE_DEFAULT, &ret->idle, reterr);
+        if (r == 0)
+                r = read_number(store, META_DEGRADED, 0, &degraded, reterr);
+        if (r == 0)
+                r = store_meta_get(store, META_TIER, &ret->tier, reterr);
+        ret->degraded = (unsigned)degraded;
+        return r;
+}
+
+int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr) {
+        const PlanContext context = { .cwd = settings->cwd,
+                                      .session = path,
+                                      .degraded = settings->degraded };
+
+        return plan_make(&settings->policy, &context, ret, reterr);
+}
+
+/* --- telling --- */
+
+static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
+        json_write_array(w, "mounts");
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind != PLAN_BIND)
+                        continue;
+                json_write_object(w, NULL);
+                json_write_string(w, "target", mount->target);
+                json_write_string(w, "source", mount->source);
+                json_write_bool(w, "read_only", mount->flags & PLAN_READ_ONLY);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
+void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w) {
+        const PlanMount *workspace = plan_workspace(plan);
+
+        json_write_uint(w, "created_ms", settings->created_ms);
+        json_write_uint(w, "idle_us", settings->idle);
+        json_write_string(w, "tier", settings->tier);
+        json_write_string(w, "cwd", plan->cwd);
+        json_write_string(w, "workspace", workspace ? workspace->source : NULL);
+        write_mounts(plan, w);
+        result_write_limits(w, plan);
+        json_write_array(w, "allow_degraded");
+        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
+                if (settings->degraded & LAYER_BIT(layer))
+                        json_write_string(w, NULL, layer_table[layer].name);
+        json_write_end(w);
+}
