@@ -15,6 +15,11 @@
 
 enum { SHEBANG_MAX = 256 }; /* BINPRM_BUF_SIZE: the kernel reads no further */
 
+/* The verb that runs another command like it. */
+static const char *run_verb(const LaunchPlan *plan) {
+        return plan->root.source ? "holt exec NAME" : "holt run";
+}
+
 static const char mount_it[] = "Mount the directory that it lies in: --ro DIR";
 
 /* --- files as the host has them --- */
@@ -114,14 +119,14 @@ static bool cure_shell(const LaunchPlan *plan, const char *name, Error *reterr) 
 
         if (is_builtin(program))
                 (void)error_cure(reterr, 0,
-                                 "The shell does that itself; there is no program for it: holt run "
-                                 "-- bash -c '%s ...'",
-                                 program);
+                                 "The shell does that itself; there is no program for it: %s -- "
+                                 "bash -c '%s ...'",
+                                 run_verb(plan), program);
         else if (plan->argv.count == 1 && strpbrk(program, " \t"))
                 (void)error_cure(reterr, 0,
-                                 "It is one word, with a blank in it. Its words apart: holt run -- "
-                                 "%s\nFor a shell: holt run -- bash -c '...'",
-                                 name);
+                                 "It is one word, with a blank in it. Its words apart: %s -- "
+                                 "%s\nFor a shell: %s -- bash -c '...'",
+                                 run_verb(plan), name, run_verb(plan));
         else
                 return false;
         return true;
@@ -237,10 +242,10 @@ static const char *why_not_executable(int fd) {
                 return "It is not a regular file.";
         if (!(st.st_mode & 0111))
                 return "Its mode does not let anybody execute it: chmod +x, or give it to its "
-                       "interpreter, as in: holt run -- sh FILE";
+                       "interpreter, as in: sh FILE";
         if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOEXEC)
                 return "Its file system is mounted noexec: copy it to another, or give it to its "
-                       "interpreter, as in: holt run -- sh FILE";
+                       "interpreter, as in: sh FILE";
         return NULL;
 }
 

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "policy/syscalls.h"
-#include "sandbox/prepare.h"
+#include "sandbox/result.h"
 #include "session/methods.h"
 
 /* --- what to start --- */
@@ -57,11 +56,21 @@ static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
         return r;
 }
 
-static int fill_keep(const RpcCall *call, ProcessSpec *spec, Error *error) {
+/* A call may narrow what the policy gives, and not widen it; 0 is none. */
+static uint64_t within(uint64_t asked, uint64_t limit) {
+        return limit && (!asked || asked > limit) ? limit : asked;
+}
+
+static void fill_timeout(const Keeper *keeper, const RpcCall *call, ProcessSpec *spec) {
+        spec->timeout = within(rpc_uint(call, "timeout_ms", 0) * 1000, keeper->plan.timeout);
+}
+
+static int fill_keep(const Keeper *keeper, const RpcCall *call, ProcessSpec *spec, Error *error) {
+        const uint64_t asked = rpc_uint(call, "output_max", CAPTURE_KEPT);
         const char *keep = rpc_string(call, "keep");
         int r;
 
-        spec->kept = (size_t)rpc_uint(call, "output_max", CAPTURE_KEPT);
+        spec->kept = (size_t)(asked ? within(asked, keeper->plan.output) : 0);
         spec->keep_tail = keep && streq(keep, "tail");
         if (!keep || spec->keep_tail || streq(keep, "head"))
                 return 0;
@@ -95,9 +104,10 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
         if (r == 0)
                 r = fill_env(keeper, call, &prepared->spec.env, error);
         if (r == 0)
-                r = fill_keep(call, &prepared->spec, error);
+                r = fill_keep(keeper, call, &prepared->spec, error);
         if (r < 0)
                 return r;
+        fill_timeout(keeper, call, &prepared->spec);
         prepared->cwd = path_join(keeper->plan.cwd, cwd ? cwd : ".");
         prepared->spec.cwd = prepared->cwd;
         return prepared->cwd ? 0 : error_oom(error);
@@ -123,8 +133,6 @@ int method_exec(RpcCall *call, void *data, Error *error) {
 
         if (r < 0)
                 return r;
-        prepared.spec.timeout = rpc_has(call, "timeout_ms") ? rpc_uint(call, "timeout_ms", 0) * 1000
-                                                            : keeper->plan.timeout;
         prepared.spec.input = input ? INPUT_PIPE : INPUT_NONE;
         r = start(keeper, call, &prepared, &process, error);
         if (r == 0 && input) {
@@ -180,7 +188,6 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
 
         if (r < 0)
                 return r;
-        spec->timeout = rpc_uint(call, "timeout_ms", 0) * 1000;
         spec->input = rpc_bool(call, "input", false) ? INPUT_PIPE : INPUT_NONE;
         spec->owner = rpc_bool(call, "owned", false) ? rpc_call_connection(call) : NULL;
         spec->terminal = (unsigned)rpc_uint(call, "terminal", 0);
@@ -197,15 +204,6 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
 
 /* --- what has become of it --- */
 
-static void write_usage(const Usage *usage, JsonWriter *w) {
-        json_write_object(w, "usage");
-        json_write_uint(w, "wall_us", usage->wall_us);
-        json_write_uint(w, "user_us", usage->user_us);
-        json_write_uint(w, "system_us", usage->system_us);
-        json_write_uint(w, "max_rss_bytes", usage->max_rss);
-        json_write_end(w);
-}
-
 /* What was refused in the session while the process ran. */
 static void write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
         const Denials *before = &process->denied_before;
@@ -214,14 +212,14 @@ static void write_denials(const Keeper *keeper, const Process *process, JsonWrit
         for (unsigned i = 0; i < keeper->denials.count; i++) {
                 const Denial *denial = &keeper->denials.items[i];
                 uint64_t count = denial->count - (i < before->count ? before->items[i].count : 0);
+                const char *why_not;
 
                 if (count == 0)
                         continue;
+                why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers, denial);
                 json_write_object(w, NULL);
-                json_write_string(w, "layer", "seccomp");
-                json_write_string(w, "what", syscall_name(denial->nr));
-                json_write_uint(w, "count", count);
-                json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
+                result_write_denial(w, denial, count, why_not);
+                json_write_string(w, "why_not", why_not);
                 json_write_end(w);
         }
         json_write_end(w);
@@ -244,7 +242,11 @@ void method_write_result(Keeper *keeper, const Process *process, bool output, Js
                 json_write_int(w, "signal", out->signal);
         else
                 json_write_null(w, "signal");
-        write_usage(&out->usage, w);
+        result_write_usage(w, &out->usage, NULL);
+        if (process->timeout)
+                json_write_uint(w, "timeout_us", process->timeout);
+        else
+                json_write_null(w, "timeout_us");
         json_write_uint(w, "stdout_bytes", process->output.streams[0].bytes);
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
@@ -274,7 +276,7 @@ static void write_process(const Process *process, JsonWriter *w) {
         if (process->settled) {
                 json_write_string(w, "cause", cause_name(process->outcome.cause));
                 json_write_int(w, "exit_code", process->outcome.exit_code);
-                write_usage(&process->outcome.usage, w);
+                result_write_usage(w, &process->outcome.usage, NULL);
         }
         json_write_end(w);
 }

@@ -15,8 +15,9 @@ static const RpcParam exec_params[] = {
         { "env", RPC_MAP, false, 1024, "variables beyond the session's own" },
         { "stdin", RPC_STRING, false, 0, "what it reads; nothing without it" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
-          "wall time; 0 for none; the policy's without it" },
-        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX, "bytes kept of each stream; 1 MiB" },
+          "wall time; at most the policy's, which it is without it" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
+          "bytes kept of each stream; 1 MiB, or the policy's output" },
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
 };
@@ -28,8 +29,10 @@ static const RpcParam spawn_params[] = {
         { "env", RPC_MAP, false, 1024, "variables beyond the session's own" },
         { "input", RPC_BOOL, false, 0,
           "stdin is a pipe for process.write; otherwise it is at its end" },
-        { "timeout_ms", RPC_UINT, false, 86400000000, "wall time; 0 for none; none without it" },
-        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX, "bytes kept of each stream; 1 MiB" },
+        { "timeout_ms", RPC_UINT, false, 86400000000,
+          "wall time; at most the policy's, which it is without it" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
+          "bytes kept of each stream; 1 MiB, or the policy's output" },
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "owned", RPC_BOOL, false, 0, "it is killed when this connection ends" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
@@ -219,7 +222,8 @@ static const char content_result[] = "content, next: where the next part begins,
 
 static const char process_result[] =
         "id, cause, exit_code, signal, usage {wall_us, user_us, system_us, max_rss_bytes}, "
-        "stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, stdout, stderr";
+        "timeout_us, stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, "
+        "denials [{layer, what, count, answer, grant, why_not}], stdout, stderr";
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
