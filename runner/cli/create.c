@@ -9,6 +9,7 @@
 #include "cli/create.h"
 #include "cli/options.h"
 #include "cli/policy-files.h"
+#include "cli/show.h"
 #include "cli/verbs.h"
 #include "policy/plan.h"
 #include "policy/schema.h"
@@ -230,7 +231,7 @@ int cmd_create(int argc, char **argv) {
         if (r == 0)
                 r = create_named(&words, &options, &error);
         if (r == 0 && options.json)
-                (void)printf("{\"name\": \"%s\"}\n", words.operands[0]);
+                r = show_session(words.operands[0], true, &error);
         else if (r == 0)
                 (void)printf("%s\n", words.operands[0]);
         options_clear(&words);

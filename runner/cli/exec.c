@@ -2,23 +2,31 @@
 /* holt exec, holt sh: a command in a session. Its fds are the caller's own where they are files or
  * pipes; where they are a terminal it gets one of its own, whose other end is pumped here. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
-#include "cli/options.h"
+#include "base/paths.h"
+#include "cli/ask.h"
+#include "cli/exec-result.h"
+#include "cli/logs.h"
+#include "cli/report.h"
 #include "cli/verbs.h"
-#include "rpc/client.h"
 #include "sandbox/prepare.h"
 #include "sandbox/terminal.h"
 #include "session/keeper.h"
 
+enum { KEEP_HEAD, KEEP_TAIL, KEEP_UNSAID };
+static const char *const keep_names[] = { "head", "tail", NULL };
+
 typedef struct ExecOptions {
-        const char *cwd, *timeout;
+        const char *cwd, *timeout, *output, *report;
         StrList env;
-        bool detach;
+        unsigned keep; /* KEEP_... */
+        bool detach, json;
 } ExecOptions;
 
 static const Option exec_options[] = {
@@ -28,8 +36,16 @@ static const Option exec_options[] = {
           offsetof(ExecOptions, env), NULL },
         { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
           offsetof(ExecOptions, timeout), NULL },
+        { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
+          OPTION_STRING, offsetof(ExecOptions, output), NULL },
+        { "--keep", "head|tail", "whether that is the first or the last of it", OPTION_ENUM,
+          offsetof(ExecOptions, keep), keep_names },
         { "--detach", NULL, "print its id and leave it running", OPTION_BOOL,
           offsetof(ExecOptions, detach), NULL },
+        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
+          offsetof(ExecOptions, report), NULL },
+        { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
+          offsetof(ExecOptions, json), NULL },
 };
 
 static const OptionSyntax exec_syntax = {
@@ -42,19 +58,35 @@ static const OptionSyntax exec_syntax = {
         .help_epilog = "Exit codes are those of holt run.",
 };
 
+static const OptionSyntax sh_syntax = {
+        .verb = "sh",
+        .usage = "NAME",
+        .summary = "An interactive bash in session NAME, which is started if it is at rest.",
+};
+
 typedef struct Exec {
         ExecOptions options;
         OptionResult words;
         const char *name;
         const char *const *command;
-        uint64_t timeout; /* usec */
+        uint64_t timeout, output; /* usec, bytes */
+        bool captured;            /* its output goes through the keeper, which keeps a part */
         TerminalPlan plan;
         Terminal *terminal;
         RpcClient *client;
         char id[32];
         int signal_fd;
-        int exit_code;
+        char *report_path; /* absolute, or NULL */
+        int report_fd;
+        Answer show;        /* of session.show, where a document is to be written */
+        RpcMessage settled; /* the answer to process.wait */
 } Exec;
+#define EXEC_NONE                                                                                  \
+        {                                                                                          \
+                .options = { .keep = KEEP_UNSAID }, .plan = { .output_fd = FD_NONE },              \
+                .signal_fd = FD_NONE, .report_fd = FD_NONE, .show = ANSWER_NONE,                   \
+                .settled = RPC_MESSAGE_NONE                                                        \
+        }
 
 /* --- the request --- */
 
@@ -88,10 +120,6 @@ static void write_terminal(const Exec *exec, JsonWriter *w) {
 }
 
 static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
-        const char *term = getenv("TERM");
-        StrList *env = (StrList *)(uintptr_t)&exec->options.env;
-
-        (void)term;
         json_write_object(w, NULL);
         json_write_array(w, "argv");
         for (const char *const *word = exec->command; *word; word++)
@@ -99,9 +127,13 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
         json_write_end(w);
         if (exec->options.cwd)
                 json_write_string(w, "cwd", exec->options.cwd);
-        write_env(env, w);
+        write_env(&exec->options.env, w);
         json_write_uint(w, "timeout_ms", exec->timeout / 1000);
         json_write_uint(w, "fds", given);
+        if (exec->options.output)
+                json_write_uint(w, "output_max", exec->output);
+        if (exec->options.keep != KEEP_UNSAID)
+                json_write_string(w, "keep", keep_names[exec->options.keep]);
         if (!exec->options.detach) {
                 json_write_bool(w, "owned", true);
                 write_terminal(exec, w);
@@ -109,9 +141,18 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
         json_write_end(w);
 }
 
+/* The caller's terminal is never handed on. */
+static unsigned given_fds(const Exec *exec) {
+        if (exec->options.detach)
+                return 0;
+        if (exec->captured)
+                return isatty(STDIN_FILENO) ? 0 : 1;
+        return 7 & ~exec->plan.fds;
+}
+
 static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        unsigned given = exec->options.detach ? 0 : 7 & ~exec->plan.fds;
+        const unsigned given = given_fds(exec);
         int fds[3];
         size_t count = 0;
         int r;
@@ -166,7 +207,6 @@ static void pass_signal(Exec *exec) {
 static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
         for (;;) {
                 _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
-                uint64_t code = 125;
                 Error error;
                 int r = rpc_client_next(exec->client, false, &message, &error);
 
@@ -178,8 +218,8 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
                 }
                 if (message.id != wait_id)
                         continue;
-                (void)json_uint(json_member(message.result, "exit_code"), 255, &code);
-                exec->exit_code = (int)code;
+                exec->settled = message;
+                message = (RpcMessage)RPC_MESSAGE_NONE;
                 return 1;
         }
 }
@@ -245,25 +285,153 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
         return wait_for_end(exec, reterr);
 }
 
+/* --- the result --- */
+
+/* What the session's commands can write: their directory, and what it has read-write. */
+static int find_writable(const Exec *exec, StrList *ret) {
+        const JsonValue *mounts = json_member(exec->show.result, "mounts");
+        int r = strlist_add(ret, ask_text(exec->show.result, "directory"));
+
+        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m && r == 0;
+             m = json_next(m)) {
+                bool read_only = false;
+
+                (void)json_bool(json_member(m, "read_only"), &read_only);
+                if (!read_only)
+                        r = strlist_add(ret, ask_text(m, "source"));
+        }
+        return r;
+}
+
+static int open_report(Exec *exec, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        char cwd[PATH_MAX];
+
+        if (!exec->options.report)
+                return 0;
+        if (!getcwd(cwd, sizeof(cwd)))
+                return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+        exec->report_path = path_join(cwd, exec->options.report);
+        if (!exec->report_path || find_writable(exec, &writable) < 0)
+                return error_oom(reterr);
+        return report_open(exec->report_path, &writable, &exec->report_fd, reterr);
+}
+
+/* Where a document is to be written: what the session is, and the file. */
+static int prepare_document(Exec *exec, Error *reterr) {
+        int r;
+
+        if (!exec->options.report && !exec->options.json)
+                return 0;
+        r = ask_client(exec->client, "session.show", NULL, &exec->show, reterr);
+        return r < 0 ? r : open_report(exec, reterr);
+}
+
+/* What was kept of the output, now that it has ended. */
+static int print_captured(const Exec *exec, Error *reterr) {
+        uint64_t seq = 1;
+
+        return exec->captured ? logs_print(exec->client, exec->id, &seq, reterr) : 0;
+}
+
+static int write_report(const Exec *exec, const ExecResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        if (exec->report_fd < 0)
+                return 0;
+        (void)exec_result_write(result, &w);
+        return report_replace(exec->report_fd, exec->report_path, &w, reterr);
+}
+
+static void print_result(const Exec *exec, const ExecResult *result) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (!exec->options.json) {
+                exec_result_tell(result);
+                return;
+        }
+        (void)exec_result_write(result, &w);
+        report_print_document(&w);
+}
+
+/* error is NULL when holt did its part. Returns the exit code. */
+static int tell(const Exec *exec, const Error *error) {
+        const ExecResult result = { .session = exec->name,
+                                    .id = exec->id,
+                                    .command = exec->command,
+                                    .result = exec->settled.result,
+                                    .show = exec->show.result,
+                                    .error = error,
+                                    .timeout = exec->timeout,
+                                    .captured = exec->captured };
+        Error failed;
+
+        if (write_report(exec, &result, &failed) < 0) {
+                error_print(&failed);
+                return error_exit_code(&failed);
+        }
+        print_result(exec, &result);
+        return exec_result_code(&result);
+}
+
+/* --- one command --- */
+
+static void print_detached(const Exec *exec, const RpcMessage *started) {
+        Error ignored;
+
+        if (exec->options.json)
+                (void)ask_print_json(started->result, &ignored);
+        else
+                (void)printf("%s\n", exec->id);
+}
+
 static int run(Exec *exec, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
         int fd, r = keeper_connect(exec->name, &fd, reterr);
 
         if (r == 0)
                 r = rpc_client_new(fd, &exec->client, reterr);
+        if (r == 0 && !exec->options.detach)
+                r = prepare_document(exec, reterr);
         if (r == 0)
                 r = open_signals(exec, reterr);
         if (r == 0)
                 r = spawn(exec, &started, reterr);
         if (r == 0 && exec->options.detach)
-                (void)printf("%s\n", exec->id);
+                print_detached(exec, &started);
         else if (r == 0)
                 r = attend(exec, &started, reterr);
+        if (r == 0 && !exec->options.detach)
+                r = print_captured(exec, reterr);
         exec->client = rpc_client_free(exec->client);
         return r;
 }
 
 /* --- the command line --- */
+
+static int parse_values(Exec *exec, Error *reterr) {
+        const ExecOptions *options = &exec->options;
+        int r;
+
+        if (options->timeout && str_to_usec(options->timeout, &exec->timeout) < 0) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--timeout %s: not a time", options->timeout);
+                return error_cure(reterr, r, "A number with a unit, as 250ms, 30s or 10m");
+        }
+        if (options->output &&
+            (str_to_bytes(options->output, &exec->output) < 0 || exec->output > CAPTURE_KEPT_MAX)) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it",
+                              options->output);
+                return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB",
+                                  CAPTURE_KEPT_MAX >> 20);
+        }
+        if (options->detach && options->report) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--detach does not wait for the end, which --report is about");
+                return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
+        }
+        exec->captured = !options->detach && (options->output || options->keep != KEEP_UNSAID);
+        return 0;
+}
 
 /* The name comes first, then options, then the command. */
 static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
@@ -283,23 +451,23 @@ static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
                 r = error_set(reterr, ERROR_USAGE, 0, "exec takes a session and a command");
                 return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
         }
-        if (exec->options.timeout && str_to_usec(exec->options.timeout, &exec->timeout) < 0) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--timeout %s: not a time",
-                              exec->options.timeout);
-                return error_cure(reterr, r, "A number with a unit, as 250ms, 30s or 10m");
-        }
-        return 0;
+        return parse_values(exec, reterr);
 }
 
-static int finish(Exec *exec, int r, const Error *error) {
-        if (r == 0)
-                return exec->exit_code;
-        error_print(error);
-        return error_exit_code(error);
+/* All that is known by now is told, also where the command line is wrong. */
+static int main_with(Exec *exec, Error *error) {
+        int r;
+
+        if (!exec->captured)
+                terminal_plan(&exec->plan);
+        r = run(exec, error);
+        if (r == 0 && exec->options.detach)
+                return 0;
+        return tell(exec, r < 0 ? error : NULL);
 }
 
 int cmd_exec(int argc, char **argv) {
-        static Exec exec = { .plan = { .output_fd = FD_NONE }, .signal_fd = FD_NONE };
+        static Exec exec = EXEC_NONE;
         Error error;
         int r = prepare_stdio(&error);
 
@@ -309,28 +477,26 @@ int cmd_exec(int argc, char **argv) {
                 options_help(&exec_syntax, stdout);
                 return 0;
         }
-        if (r == 0) {
-                terminal_plan(&exec.plan);
-                r = run(&exec, &error);
-        }
-        return finish(&exec, r, &error);
+        return r < 0 ? tell(&exec, &error) : main_with(&exec, &error);
 }
 
 int cmd_sh(int argc, char **argv) {
         static const char *const shell[] = { "bash", NULL };
-        static Exec exec = { .plan = { .output_fd = FD_NONE }, .signal_fd = FD_NONE };
+        static Exec exec = EXEC_NONE;
         Error error;
         int r = prepare_stdio(&error);
 
+        if (r == 0 && argc == 2 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
+                options_help(&sh_syntax, stdout);
+                return 0;
+        }
         if (r == 0 && (argc != 2 || argv[1][0] == '-')) {
                 r = error_set(&error, ERROR_USAGE, 0, "sh takes a session");
                 (void)error_cure(&error, r, "holt sh NAME");
         }
-        if (r == 0) {
-                exec.name = argv[1];
-                exec.command = shell;
-                terminal_plan(&exec.plan);
-                r = run(&exec, &error);
-        }
-        return finish(&exec, r, &error);
+        if (r < 0)
+                return tell(&exec, &error);
+        exec.name = argv[1];
+        exec.command = shell;
+        return main_with(&exec, &error);
 }

@@ -12,5 +12,14 @@ int cmd_sh(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_files(int argc, char **argv);
 int cmd_cp(int argc, char **argv);
-/* ls, show, stop, rm, ps, kill, kv, history, audit. */
-int cmd_session(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_stop(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_wait(int argc, char **argv);
+int cmd_kill(int argc, char **argv);
+int cmd_kv(int argc, char **argv);
+int cmd_history(int argc, char **argv);
+int cmd_audit(int argc, char **argv);

@@ -412,6 +412,7 @@ static const struct {
 static int find_signal(const char *text, int *ret, Error *error) {
         const char *name = str_starts(text, "SIG") ? text + 3 : text;
         uint64_t number;
+        int r;
 
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 if (streq(signals[i].name, name)) {
@@ -422,7 +423,8 @@ static int find_signal(const char *text, int *ret, Error *error) {
                 *ret = (int)number;
                 return 0;
         }
-        return error_set(error, ERROR_USAGE, 0, "there is no signal \"%.20s\"", text);
+        r = error_set(error, ERROR_USAGE, 0, "there is no signal \"%.20s\"", text);
+        return error_cure(error, r, "As TERM, SIGTERM or 15");
 }
 
 int method_process_signal(RpcCall *call, void *data, Error *error) {

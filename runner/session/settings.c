@@ -138,6 +138,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_uint(w, "created_ms", settings->created_ms);
         json_write_uint(w, "idle_us", settings->idle);
         json_write_string(w, "tier", settings->tier);
+        json_write_string(w, "directory", plan->state.source);
         json_write_string(w, "cwd", plan->cwd);
         json_write_string(w, "workspace", workspace ? workspace->source : NULL);
         write_mounts(plan, w);

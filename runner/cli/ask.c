@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/ask.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <time.h>
+
+#include "base/paths.h"
+#include "session/answers.h"
+#include "session/keeper.h"
+
+/* --- a verb --- */
+
+static int refuse_operands(const AskVerb *verb, Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, 0, "%s takes other operands", verb->syntax.verb);
+
+        return error_cure(reterr, r, "holt %s %s", verb->syntax.verb, verb->syntax.usage);
+}
+
+int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
+        OptionResult words = { 0 };
+        Error error;
+        int r = options_parse(&verb->syntax, argc, (const char *const *)argv, options, &words,
+                              &error);
+
+        if (r == 0 && words.help) {
+                options_help(&verb->syntax, stdout);
+                return 0;
+        }
+        if (r == 0 && (words.operands_count < verb->least || words.operands_count > verb->most))
+                r = refuse_operands(verb, &error);
+        if (r == 0)
+                r = verb->run(&words, options, &error);
+        options_clear(&words);
+        if (r >= 0)
+                return r;
+        error_print(&error);
+        return error_exit_code(&error);
+}
+
+int ask_option(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret,
+               Error *reterr) {
+        uint64_t number;
+        char quoted[80];
+        int r;
+
+        if (!text)
+                return 0;
+        if (str_to_uint(text, most, &number) == 0 && number >= least) {
+                *ret = number;
+                return 0;
+        }
+        r = error_set(reterr, ERROR_USAGE, 0, "%s %s: not a number for it", option,
+                      str_quote(text, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "From %" PRIu64 " to %" PRIu64, least, most);
+}
+
+int ask_limit(const char *text, uint64_t *ret, Error *reterr) {
+        return ask_option("--limit", text, 1, ANSWER_LIMIT_MAX, ret, reterr);
+}
+
+/* --- an answer --- */
+
+void answer_clear(Answer *answer) {
+        rpc_message_clear(&answer->message);
+        answer->document = json_free(answer->document);
+        answer->result = NULL;
+}
+
+/* --- asking --- */
+
+int ask_client(RpcClient *client, const char *method, JsonWriter *params, Answer *ret,
+               Error *reterr) {
+        int r;
+
+        if (params) {
+                json_write_end(params);
+                if (json_write_finish(params) < 0)
+                        return error_oom(reterr);
+        }
+        r = rpc_client_call(client, method, params, NULL, 0, &ret->message, reterr);
+        ret->result = ret->message.result;
+        return r;
+}
+
+int ask_process(RpcClient *client, const char *method, const char *id, JsonWriter *params,
+                Answer *ret, Error *reterr) {
+        json_write_string(params, "id", id);
+        return ask_client(client, method, params, ret, reterr);
+}
+
+/* Takes the fd. */
+static int ask_fd(int fd, const char *method, JsonWriter *params, Answer *ret, Error *reterr) {
+        RpcClient *client = NULL;
+        int r = rpc_client_new(fd, &client, reterr);
+
+        if (r < 0) {
+                fd_close(fd);
+                return r;
+        }
+        r = ask_client(client, method, params, ret, reterr);
+        rpc_client_free(client);
+        return r;
+}
+
+int ask_keeper(const char *name, const char *method, JsonWriter *params, Answer *ret,
+               Error *reterr) {
+        int fd, r = keeper_connect(name, &fd, reterr);
+
+        return r < 0 ? r : ask_fd(fd, method, params, ret, reterr);
+}
+
+static bool is_at_rest(int r) {
+        return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+int ask_live(const char *name, RpcClient **ret, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, reterr);
+
+        if (r < 0)
+                return r;
+        r = session_connect(dir_fd, &fd, reterr);
+        if (is_at_rest(r)) {
+                (void)error_set(reterr, ERROR_MISSING, 0,
+                                "session \"%s\" is at rest, and has no processes", name);
+                return error_cure(reterr, -ENOENT, "What it ran is in its history: holt history %s",
+                                  name);
+        }
+        if (r == 0)
+                r = rpc_client_new(fd, ret, reterr);
+        if (r == 0)
+                fd = FD_NONE;
+        return r;
+}
+
+static int parse_answer(JsonWriter *w, Answer *ret, Error *reterr) {
+        int r;
+
+        json_write_end(w);
+        if (json_write_finish(w) < 0)
+                return error_oom(reterr);
+        r = json_parse_large(w->data, w->length, RPC_ANSWER_MAX, "the session's database",
+                             &ret->document, reterr);
+        if (r == 0)
+                ret->result = json_root(ret->document);
+        return r;
+}
+
+int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        char path[PATH_MAX], database[64];
+        Store *store = NULL;
+        int r = path_of_fd(dir_fd, path);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
+        r = store_open(database, STORE_READ, &store, reterr);
+        json_write_object(&w, NULL);
+        if (r == 0)
+                r = fn(store, path, data, &w, reterr);
+        store_free(store);
+        return r < 0 ? r : parse_answer(&w, ret, reterr);
+}
+
+int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreFn fn,
+             const void *data, Answer *ret, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int fd, r = session_open(name, &dir_fd, NULL, reterr);
+
+        if (r < 0)
+                return r;
+        r = session_connect(dir_fd, &fd, reterr);
+        if (!is_at_rest(r)) {
+                if (r == 0)
+                        r = ask_fd(fd, method, params, ret, reterr);
+                /* Otherwise it has gone to rest meanwhile. */
+                if (r != -EPIPE)
+                        return r;
+                answer_clear(ret);
+        }
+        return ask_store(dir_fd, fn, data, ret, reterr);
+}
+
+/* --- printing --- */
+
+int ask_print_json(const JsonValue *value, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        json_copy(&w, NULL, value);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        (void)fputs(w.data, stdout);
+        return 0;
+}
+
+const char *ask_text(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+        const char *text = value ? json_string(value) : NULL;
+
+        return text ? text : "";
+}
+
+uint64_t ask_number(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+        uint64_t number = 0;
+
+        if (value)
+                (void)json_uint(value, JSON_INTEGER_MAX, &number);
+        return number;
+}
+
+const char *ask_time(uint64_t ms, char buf[24]) {
+        const time_t seconds = (time_t)(ms / 1000);
+        struct tm tm;
+
+        if (ms == 0 || !localtime_r(&seconds, &tm) ||
+            strftime(buf, 24, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+                (void)snprintf(buf, 24, "-");
+        return buf;
+}

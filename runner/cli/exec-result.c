@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/exec-result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/ask.h"
+#include "cli/report.h"
+#include "sandbox/result.h"
+
+int exec_result_code(const ExecResult *result) {
+        uint64_t code = 125;
+
+        if (result->error)
+                return error_exit_code(result->error);
+        (void)json_uint(json_member(result->result, "exit_code"), 255, &code);
+        return (int)code;
+}
+
+/* --- for people --- */
+
+static void tell_timeout(const ExecResult *result) {
+        const uint64_t timeout = ask_number(result->result, "timeout_us");
+
+        if (!result->command)
+                report_timeout(timeout, "the call, or of the session's policy");
+        else if (timeout == result->timeout)
+                report_timeout(timeout, "--timeout; raise it there");
+        else
+                report_timeout(timeout, "the session's policy, which holt create --timeout gives");
+}
+
+static void tell_denials(const ExecResult *result) {
+        const JsonValue *denials = json_member(result->result, "denials");
+
+        for (const JsonValue *d = denials ? json_first(denials) : NULL; d; d = json_next(d)) {
+                const char *why_not = ask_text(d, "why_not");
+
+                report_denial(ask_text(d, "what"), ask_number(d, "count"), ask_text(d, "answer"),
+                              why_not[0] ? why_not : NULL, "holt create ");
+        }
+}
+
+static uint64_t dropped(const JsonValue *result) {
+        return ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
+}
+
+void exec_result_tell(const ExecResult *result) {
+        const char *cause;
+
+        if (result->error) {
+                error_print(result->error);
+                return;
+        }
+        cause = ask_text(result->result, "cause");
+        if (streq(cause, "timeout"))
+                tell_timeout(result);
+        if (streq(cause, "lost"))
+                (void)fputs("holt: it was killed from outside, and has left no word\n", stderr);
+        if (result->captured && dropped(result->result) > 0)
+                (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
+                              dropped(result->result));
+        if (exec_result_code(result) != 0)
+                tell_denials(result);
+}
+
+/* --- for programs --- */
+
+static void write_signal(const ExecResult *result, JsonWriter *w) {
+        const uint64_t number = result->result ? ask_number(result->result, "signal") : 0;
+        char buf[16];
+
+        json_write_string(w, "signal", number ? result_signal_name((int)number, buf) : NULL);
+}
+
+static void write_output(const ExecResult *result, JsonWriter *w) {
+        if (!result->captured || !result->result) {
+                json_write_null(w, "output");
+                return;
+        }
+        json_write_object(w, "output");
+        json_write_uint(w, "bytes",
+                        ask_number(result->result, "stdout_bytes") +
+                                ask_number(result->result, "stderr_bytes") -
+                                dropped(result->result));
+        json_write_uint(w, "dropped_bytes", dropped(result->result));
+        json_write_end(w);
+}
+
+/* The session's, but for the time, which may be the call's. */
+static void write_limits(const ExecResult *result, JsonWriter *w) {
+        const JsonValue *limits = result->show ? json_member(result->show, "limits") : NULL;
+
+        json_write_object(w, "limits");
+        for (const JsonValue *l = limits ? json_first(limits) : NULL; l; l = json_next(l)) {
+                const JsonValue *own = streq(json_key(l), "timeout_us") && result->result
+                                               ? json_member(result->result, "timeout_us")
+                                               : NULL;
+
+                json_copy(w, json_key(l), own ? own : l);
+        }
+        json_write_end(w);
+}
+
+/* A member of the answer, or an empty one of its kind. */
+static void write_member(const JsonValue *from, const char *key, bool array, JsonWriter *w) {
+        const JsonValue *value = from ? json_member(from, key) : NULL;
+
+        if (value) {
+                json_copy(w, key, value);
+                return;
+        }
+        if (array)
+                json_write_array(w, key);
+        else
+                json_write_object(w, key);
+        json_write_end(w);
+}
+
+int exec_result_write(const ExecResult *result, JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_int(w, "holt", 1);
+        json_write_string(w, "session", result->session);
+        json_write_string(w, "id", result->id[0] ? result->id : NULL);
+        json_write_array(w, "command");
+        for (const char *const *word = result->command; word && *word; word++)
+                json_write_string(w, NULL, *word);
+        json_write_end(w);
+        json_write_string(w, "cause", result->error ? "error" : ask_text(result->result, "cause"));
+        json_write_int(w, "exit_code", exec_result_code(result));
+        write_signal(result, w);
+        result_write_error(w, result->error);
+        write_member(result->result, "usage", false, w);
+        write_member(result->show, "layers", false, w);
+        write_limits(result, w);
+        write_output(result, w);
+        write_member(result->result, "denials", true, w);
+        json_write_end(w);
+        return json_write_finish(w);
+}

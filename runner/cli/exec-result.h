@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result of a command in a session, from what its keeper answers to process.wait: for people
+ * and for programs as holt run has it (report.h). */
+#pragma once
+
+#include "base/json-write.h"
+#include "base/json.h"
+
+typedef struct ExecResult {
+        const char *session, *id;   /* id is "" before there was one */
+        const char *const *command; /* NULL-terminated; NULL where somebody else has called it */
+        const JsonValue *result;    /* of process.wait; NULL where it did not get so far */
+        const JsonValue *show;      /* of session.show, for layers and limits; NULL for none */
+        const Error *error;         /* NULL when holt did its part */
+        uint64_t timeout;           /* usec of the call's own --timeout; 0 where it has none */
+        bool captured;              /* what it printed went through the keeper */
+} ExecResult;
+
+/* The code to exit with. */
+int exec_result_code(const ExecResult *result);
+
+/* To stderr: why it ended early, what was refused, what was dropped. Nothing after a plain success.
+ */
+void exec_result_tell(const ExecResult *result);
+
+/* The whole document. 0 or -ENOMEM. */
+int exec_result_write(const ExecResult *result, JsonWriter *w);

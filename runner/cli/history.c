@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt history, holt audit: what was done in a session, and what was refused. Neither starts it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/verbs.h"
+#include "session/answers.h"
+
+typedef struct ListOptions {
+        const char *limit, *before;
+        const char *only; /* --name or --kind */
+        bool json;
+} ListOptions;
+
+#define COMMON_OPTIONS                                                                             \
+        {                                                                                          \
+                "--limit",                                                                         \
+                "N",                                                                               \
+                "so many rows at most; 100",                                                       \
+                OPTION_STRING,                                                                     \
+                offsetof(ListOptions, limit),                                                      \
+                NULL                                                                               \
+        },                                                                                         \
+                { "--before",                                                                      \
+                  "ID",                                                                            \
+                  "only rows with a lower id",                                                     \
+                  OPTION_STRING,                                                                   \
+                  offsetof(ListOptions, before),                                                   \
+                  NULL },                                                                          \
+        {                                                                                          \
+                "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(ListOptions, json), NULL \
+        }
+
+static const Option history_options[] = {
+        { "--name", "METHOD", "only rows of that method, as exec", OPTION_STRING,
+          offsetof(ListOptions, only), NULL },
+        COMMON_OPTIONS,
+};
+
+static const Option audit_options[] = {
+        { "--kind", "KIND", "only rows of that kind: denial, kill, limit, guard", OPTION_STRING,
+          offsetof(ListOptions, only), NULL },
+        COMMON_OPTIONS,
+};
+
+typedef struct Query {
+        uint64_t limit, before;
+        const char *only;
+} Query;
+
+/* --- asking --- */
+
+static int history_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
+                           Error *reterr) {
+        const Query *query = data;
+
+        (void)path;
+        return answer_history(store, query->before, query->only, query->limit, w, reterr);
+}
+
+static int audit_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
+                         Error *reterr) {
+        const Query *query = data;
+
+        (void)path;
+        return answer_audit(store, query->before, query->only, query->limit, w, reterr);
+}
+
+typedef struct Listing {
+        const char *method, *only; /* only: the parameter that options->only is */
+        AskStoreFn at_rest;
+        void (*print)(const JsonValue *row);
+        const char *title;
+} Listing;
+
+static int list(const Listing *listing, const char *name, const ListOptions *options,
+                Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        Query query = { .limit = ANSWER_LIMIT_DEFAULT, .only = options->only };
+        const JsonValue *rows;
+        int r = ask_limit(options->limit, &query.limit, reterr);
+
+        if (r == 0)
+                r = ask_option("--before", options->before, 1, JSON_INTEGER_MAX, &query.before,
+                               reterr);
+        json_write_object(&w, NULL);
+        json_write_uint(&w, "limit", query.limit);
+        json_write_uint(&w, "before", query.before);
+        if (query.only)
+                json_write_string(&w, listing->only, query.only);
+        if (r == 0)
+                r = ask_look(name, listing->method, &w, listing->at_rest, &query, &answer, reterr);
+        if (r < 0)
+                return r;
+        if (options->json)
+                return ask_print_json(answer.result, reterr);
+        rows = json_member(answer.result, "rows");
+        (void)puts(listing->title);
+        for (const JsonValue *row = rows ? json_first(rows) : NULL; row; row = json_next(row))
+                listing->print(row);
+        return 0;
+}
+
+/* --- printing --- */
+
+/* What a row has as JSON; NULL where it is none. The caller frees it. */
+static JsonDocument *parse_text(const JsonValue *row, const char *key) {
+        const char *text = ask_text(row, key);
+        JsonDocument *document = NULL;
+
+        (void)json_parse(text, strlen(text), "the row", &document, NULL);
+        return document;
+}
+
+/* The words of a command, or its line, or what else a call was about. */
+static char *describe(const JsonValue *params) {
+        static const char *const keys[] = { "shell", "path", "from", "pattern" };
+        const JsonValue *argv = json_member(params, "argv");
+        char *text = strdup("");
+
+        for (const JsonValue *word = argv ? json_first(argv) : NULL; text && word;
+             word = json_next(word)) {
+                char *longer = str_format("%s%s%s", text, text[0] ? " " : "", json_string(word));
+
+                free(text);
+                text = longer;
+        }
+        for (size_t i = 0; text && text[0] == '\0' && i < ELEMENTSOF(keys); i++) {
+                free(text);
+                text = strdup(ask_text(params, keys[i]));
+        }
+        return text;
+}
+
+/* "exited 1", "timeout", "ok"; "-" while it goes on, or where a crash has cut it short. */
+static const char *end_of(const JsonValue *result, char buf[32]) {
+        const char *cause = result ? ask_text(result, "cause") : "";
+
+        if (!result)
+                return "-";
+        if (cause[0] == '\0')
+                return json_member(result, "error") ? "failed" : "ok";
+        if (!streq(cause, "exited"))
+                return cause;
+        (void)snprintf(buf, 32, "exited %" PRIu64, ask_number(result, "exit_code"));
+        return buf;
+}
+
+static void print_history(const JsonValue *row) {
+        _cleanup_(json_freep) JsonDocument *params = parse_text(row, "params");
+        _cleanup_(json_freep) JsonDocument *result = parse_text(row, "result");
+        _cleanup_free_ char *what = params ? describe(json_root(params)) : NULL;
+        const uint64_t started = ask_number(row, "started_ms"), ended = ask_number(row, "ended_ms");
+        char when[24], end[32], took[24] = "-", visible[1024];
+
+        if (ended)
+                (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
+        (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s\n", ask_number(row, "id"),
+                     ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
+                     ask_text(row, "name"),
+                     str_visible(what ? what : "", visible, sizeof(visible)));
+}
+
+/* A value as people read it. */
+static char *plain(const JsonValue *value) {
+        uint64_t number;
+
+        if (json_type(value) == JSON_STRING)
+                return strdup(json_string(value));
+        if (json_uint(value, JSON_INTEGER_MAX, &number) == 0)
+                return str_format("%" PRIu64, number);
+        return strdup("");
+}
+
+static void print_audit(const JsonValue *row) {
+        _cleanup_(json_freep) JsonDocument *detail = parse_text(row, "detail");
+        char when[24], visible[1024];
+
+        (void)printf("%-6" PRIu64 " %-19s %-8s", ask_number(row, "id"),
+                     ask_time(ask_number(row, "at_ms"), when), ask_text(row, "kind"));
+        for (const JsonValue *m = detail ? json_first(json_root(detail)) : NULL; m;
+             m = json_next(m)) {
+                _cleanup_free_ char *text = plain(m);
+
+                (void)printf(" %s=%s", json_key(m),
+                             str_visible(text ? text : "", visible, sizeof(visible)));
+        }
+        (void)putchar('\n');
+}
+
+/* --- the verbs --- */
+
+static int do_history(const OptionResult *words, const void *options, Error *reterr) {
+        static const Listing listing = {
+                .method = "history.list",
+                .only = "name",
+                .at_rest = history_at_rest,
+                .print = print_history,
+                .title = "ID     STARTED                  TOOK  END          METHOD         WHAT",
+        };
+
+        return list(&listing, words->operands[0], options, reterr);
+}
+
+static int do_audit(const OptionResult *words, const void *options, Error *reterr) {
+        static const Listing listing = {
+                .method = "audit.list",
+                .only = "kind",
+                .at_rest = audit_at_rest,
+                .print = print_audit,
+                .title = "ID     AT                  KIND     WHAT",
+        };
+
+        return list(&listing, words->operands[0], options, reterr);
+}
+
+int cmd_history(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "history",
+                            .usage = "NAME [OPTIONS]",
+                            .summary = "What was done in a session, the newest first.",
+                            .options = history_options,
+                            .options_count = ELEMENTSOF(history_options),
+                            .operands = true },
+                .least = 1,
+                .most = 1,
+                .run = do_history,
+        };
+        ListOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}
+
+int cmd_audit(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "audit",
+                            .usage = "NAME [OPTIONS]",
+                            .summary = "What was refused, killed or limited, the newest first.",
+                            .options = audit_options,
+                            .options_count = ELEMENTSOF(audit_options),
+                            .operands = true },
+                .least = 1,
+                .most = 1,
+                .run = do_audit,
+        };
+        ListOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}

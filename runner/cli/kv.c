@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt kv: keys and values that a session keeps. Reading does not start it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/ask.h"
+#include "cli/verbs.h"
+#include "session/answers.h"
+
+typedef struct KvOptions {
+        bool json;
+        const char *after, *limit;
+} KvOptions;
+
+static const Option kv_options[] = {
+        { "--after", "KEY", "keys: only those behind it", OPTION_STRING, offsetof(KvOptions, after),
+          NULL },
+        { "--limit", "N", "keys: so many at most; 100", OPTION_STRING, offsetof(KvOptions, limit),
+          NULL },
+        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(KvOptions, json), NULL },
+};
+
+/* What is asked for; strings are borrowed. */
+typedef struct KvCall {
+        const char *name, *key; /* the session's; the key, or a prefix */
+        const char *value, *after;
+        uint64_t limit;
+        bool json;
+} KvCall;
+
+/* --- get, keys --- */
+
+static int get_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
+                       Error *reterr) {
+        const KvCall *call = data;
+
+        (void)path;
+        return answer_kv_get(store, call->key, w, reterr);
+}
+
+static int kv_get(const KvCall *call, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "key", call->key);
+        r = ask_look(call->name, "kv.get", &w, get_at_rest, call, &answer, reterr);
+        if (r < 0 && reterr->kind == ERROR_MISSING && reterr->cure[0] == '\0')
+                return error_cure(reterr, r, "holt kv %s keys lists them.", call->name);
+        if (r < 0)
+                return r;
+        if (call->json)
+                return ask_print_json(answer.result, reterr);
+        (void)printf("%s\n", ask_text(answer.result, "value"));
+        return 0;
+}
+
+static int keys_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
+                        Error *reterr) {
+        const KvCall *call = data;
+
+        (void)path;
+        return answer_kv_keys(store, call->key, call->after, call->limit, w, reterr);
+}
+
+static int kv_keys(const KvCall *call, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        const JsonValue *keys;
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "prefix", call->key);
+        json_write_string(&w, "after", call->after);
+        json_write_uint(&w, "limit", call->limit);
+        r = ask_look(call->name, "kv.keys", &w, keys_at_rest, call, &answer, reterr);
+        if (r < 0)
+                return r;
+        if (call->json)
+                return ask_print_json(answer.result, reterr);
+        keys = json_member(answer.result, "keys");
+        for (const JsonValue *key = keys ? json_first(keys) : NULL; key; key = json_next(key))
+                (void)printf("%s\n", json_string(key));
+        return 0;
+}
+
+/* --- set, delete --- */
+
+/* All of stdin, which has to be text: that is what JSON carries. */
+static int read_value(char **ret, Error *reterr) {
+        _cleanup_free_ char *data = malloc(STORE_VALUE_MAX + 2);
+        size_t length;
+
+        if (!data)
+                return error_oom(reterr);
+        length = fread(data, 1, STORE_VALUE_MAX + 1, stdin);
+        if (ferror(stdin))
+                return error_set(reterr, ERROR_USAGE, errno, "cannot read the value from stdin");
+        if (length > STORE_VALUE_MAX)
+                return error_set(reterr, ERROR_LIMIT, 0, "a value has %d bytes at most",
+                                 STORE_VALUE_MAX);
+        data[length] = '\0';
+        for (size_t at = 0, n; at < length; at += n) {
+                n = utf8_sequence(data + at, length - at);
+                if (n > 0 && data[at] != '\0')
+                        continue;
+                (void)error_set(reterr, ERROR_USAGE, 0, "the value on stdin is no UTF-8 text");
+                return error_cure(reterr, -EINVAL, "Bytes go as text: base64 FILE | holt kv ...");
+        }
+        *ret = TAKE_PTR(data);
+        return 0;
+}
+
+static int kv_set(const KvCall *call, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        _cleanup_free_ char *value = NULL;
+        int r = streq(call->value, "-") ? read_value(&value, reterr) : 0;
+
+        if (r < 0)
+                return r;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "key", call->key);
+        json_write_string(&w, "value", value ? value : call->value);
+        return ask_keeper(call->name, "kv.set", &w, &answer, reterr);
+}
+
+static int kv_delete(const KvCall *call, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "key", call->key);
+        r = ask_keeper(call->name, "kv.delete", &w, &answer, reterr);
+        return r == 0 && call->json ? ask_print_json(answer.result, reterr) : r;
+}
+
+/* --- the verb --- */
+
+static const struct {
+        const char *name;
+        size_t least, most; /* operands behind it */
+        int (*run)(const KvCall *call, Error *reterr);
+} kv_verbs[] = {
+        { "get", 1, 1, kv_get },
+        { "set", 2, 2, kv_set },
+        { "delete", 1, 1, kv_delete },
+        { "keys", 0, 1, kv_keys },
+};
+
+#define USAGE "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]"
+
+static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
+        const char *const *operands = words->operands;
+        const size_t count = words->operands_count - 2;
+        const KvOptions *options = data;
+        KvCall call = { .name = operands[0],
+                        .key = count > 0 ? operands[2] : "",
+                        .value = count > 1 ? operands[3] : "",
+                        .after = options->after ? options->after : "",
+                        .limit = ANSWER_LIMIT_DEFAULT,
+                        .json = options->json };
+        int r = ask_limit(options->limit, &call.limit, reterr);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(kv_verbs); i++)
+                if (streq(kv_verbs[i].name, operands[1]) && count >= kv_verbs[i].least &&
+                    count <= kv_verbs[i].most)
+                        return kv_verbs[i].run(&call, reterr);
+        r = error_set(reterr, ERROR_USAGE, 0, "kv takes a session and what to do");
+        return error_cure(reterr, r, "holt kv " USAGE);
+}
+
+int cmd_kv(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "kv",
+                            .usage = USAGE,
+                            .summary = "Keys and values that a session keeps. VALUE \"-\" is read "
+                                       "from stdin.",
+                            .options = kv_options,
+                            .options_count = ELEMENTSOF(kv_options),
+                            .operands = true },
+                .least = 2,
+                .most = 4,
+                .run = do_kv,
+        };
+        KvOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}

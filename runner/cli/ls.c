@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt ls, holt show: what sessions there are, and what one is. Neither starts one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/show.h"
+#include "cli/verbs.h"
+#include "session/directory.h"
+#include "session/settings.h"
+
+typedef struct LsOptions {
+        bool json;
+} LsOptions;
+
+static const Option ls_options[] = {
+        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(LsOptions, json), NULL },
+};
+
+/* --- one session --- */
+
+/* fn of ask_store(); data is a ShownSession. */
+typedef struct ShownSession {
+        const char *name, *state;
+} ShownSession;
+
+static int write_session(Store *store, const char *path, const void *data, JsonWriter *w,
+                         Error *reterr) {
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        const ShownSession *session = data;
+        LaunchPlan plan;
+        int r = settings_read(store, &settings, reterr);
+
+        if (r == 0)
+                r = settings_plan(&settings, path, &plan, reterr);
+        if (r < 0)
+                return r;
+        json_write_string(w, "name", session->name);
+        json_write_string(w, "state", session->state);
+        settings_write_facts(&settings, &plan, w);
+        plan_clear(&plan);
+        return 0;
+}
+
+/* --- show --- */
+
+static void print_fact(const char *label, const char *text) {
+        char visible[PATH_MAX + 64];
+
+        (void)printf("%-11s %s\n", label, str_visible(text, visible, sizeof(visible)));
+}
+
+static void print_state(const JsonValue *session) {
+        const uint64_t count = ask_number(session, "processes");
+        char when[24], text[128];
+
+        if (!streq(ask_text(session, "state"), "live"))
+                return print_fact("state", "at rest");
+        (void)snprintf(text, sizeof(text), "live since %s, %" PRIu64 " process%s, keeper %" PRIu64,
+                       ask_time(ask_number(session, "started_ms"), when), count,
+                       count == 1 ? "" : "es", ask_number(session, "keeper_pid"));
+        print_fact("state", text);
+}
+
+static void print_idle(const JsonValue *session) {
+        const uint64_t idle = ask_number(session, "idle_us");
+        _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), idle);
+        char text[64];
+
+        (void)snprintf(text, sizeof(text), "stops after %s", time ? time : "a while");
+        print_fact("idle", idle ? text : "never stops");
+}
+
+static void print_mounts(const JsonValue *session) {
+        const JsonValue *mounts = json_member(session, "mounts");
+        const char *label = "mounts";
+
+        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m; m = json_next(m)) {
+                bool read_only = false;
+                _cleanup_free_ char *text = NULL;
+
+                (void)json_bool(json_member(m, "read_only"), &read_only);
+                text = str_format("%s at %s%s", ask_text(m, "source"), ask_text(m, "target"),
+                                  read_only ? ", read-only" : "");
+                print_fact(label, text ? text : "");
+                label = "";
+        }
+}
+
+/* Of the members of "limits" those that are set, by the policy's own names. */
+static const struct {
+        const char *member, *field, *more;
+} shown_limits[] = {
+        { "timeout_us", "limits.timeout" },
+        { "memory_per_process_bytes", "limits.memory", " each process" },
+        { "pids", "limits.pids" },
+        { "open_files", "limits.open_files" },
+        { "file_size_bytes", "limits.file_size" },
+        { "output_bytes", "limits.output" },
+        { "tmp_size_bytes", "filesystem.tmp_size" },
+};
+
+static void print_limits(const JsonValue *session) {
+        const JsonValue *limits = json_member(session, "limits");
+        const char *tier = ask_text(session, "tier");
+        char text[512] = "";
+
+        if (tier[0])
+                print_fact("tier", tier);
+        for (size_t i = 0; limits && i < ELEMENTSOF(shown_limits); i++) {
+                const uint64_t value = ask_number(limits, shown_limits[i].member);
+                const PolicyField *field = policy_field(shown_limits[i].field);
+                _cleanup_free_ char *number = value ? policy_number_text(field, value) : NULL;
+                const char *name = strchr(field->path, '.') + 1;
+
+                if (number)
+                        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s %s",
+                                       text[0] ? ", " : "", name, number);
+        }
+        print_fact("limits", text[0] ? text : "none");
+}
+
+static void print_degraded(const JsonValue *session) {
+        const JsonValue *layers = json_member(session, "allow_degraded");
+
+        for (const JsonValue *l = layers ? json_first(layers) : NULL; l; l = json_next(l))
+                print_fact("may lack", json_string(l));
+}
+
+static void print_session(const JsonValue *session) {
+        char when[24];
+
+        print_fact("name", ask_text(session, "name"));
+        print_state(session);
+        print_fact("created", ask_time(ask_number(session, "created_ms"), when));
+        print_fact("directory", ask_text(session, "directory"));
+        print_idle(session);
+        print_fact("starts in", ask_text(session, "cwd"));
+        print_mounts(session);
+        print_limits(session);
+        print_degraded(session);
+}
+
+int show_session(const char *name, bool json, Error *reterr) {
+        const ShownSession session = { name, "at rest" };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        int r = ask_look(name, "session.show", NULL, write_session, &session, &answer, reterr);
+
+        if (r < 0)
+                return r;
+        if (json)
+                return ask_print_json(answer.result, reterr);
+        print_session(answer.result);
+        return 0;
+}
+
+static int do_show(const OptionResult *words, const void *options, Error *reterr) {
+        return show_session(words->operands[0], ((const LsOptions *)options)->json, reterr);
+}
+
+/* --- ls --- */
+
+typedef struct Listed {
+        bool json;
+        unsigned count;
+        JsonWriter w;
+} Listed;
+
+static void print_row(const ShownSession *session, const JsonValue *result, const Error *error) {
+        const char *workspace = result ? ask_text(result, "workspace") : error->text;
+        char when[24], visible[PATH_MAX];
+
+        (void)printf("%-20s %-8s %-19s %s\n", session->name, session->state,
+                     ask_time(result ? ask_number(result, "created_ms") : 0, when),
+                     str_visible(workspace, visible, sizeof(visible)));
+}
+
+/* One that can't be read is listed all the same: it may be the one to be taken away. */
+static int list_one(void *data, const char *name, int dir_fd) {
+        const ShownSession session = { name, session_is_live(dir_fd) ? "live" : "at rest" };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        Listed *listed = data;
+        Error error;
+
+        (void)ask_store(dir_fd, write_session, &session, &answer, &error);
+        if (!listed->json) {
+                if (listed->count++ == 0)
+                        (void)printf("%-20s %-8s %-19s %s\n", "NAME", "STATE", "CREATED",
+                                     "WORKSPACE");
+                print_row(&session, answer.result, &error);
+                return 0;
+        }
+        if (answer.result) {
+                json_copy(&listed->w, NULL, answer.result);
+                return 0;
+        }
+        json_write_object(&listed->w, NULL);
+        json_write_string(&listed->w, "name", name);
+        json_write_string(&listed->w, "state", session.state);
+        json_write_string(&listed->w, "error", error.text);
+        json_write_end(&listed->w);
+        return 0;
+}
+
+static int do_ls(const OptionResult *words, const void *options, Error *reterr) {
+        Listed listed = { .json = ((const LsOptions *)options)->json, .w = { .pretty = true } };
+        int r;
+
+        (void)words;
+        json_write_array(&listed.w, NULL);
+        r = session_each(list_one, &listed, reterr);
+        json_write_end(&listed.w);
+        if (json_write_finish(&listed.w) < 0)
+                r = error_oom(reterr);
+        if (r == 0 && listed.json)
+                (void)fputs(listed.w.data, stdout);
+        json_write_clear(&listed.w);
+        return r;
+}
+
+/* --- the verbs --- */
+
+int cmd_ls(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "ls",
+                            .usage = "[--json]",
+                            .summary = "Lists the sessions.",
+                            .options = ls_options,
+                            .options_count = ELEMENTSOF(ls_options),
+                            .operands = true },
+                .run = do_ls,
+        };
+        LsOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}
+
+int cmd_show(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "show",
+                            .usage = "NAME [--json]",
+                            .summary = "Says what a session is and has. One at rest stays so.",
+                            .options = ls_options,
+                            .options_count = ELEMENTSOF(ls_options),
+                            .operands = true },
+                .least = 1,
+                .most = 1,
+                .run = do_show,
+        };
+        LsOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt ps, holt wait, holt kill: the processes of a session. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/exec-result.h"
+#include "cli/verbs.h"
+
+/* --- ps --- */
+
+typedef struct PsOptions {
+        bool json;
+} PsOptions;
+
+static const Option ps_options[] = {
+        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(PsOptions, json), NULL },
+};
+
+/* One at rest has none. */
+static int none_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
+                        Error *reterr) {
+        (void)store;
+        (void)path;
+        (void)data;
+        (void)reterr;
+        json_write_array(w, "processes");
+        json_write_end(w);
+        return 0;
+}
+
+static void print_process(const JsonValue *process) {
+        char when[24], visible[1024], code[24] = "";
+
+        if (json_member(process, "exit_code"))
+                (void)snprintf(code, sizeof(code), "%" PRIu64, ask_number(process, "exit_code"));
+        (void)printf("%-6s %-10s %-4s %-19s %s\n", ask_text(process, "id"),
+                     ask_text(process, "state"), code,
+                     ask_time(ask_number(process, "started_ms"), when),
+                     str_visible(ask_text(process, "command"), visible, sizeof(visible)));
+}
+
+static int do_ps(const OptionResult *words, const void *options, Error *reterr) {
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        const JsonValue *all;
+        int r = ask_look(words->operands[0], "process.list", NULL, none_at_rest, NULL, &answer,
+                         reterr);
+
+        if (r < 0)
+                return r;
+        if (((const PsOptions *)options)->json)
+                return ask_print_json(answer.result, reterr);
+        (void)printf("%-6s %-10s %-4s %-19s %s\n", "ID", "STATE", "EXIT", "STARTED", "COMMAND");
+        all = json_member(answer.result, "processes");
+        for (const JsonValue *p = all ? json_first(all) : NULL; p; p = json_next(p))
+                print_process(p);
+        return 0;
+}
+
+int cmd_ps(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "ps",
+                            .usage = "NAME [--json]",
+                            .summary = "Lists the processes of a session, the newest first.",
+                            .options = ps_options,
+                            .options_count = ELEMENTSOF(ps_options),
+                            .operands = true },
+                .least = 1,
+                .most = 1,
+                .run = do_ps,
+        };
+        PsOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}
+
+/* --- wait --- */
+
+static int do_wait(const OptionResult *words, const void *options, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        const char *name = words->operands[0], *id = words->operands[1];
+        RpcClient *client = NULL;
+        ExecResult result;
+        int r = ask_live(name, &client, reterr);
+
+        json_write_object(&w, NULL);
+        if (r == 0)
+                r = ask_process(client, "process.wait", id, &w, &answer, reterr);
+        rpc_client_free(client);
+        if (r < 0)
+                return r;
+        result = (ExecResult){ .session = name, .id = id, .result = answer.result };
+        if (((const PsOptions *)options)->json)
+                (void)ask_print_json(answer.result, reterr);
+        else
+                exec_result_tell(&result);
+        return exec_result_code(&result);
+}
+
+int cmd_wait(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "wait",
+                            .usage = "NAME ID [--json]",
+                            .summary = "Waits for the end of a process's command, and ends with "
+                                       "its exit code.",
+                            .options = ps_options,
+                            .options_count = ELEMENTSOF(ps_options),
+                            .operands = true },
+                .least = 2,
+                .most = 2,
+                .run = do_wait,
+        };
+        PsOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}
+
+/* --- kill --- */
+
+typedef struct KillOptions {
+        const char *signal;
+} KillOptions;
+
+static const Option kill_options[] = {
+        { "--signal", "SIG", "only that, as TERM, to the command and its process group",
+          OPTION_STRING, offsetof(KillOptions, signal), NULL },
+};
+
+static int do_kill(const OptionResult *words, const void *options, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        const char *signal = ((const KillOptions *)options)->signal;
+        RpcClient *client = NULL;
+        int r = ask_live(words->operands[0], &client, reterr);
+
+        json_write_object(&w, NULL);
+        if (signal)
+                json_write_string(&w, "signal", signal);
+        if (r == 0)
+                r = ask_process(client, signal ? "process.signal" : "process.kill",
+                                words->operands[1], &w, &answer, reterr);
+        rpc_client_free(client);
+        return r;
+}
+
+int cmd_kill(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "kill",
+                            .usage = "NAME ID [--signal SIG]",
+                            .summary = "Kills all that a process of a session has started.",
+                            .options = kill_options,
+                            .options_count = ELEMENTSOF(kill_options),
+                            .operands = true },
+                .least = 2,
+                .most = 2,
+                .run = do_kill,
+        };
+        KillOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt stop, holt rm: sessions end, or go. */
+#include <errno.h>
+#include <time.h>
+
+#include "cli/ask.h"
+#include "cli/verbs.h"
+#include "session/directory.h"
+
+enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 }; /* of 10 ms each: half a minute */
+
+/* Until the keeper has let the lock go. */
+static int wait_for_rest(int dir_fd, const char *name, Error *reterr) {
+        const struct timespec pause = { .tv_nsec = STOP_PAUSE };
+        int r;
+
+        for (int i = 0; i < STOP_TRIES; i++) {
+                if (!session_is_live(dir_fd))
+                        return 0;
+                (void)nanosleep(&pause, NULL);
+        }
+        r = error_set(reterr, ERROR_BUSY, 0, "session \"%s\" does not stop", name);
+        return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
+}
+
+static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        _cleanup_close_ int dir_fd = FD_NONE;
+        RpcClient *client = NULL;
+        int fd, r = session_open(name, &dir_fd, NULL, reterr);
+
+        if (r < 0)
+                return r;
+        r = session_connect(dir_fd, &fd, reterr);
+        if (r == 0)
+                r = rpc_client_new(fd, &client, reterr);
+        if (r == 0)
+                r = rpc_client_call(client, "session.stop", NULL, NULL, 0, &message, reterr);
+        rpc_client_free(client);
+        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE)
+                return r;
+        r = wait_for_rest(dir_fd, name, reterr);
+        if (r == 0)
+                *ret_dir_fd = TAKE_FD(dir_fd);
+        return r;
+}
+
+static int stop_one(const char *name, Error *reterr) {
+        int dir_fd, r = stop(name, &dir_fd, reterr);
+
+        if (r == 0)
+                fd_close(dir_fd);
+        return r;
+}
+
+static int remove_one(const char *name, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        int r = stop(name, &dir_fd, reterr);
+
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, reterr);
+        return r < 0 ? r : session_remove(name, reterr);
+}
+
+/* One that fails keeps none of the others. */
+static int each(const OptionResult *words, int (*fn)(const char *name, Error *reterr)) {
+        int code = 0;
+
+        for (size_t i = 0; i < words->operands_count; i++) {
+                Error error;
+
+                if (fn(words->operands[i], &error) == 0)
+                        continue;
+                error_print(&error);
+                code = error_exit_code(&error);
+        }
+        return code;
+}
+
+static int do_stop(const OptionResult *words, const void *options, Error *reterr) {
+        (void)options;
+        (void)reterr;
+        return each(words, stop_one);
+}
+
+static int do_rm(const OptionResult *words, const void *options, Error *reterr) {
+        (void)options;
+        (void)reterr;
+        return each(words, remove_one);
+}
+
+int cmd_stop(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "stop",
+                            .usage = "NAME...",
+                            .summary = "Ends all that runs in sessions; their files stay.",
+                            .operands = true },
+                .least = 1,
+                .most = SIZE_MAX,
+                .run = do_stop,
+        };
+
+        return ask_main(&verb, NULL, argc, argv);
+}
+
+int cmd_rm(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "rm",
+                            .usage = "NAME...",
+                            .summary = "Stops sessions and takes them away, with all their files. "
+                                       "A workspace that\n--workspace has named stays.",
+                            .operands = true },
+                .least = 1,
+                .most = SIZE_MAX,
+                .run = do_rm,
+        };
+
+        return ask_main(&verb, NULL, argc, argv);
+}
