@@ -23,13 +23,15 @@ void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail)
         (void)snprintf(output->id, sizeof(output->id), "%s", id);
 }
 
-static void drop_first(Capture *output) {
-        CaptureChunk *chunk = output->first;
+/* Takes out the chunk that *at points to. */
+static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
+        CaptureChunk *chunk = *at;
         CaptureStream *stream = &output->streams[chunk->stream];
 
-        output->first = chunk->next;
-        if (!output->first)
-                output->last = NULL;
+        *at = chunk->next;
+        if (!chunk->next)
+                output->last = before;
+        output->chunks--;
         stream->kept -= chunk->length;
         stream->dropped += chunk->length;
         free(chunk);
@@ -37,7 +39,7 @@ static void drop_first(Capture *output) {
 
 void capture_clear(Capture *output) {
         while (output->first)
-                drop_first(output);
+                drop(output, &output->first, NULL);
         while (output->watchers) {
                 CaptureWatcher *watcher = output->watchers;
 
@@ -77,16 +79,22 @@ static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChu
         return r;
 }
 
-static void pump_one(const Capture *output, CaptureWatcher *watcher) {
-        for (const CaptureChunk *chunk = output->first; chunk; chunk = chunk->next)
-                if (chunk->seq >= watcher->seq && tell(output, watcher, chunk) < 0)
-                        return;
+/* All that is kept and it has not got; 0, or negative where the client has to read first. */
+static int pump_one(const Capture *output, CaptureWatcher *watcher) {
+        const CaptureChunk *last = output->last;
+        const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
+        int r = 0;
+
+        for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
+                if (chunk->seq >= watcher->seq)
+                        r = tell(output, watcher, chunk);
+        return r;
 }
 
 void capture_pump(Capture *output) {
         for (CaptureWatcher *w = output->watchers; w; w = w->next)
                 if (w->seq < output->next_seq)
-                        pump_one(output, w);
+                        (void)pump_one(output, w);
 }
 
 int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64) {
@@ -105,7 +113,7 @@ int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool
                 .next = output->watchers, .connection = connection, .seq = seq, .base64 = base64
         };
         output->watchers = watcher;
-        pump_one(output, watcher);
+        (void)pump_one(output, watcher);
         return 0;
 }
 
@@ -128,6 +136,8 @@ void capture_notify(Capture *output, const char *method, const JsonWriter *param
 /* --- bytes --- */
 
 static void append(Capture *output, CaptureChunk *chunk) {
+        output->chunks++;
+        output->streams[chunk->stream].kept += chunk->length;
         if (output->last)
                 output->last->next = chunk;
         else
@@ -135,40 +145,89 @@ static void append(Capture *output, CaptureChunk *chunk) {
         output->last = chunk;
 }
 
-/* With the first bytes kept, what is past the limit is told to those who watch and forgotten. */
-static void keep(Capture *output, CaptureChunk *chunk) {
-        CaptureStream *stream = &output->streams[chunk->stream];
-        bool full = !output->keep_tail && stream->kept + chunk->length > output->limit;
+/* The oldest bytes of a stream that has more than it may keep; a character is not cut. */
+static void cut_stream(Capture *output, unsigned number) {
+        CaptureStream *stream = &output->streams[number];
+        CaptureChunk **at = &output->first, *before = NULL;
 
-        if (full) {
-                for (CaptureWatcher *w = output->watchers; w; w = w->next)
-                        if (w->seq <= chunk->seq)
-                                (void)tell(output, w, chunk);
-                chunk->length = output->limit - stream->kept;
+        while (stream->kept > output->limit) {
+                const size_t more = stream->kept - output->limit;
+                CaptureChunk *chunk = *at;
+                size_t cut = more;
+
+                if (chunk->stream != number) {
+                        before = chunk;
+                        at = &chunk->next;
+                        continue;
+                }
+                while (cut < chunk->length && (chunk->data[cut] & 0xc0) == 0x80 && cut < more + 3)
+                        cut++;
+                if (cut >= chunk->length) {
+                        drop(output, at, before);
+                        continue;
+                }
+                chunk->length -= cut;
+                memmove(chunk->data, chunk->data + cut, chunk->length);
+                stream->kept -= cut;
+                stream->dropped += cut;
         }
-        stream->kept += chunk->length;
+}
+
+static void keep_last(Capture *output, CaptureChunk *chunk) {
+        append(output, chunk);
+        capture_pump(output);
+        cut_stream(output, chunk->stream);
+        if (output->chunks > CAPTURE_CHUNKS_MAX)
+                drop(output, &output->first, NULL);
+}
+
+/* How much of a chunk that does not fit as a whole is kept; a character is not cut. */
+static size_t find_room(const Capture *output, const CaptureChunk *chunk) {
+        const CaptureStream *stream = &output->streams[chunk->stream];
+        size_t room;
+
+        if (stream->full || output->chunks >= CAPTURE_CHUNKS_MAX)
+                return 0;
+        room = output->limit - stream->kept;
+        for (int i = 0; i < 3 && room > 0 && (chunk->data[room] & 0xc0) == 0x80; i++)
+                room--;
+        return room;
+}
+
+/* What is past the limit is told to those who watch, and forgotten. */
+static void keep_first(Capture *output, CaptureChunk *chunk) {
+        CaptureStream *stream = &output->streams[chunk->stream];
+        const size_t length = chunk->length;
+
+        if (!stream->full && length <= output->limit - stream->kept &&
+            output->chunks < CAPTURE_CHUNKS_MAX) {
+                append(output, chunk);
+                capture_pump(output);
+                return;
+        }
+        for (CaptureWatcher *w = output->watchers; w; w = w->next)
+                if (pump_one(output, w) == 0 && w->seq <= chunk->seq)
+                        (void)tell(output, w, chunk);
+        chunk->length = find_room(output, chunk);
+        stream->dropped += length - chunk->length;
+        stream->full = true;
         if (chunk->length > 0)
                 append(output, chunk);
         else
                 free(chunk);
-        while (output->keep_tail && stream->kept > output->limit)
-                drop_first(output);
-        if (!full)
-                capture_pump(output);
 }
 
 static int add_chunk(Capture *output, unsigned number, const char *data, size_t length) {
-        CaptureStream *stream = &output->streams[number];
-        const size_t before = stream->kept;
         CaptureChunk *chunk = malloc(sizeof(*chunk) + length);
 
         if (!chunk)
                 return -ENOMEM;
         *chunk = (CaptureChunk){ .seq = output->next_seq++, .stream = number, .length = length };
         memcpy(chunk->data, data, length);
-        keep(output, chunk);
-        if (!output->keep_tail)
-                stream->dropped += length - (stream->kept - before);
+        if (output->keep_tail)
+                keep_last(output, chunk);
+        else
+                keep_first(output, chunk);
         return 0;
 }
 

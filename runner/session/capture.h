@@ -22,6 +22,8 @@ enum {
         CAPTURE_KEPT = 1 << 20, /* bytes of each stream, where nobody says otherwise */
         CAPTURE_KEPT_MAX = 8 << 20,
         CAPTURE_CHUNK_MAX = 64 * 1024,
+        CAPTURE_CHUNKS_MAX =
+                32768, /* kept of both streams: one that is fed byte by byte keeps less */
         CAPTURE_WATCHERS_MAX = 32,
 };
 
@@ -36,12 +38,14 @@ typedef struct CaptureChunk {
 typedef struct CaptureStream {
         uint64_t bytes, dropped; /* that came, and of these are not kept */
         size_t kept;
+        bool full;    /* of the first bytes there are all */
         char part[4]; /* the start of a character whose end has not come */
         size_t part_length;
 } CaptureStream;
 
 typedef struct Capture {
         CaptureChunk *first, *last;
+        size_t chunks;
         uint64_t next_seq; /* of the next chunk */
         size_t limit;      /* bytes kept of each stream */
         bool keep_tail;

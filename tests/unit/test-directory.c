@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions on disk: names, and how one comes and goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/strings.h"
+#include "base/sys.h"
+#include "session/directory.h"
+
+static char home[64];
+
+static int setup(void **state) {
+        (void)state;
+        (void)strcpy(home, "/tmp/holt-directory-XXXXXX");
+        return mkdtemp(home) && setenv("XDG_DATA_HOME", home, 1) == 0 ? 0 : -1;
+}
+
+static int remove_one(void *data, const char *name, int dir_fd) {
+        (void)data;
+        (void)dir_fd;
+        return session_remove(name, NULL);
+}
+
+/* Nothing is left but the directories that lead there. */
+static int teardown(void **state) {
+        char path[128];
+
+        (void)state;
+        (void)session_each(remove_one, NULL, NULL);
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions", home);
+        if (rmdir(path) < 0)
+                return errno == ENOENT ? rmdir(home) : -1;
+        (void)snprintf(path, sizeof(path), "%s/holt", home);
+        return rmdir(path) == 0 && rmdir(home) == 0 ? 0 : -1;
+}
+
+static void make(const char *name) {
+        char path[PATH_MAX];
+        Error error;
+
+        assert_int_equal(session_prepare(name, path, &error), 0);
+        assert_int_equal(session_publish(path, name, &error), 0);
+}
+
+static int add_name(void *data, const char *name, int dir_fd) {
+        char *names = data;
+
+        assert_true(dir_fd >= 0);
+        (void)strcat(names, name);
+        (void)strcat(names, " ");
+        return 0;
+}
+
+static void assert_sessions(const char *expected) {
+        char names[1024] = "";
+
+        assert_int_equal(session_each(add_name, names, NULL), 0);
+        assert_string_equal(names, expected);
+}
+
+/* --- names --- */
+
+static void test_names(void **state) {
+        static const char *const right[] = { "a", "Z9", "a.b_c-d", "0", "a..", "con" };
+        static const char *const wrong[] = { "",     ".",   "..",  ".a",       "-a", "_a",  "a/b",
+                                             "/abs", "a b", "a\n", "\xc3\xa4", "a*", "a\\b" };
+        char longest[SESSION_NAME_MAX + 2];
+        Error error;
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(right); i++)
+                assert_int_equal(session_name_check(right[i], &error), 0);
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
+                assert_int_equal(session_name_check(wrong[i], &error), -EINVAL);
+                assert_int_equal(error.kind, ERROR_USAGE);
+                assert_true(error.cure[0] != '\0');
+                assert_null(strchr(error.text, '\n'));
+        }
+        memset(longest, 'a', sizeof(longest));
+        longest[SESSION_NAME_MAX] = '\0';
+        assert_int_equal(session_name_check(longest, &error), 0);
+        longest[SESSION_NAME_MAX] = 'a';
+        longest[SESSION_NAME_MAX + 1] = '\0';
+        assert_int_equal(session_name_check(longest, &error), -EINVAL);
+}
+
+/* --- coming and going --- */
+
+static void test_a_session_has_its_parts(void **state) {
+        static const char *const parts[] = { "root", "workspace", "files" };
+        char path[PATH_MAX], expected[128];
+        struct stat st;
+        int fd;
+
+        (void)state;
+        make("one");
+        assert_int_equal(session_open("one", &fd, path, NULL), 0);
+        (void)snprintf(expected, sizeof(expected), "%s/holt/sessions/one", home);
+        assert_string_equal(path, expected);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0700);
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                assert_int_equal(faccessat(fd, parts[i], X_OK, 0), 0);
+        fd_close(fd);
+}
+
+static void test_nobody_sees_half_a_session(void **state) {
+        char path[PATH_MAX];
+        int fd;
+
+        (void)state;
+        assert_int_equal(session_prepare("one", path, NULL), 0);
+        assert_sessions("");
+        assert_int_equal(session_open("one", &fd, NULL, NULL), -ENOENT);
+        session_discard(path);
+        assert_int_equal(faccessat(AT_FDCWD, path, F_OK, 0), -1);
+        assert_sessions("");
+}
+
+static void test_of_two_with_one_name_one_wins(void **state) {
+        char first[PATH_MAX], second[PATH_MAX];
+        Error error;
+
+        (void)state;
+        assert_int_equal(session_prepare("one", first, NULL), 0);
+        assert_int_equal(session_prepare("one", second, NULL), 0);
+        assert_int_equal(session_publish(second, "one", &error), 0);
+        assert_int_equal(session_publish(first, "one", &error), -EEXIST);
+        assert_int_equal(error.kind, ERROR_EXISTS);
+        session_discard(first);
+        assert_int_equal(session_prepare("one", first, &error), -EEXIST);
+        assert_int_equal(error.kind, ERROR_EXISTS);
+        assert_sessions("one ");
+}
+
+static void test_they_are_listed_by_name(void **state) {
+        char path[128];
+
+        (void)state;
+        make("b");
+        make("a");
+        make("B");
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/.other", home);
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_sessions("B a b ");
+        assert_int_equal(rmdir(path), 0);
+}
+
+static void test_one_that_is_not_there(void **state) {
+        Error error;
+        int fd;
+
+        (void)state;
+        make("work");
+        assert_int_equal(session_open("wrok", &fd, NULL, &error), -ENOENT);
+        assert_int_equal(error.kind, ERROR_MISSING);
+        assert_non_null(strstr(error.cure, "\"work\""));
+        assert_int_equal(session_open("../work", &fd, NULL, &error), -EINVAL);
+}
+
+/* A link in place of a session's directory is none. */
+static void test_no_link_is_followed(void **state) {
+        char path[128];
+        int fd;
+
+        (void)state;
+        make("work");
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/link", home);
+        assert_int_equal(symlink("work", path), 0);
+        assert_true(session_open("link", &fd, NULL, NULL) < 0);
+        assert_int_equal(unlink(path), 0);
+}
+
+/* What a command has left: closed, deep, links out. */
+static void test_what_is_in_it_goes_with_it(void **state) {
+        char outside[128], path[256];
+        int fd;
+
+        (void)state;
+        make("one");
+        (void)snprintf(outside, sizeof(outside), "%s/outside", home);
+        assert_int_equal(mkdir(outside, 0700), 0);
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/one/workspace/link", home);
+        assert_int_equal(symlink(outside, path), 0);
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/one/workspace/closed", home);
+        assert_int_equal(mkdir(path, 0700), 0);
+        (void)strcat(path, "/below");
+        assert_int_equal(mkdir(path, 0), 0);
+        assert_int_equal(session_remove("one", NULL), 0);
+        assert_sessions("");
+        assert_int_equal(session_open("one", &fd, NULL, NULL), -ENOENT);
+        assert_int_equal(rmdir(outside), 0);
+}
+
+/* --- the lock and the socket --- */
+
+static void test_one_holds_the_lock(void **state) {
+        int dir_fd, lock_fd, other_fd;
+        Error error;
+
+        (void)state;
+        make("one");
+        assert_int_equal(session_open("one", &dir_fd, NULL, NULL), 0);
+        assert_false(session_is_live(dir_fd));
+        assert_int_equal(session_lock(dir_fd, &lock_fd, NULL), 0);
+        assert_true(session_is_live(dir_fd));
+        assert_int_equal(session_lock(dir_fd, &other_fd, &error), -EWOULDBLOCK);
+        assert_int_equal(error.kind, ERROR_BUSY);
+        fd_close(lock_fd);
+        assert_false(session_is_live(dir_fd));
+        fd_close(dir_fd);
+}
+
+/* The name of the directory may be longer than a socket's can be. */
+static void test_a_socket_has_no_long_path(void **state) {
+        char name[SESSION_NAME_MAX + 1];
+        int dir_fd, listen_fd, fd;
+
+        (void)state;
+        memset(name, 'n', SESSION_NAME_MAX);
+        name[SESSION_NAME_MAX] = '\0';
+        make(name);
+        assert_int_equal(session_open(name, &dir_fd, NULL, NULL), 0);
+        assert_int_equal(session_connect(dir_fd, &fd, NULL), -ENOENT);
+        assert_int_equal(session_listen(dir_fd, &listen_fd, NULL), 0);
+        assert_int_equal(session_connect(dir_fd, &fd, NULL), 0);
+        fd_close(fd);
+        fd_close(listen_fd);
+        assert_int_equal(session_connect(dir_fd, &fd, NULL), -ECONNREFUSED);
+        assert_int_equal(session_listen(dir_fd, &listen_fd, NULL), 0);
+        fd_close(listen_fd);
+        fd_close(dir_fd);
+}
+
+#define directory_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_names),
+                directory_test(test_a_session_has_its_parts),
+                directory_test(test_nobody_sees_half_a_session),
+                directory_test(test_of_two_with_one_name_one_wins),
+                directory_test(test_they_are_listed_by_name),
+                directory_test(test_one_that_is_not_there),
+                directory_test(test_no_link_is_followed),
+                directory_test(test_what_is_in_it_goes_with_it),
+                directory_test(test_one_holds_the_lock),
+                directory_test(test_a_socket_has_no_long_path),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
