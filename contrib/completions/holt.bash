@@ -25,6 +25,15 @@ _holt_presets() {
         command holt policy list 2>/dev/null | sed 's/ .*//'
 }
 
+_holt_sessions() {
+        command holt ls 2>/dev/null | sed '1d;s/ .*//'
+}
+
+# Whether what comes behind the verb is the name of a session.
+_holt_takes_session() {
+        [[ $1 != create ]] && command holt "$1" --help 2>/dev/null | grep -q "^Usage: holt $1 NAME"
+}
+
 # Completes the value of an option from what its help calls it.
 _holt_value() {
         case $1 in
@@ -49,11 +58,21 @@ _holt_value() {
         esac
 }
 
-# What is no option: policies, or files.
+# What is no option: $3 is how many such words there are before it, and $4 the first of them.
 _holt_operand() {
-        case $1 in
-        'policy show') _holt_value 'NAME|FILE' "$2" ;;
-        'policy check') _holt_value FILE "$2" ;;
+        case $1:$3 in
+        'policy show':*) _holt_value 'NAME|FILE' "$2" ;;
+        'policy check':*) _holt_value FILE "$2" ;;
+        stop:* | rm:*) mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2") ;;
+        kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
+        logs:1 | wait:1 | kill:1)
+                mapfile -t COMPREPLY < <(
+                        compgen -W "$(command holt ps "$4" 2>/dev/null | sed '1d;s/ .*//')" -- "$2")
+                ;;
+        *:0)
+                _holt_takes_session "$1" &&
+                        mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2")
+                ;;
         esac
 }
 
@@ -105,15 +124,26 @@ _holt_complete_value() {
 # Completes what comes behind the verb, which may be two words; words[start] is the first.
 _holt_behind() {
         local verb=$1 start=$2 last=$((${#words[@]} - 1)) i word=${words[-1]} options argument
+        local count=0 first="" command
+
+        # How many operands come before the command.
+        case $verb in
+        run) command=0 ;;
+        exec) command=1 ;;
+        *) command=-1 ;;
+        esac
 
         # shellcheck disable=SC2086 # two words
         options=$(_holt_options $verb)
         for ((i = start; i < last; i++)); do
                 argument=$(sed -n "s/^${words[i]} //p" <<<"$options")
-                if [[ $verb == run && (${words[i]} == -- || ${words[i]} != -*) ]]; then
-                        [[ ${words[i]} == -- ]] && ((i++))
-                        _holt_command "${starts[i]}"
-                        return
+                if [[ ${words[i]} == -- || ${words[i]} != -* ]]; then
+                        if ((count == command)); then
+                                [[ ${words[i]} == -- ]] && ((i++))
+                                _holt_command "${starts[i]}"
+                                return
+                        fi
+                        ((count++ == 0)) && first=${words[i]}
                 elif [[ -n $argument ]] && ((++i == last)); then
                         _holt_complete_value "$argument" "$word"
                         return
@@ -123,10 +153,10 @@ _holt_behind() {
                 _holt_complete_value "$(sed -n "s/^${word%%=*} //p" <<<"$options")" "${word#*=}"
         elif [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word")
-        elif [[ $verb == run ]]; then
+        elif ((count == command)); then
                 mapfile -t COMPREPLY < <(compgen -c -- "$word")
         else
-                _holt_operand "$verb" "$word"
+                _holt_operand "$verb" "$word" "$count" "$first"
         fi
 }
 

@@ -26,6 +26,42 @@ function __holt_presets
     command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
 end
 
+function __holt_sessions
+    command holt ls 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
+end
+
+# The words behind the verb that are no options, nor values of options.
+function __holt_operands
+    set -l words (commandline -opc)
+    set -l rows (__holt_rows)
+    set -l i 3
+    while test $i -le (count $words)
+        if not string match -q -- '-*' $words[$i]
+            echo $words[$i]
+        else if string match -qr -- "^$words[$i]\t.+\t" $rows
+            set i (math $i + 1)
+        end
+        set i (math $i + 1)
+    end
+end
+
+# What comes next behind a verb of sessions; 1 where it is something else.
+function __holt_of_session
+    set -l verb (__holt_verb)
+    set -l operands (__holt_operands)
+    if contains -- "$verb" stop rm
+        __holt_sessions
+    else if test (count $operands) -eq 0
+        contains -- "$verb" exec sh ps logs wait kill kv files show history audit; and __holt_sessions
+    else if test "$verb" = kv; and test (count $operands) -eq 1
+        string split ' ' 'get set delete keys'
+    else if contains -- "$verb" logs wait kill; and test (count $operands) -eq 1
+        command holt ps $operands[1] 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
+    else
+        return 1
+    end
+end
+
 # Directories, and what ends in ".json".
 function __holt_policy_files
     __fish_complete_path (commandline -ct) | string match -r '^.*(?:/|\.json)(?:\t.*)?$'
@@ -87,12 +123,13 @@ function __holt_values
     end
 end
 
-# Whether the words so far have come to the command of "holt run", and its words if so.
+# Whether the words so far have come to the command of "holt run" or "holt exec NAME", and its words if so.
 function __holt_command
     set -l words (commandline -opc)
-    test "$words[2]" = run; or return 1
+    contains -- "$words[2]" run exec; or return 1
     set -l rows (__holt_rows)
     set -l i 3
+    test "$words[2]" = exec; and set i 4
     while test $i -le (count $words)
         if test "$words[$i]" = --
             set -l next (math $i + 1)
@@ -125,7 +162,9 @@ function __holt_complete
         __holt_values
     else if string match -q -- '-*' (commandline -ct)
         __holt_options
-    else if test "$words[2]" = run
+    else if __holt_of_session
+        return
+    else if contains -- "$words[2]" run exec
         complete -C (commandline -ct)
     else
         __holt_options

@@ -104,6 +104,8 @@ static int read_names(const char *base, StrList *ret, Error *reterr) {
         struct dirent *entry;
         int r = 0;
 
+        if (!dir && errno == ENOENT)
+                return 0;
         if (!dir)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot read %s", base);
         while (r == 0 && (entry = readdir(dir)))
@@ -138,7 +140,7 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
         int r = session_name_check(name, reterr), fd;
 
         if (r == 0)
-                r = session_base(base, reterr);
+                r = find_base(base, reterr);
         if (r < 0)
                 return r;
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
@@ -257,7 +259,7 @@ int session_remove(const char *name, Error *reterr) {
 int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr) {
         _cleanup_(strlist_clear) StrList names = { 0 };
         char base[PATH_MAX];
-        int r = session_base(base, reterr);
+        int r = find_base(base, reterr);
 
         if (r == 0)
                 r = read_names(base, &names, reterr);

@@ -19,7 +19,8 @@ enum { SESSION_NAME_MAX = 64 };
  */
 int session_name_check(const char *name, Error *reterr);
 
-/* The directory that sessions are in, made where it is not there. 0 or a negative errno. */
+/* The directory that sessions are in, made where it is not there: who only looks makes nothing. 0
+ * or a negative errno. */
 int session_base(char ret[PATH_MAX], Error *reterr);
 
 /* Opens a session's directory (O_PATH), which the caller owns; ret_path may be NULL. -ENOENT with

@@ -25,8 +25,16 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
+WORDS = sorted("""--help --version audit create doctor exec help history kill kv logs ls policy ps rm run serve sh
+               show stop wait""".split())
+
 # As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
 BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
+
+
+def sessions(holt: Holt) -> dict[str, str]:
+    """Of each test its own."""
+    return {"XDG_DATA_HOME": str(holt.cwd / ".data")}
 
 
 def split(line: str) -> list[str]:
@@ -42,7 +50,7 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
         path = f"{holt.binary.parent}:{os.environ['PATH']}"
         done = holt.identity.run(
             ["bash", "-c", SCRIPT, "bash", "/dev/stdin", line, *split(line)], cwd=holt.cwd,
-            env=holt.identity.environment({"PATH": path}), stdin=file.open(),
+            env=holt.identity.environment({"PATH": path, **sessions(holt)}), stdin=file.open(),
         )
         assert done.returncode == 0, done.stderr
         return sorted(filter(None, done.stdout.splitlines()))
@@ -53,8 +61,8 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
 @needs("bash")
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("line, expected", (
-    ("holt ", ["--help", "--version", "doctor", "help", "policy", "run"]),
-    ("holt help ", ["--help", "--version", "doctor", "help", "policy", "run"]),
+    ("holt ", WORDS),
+    ("holt help ", WORDS),
     ("holt policy ", ["--help", "check", "list", "schema", "show"]),
     ("holt help policy s", ["schema", "show"]),
     ("holt run --work", ["--workspace", "--workspace-mode"]),
@@ -83,8 +91,20 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt run -- ls fi", ["file"]),
     ("holt run --ro a@b ls x=y fi", ["file"]),
     ("holt doctor --j", ["--json"]),
+    ("holt exec w", ["work"]),
+    ("holt exec --det", ["--detach"]),
+    ("holt exec work --detach ls fi", ["file"]),
+    ("holt exec work --cwd fi -- ls fi", ["file"]),
+    ("holt exec work --keep ", ["head", "tail"]),
+    ("holt rm other w", ["work"]),
+    ("holt kv work k", ["keys"]),
+    ("holt show ", ["work"]),
+    ("holt create ", []),
 ))
-def test_bash_completes(line: str, expected: list[str], completed: Callable[[str], list[str]], put: Put) -> None:
+def test_bash_completes(
+    line: str, expected: list[str], completed: Callable[[str], list[str]], put: Put, holt: Holt
+) -> None:
+    holt(["create", "work"], env=sessions(holt)).ok()
     put("file")
     put("f.json")
     put("dir/x")
