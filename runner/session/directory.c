@@ -145,10 +145,14 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
                 return r;
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0)
-                return errno == ENOENT
-                               ? refuse_missing(base, name, reterr)
-                               : error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
+        if (fd < 0 && errno == ENOENT)
+                return refuse_missing(base, name, reterr);
+        if (fd < 0) {
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
+                return error_cure(reterr, r,
+                                  "A session is its maker's: be that user, or name another place "
+                                  "by XDG_DATA_HOME.");
+        }
         *ret_fd = fd;
         if (ret_path)
                 (void)memcpy(ret_path, path, strlen(path) + 1); /* find_base() leaves room */
