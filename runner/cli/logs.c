@@ -205,7 +205,7 @@ static int hear(RpcClient *client, uint64_t wait_id, uint64_t *seq, Error *reter
 /* The answer to process.wait comes behind what was printed before the end, but for a reader that
  * has fallen behind; what that has missed is still kept. */
 static int follow(RpcClient *client, const char *id, uint64_t *seq, Error *reterr) {
-        uint64_t watch_id, wait_id;
+        uint64_t watch_id, wait_id = 0;
         int r = send(client, "process.watch", id, *seq, &watch_id, reterr);
 
         if (r == 0)
