@@ -2,6 +2,7 @@
 #include "cli/exec-result.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "cli/ask.h"
@@ -13,6 +14,8 @@ int exec_result_code(const ExecResult *result) {
 
         if (result->error)
                 return error_exit_code(result->error);
+        if (result->lost)
+                return 128 + SIGKILL;
         (void)json_uint(json_member(result->result, "exit_code"), 255, &code);
         return (int)code;
 }
@@ -52,6 +55,10 @@ void exec_result_tell(const ExecResult *result) {
                 error_print(result->error);
                 return;
         }
+        if (result->lost) {
+                (void)fputs("holt: the session was killed from outside\n", stderr);
+                return;
+        }
         cause = ask_text(result->result, "cause");
         if (streq(cause, "timeout"))
                 tell_timeout(result);
@@ -67,9 +74,11 @@ void exec_result_tell(const ExecResult *result) {
 /* --- for programs --- */
 
 static void write_signal(const ExecResult *result, JsonWriter *w) {
-        const uint64_t number = result->result ? ask_number(result->result, "signal") : 0;
+        uint64_t number = result->result ? ask_number(result->result, "signal") : 0;
         char buf[16];
 
+        if (result->lost)
+                number = SIGKILL;
         json_write_string(w, "signal", number ? result_signal_name((int)number, buf) : NULL);
 }
 
@@ -117,6 +126,12 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
         json_write_end(w);
 }
 
+static const char *cause_of(const ExecResult *result) {
+        if (result->error)
+                return "error";
+        return result->lost ? "lost" : ask_text(result->result, "cause");
+}
+
 int exec_result_write(const ExecResult *result, JsonWriter *w) {
         json_write_object(w, NULL);
         json_write_int(w, "holt", 1);
@@ -126,7 +141,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         for (const char *const *word = result->command; word && *word; word++)
                 json_write_string(w, NULL, *word);
         json_write_end(w);
-        json_write_string(w, "cause", result->error ? "error" : ask_text(result->result, "cause"));
+        json_write_string(w, "cause", cause_of(result));
         json_write_int(w, "exit_code", exec_result_code(result));
         write_signal(result, w);
         result_write_error(w, result->error);

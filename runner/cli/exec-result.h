@@ -9,9 +9,10 @@
 typedef struct ExecResult {
         const char *session, *id;   /* id is "" before there was one */
         const char *const *command; /* NULL-terminated; NULL where somebody else has called it */
-        const JsonValue *result;    /* of process.wait; NULL where it did not get so far */
+        const JsonValue *result;    /* of process.wait; NULL where it did not get so far, or lost */
         const JsonValue *show;      /* of session.show, for layers and limits; NULL for none */
         const Error *error;         /* NULL when holt did its part */
+        bool lost;                  /* the session ended while it ran, without a word of how */
         uint64_t timeout;           /* usec of the call's own --timeout; 0 where it has none */
         bool captured;              /* what it printed went through the keeper */
 } ExecResult;

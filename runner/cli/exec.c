@@ -70,6 +70,7 @@ typedef struct Exec {
         const char *name;
         const char *const *command;
         uint64_t timeout, output; /* usec, bytes */
+        bool lost;                /* its end, with the session */
         bool captured;            /* its output goes through the keeper, which keeps a part */
         TerminalPlan plan;
         Terminal *terminal;
@@ -242,6 +243,7 @@ static int wait_for_end(Exec *exec, Error *reterr) {
                 size_t more;
 
                 r = read_answers(exec, id, reterr);
+                exec->lost = r < 0;
                 if (r != 0)
                         break;
                 more = exec->terminal ? terminal_poll(exec->terminal, fds + 2) : 0;
@@ -361,7 +363,8 @@ static int tell(const Exec *exec, const Error *error) {
                                     .command = exec->command,
                                     .result = exec->settled.result,
                                     .show = exec->show.result,
-                                    .error = error,
+                                    .error = exec->lost ? NULL : error,
+                                    .lost = exec->lost,
                                     .timeout = exec->timeout,
                                     .captured = exec->captured };
         Error failed;
