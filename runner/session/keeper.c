@@ -53,7 +53,7 @@ static void answer_settled(const Waiter *waiter) {
                 rpc_fail(waiter->call, &waiter->process->error);
                 return;
         }
-        method_write_result(waiter->keeper, waiter->process, waiter->output,
+        method_write_result(waiter->keeper, waiter->process, waiter->what,
                             rpc_result(waiter->call));
         rpc_reply(waiter->call);
 }
@@ -71,18 +71,13 @@ static void answer_started(const Waiter *waiter, int master_fd) {
         rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
 }
 
-int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
-                Error *reterr) {
+int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr) {
         Waiter *waiter = malloc(sizeof(*waiter));
 
         if (!waiter)
                 return error_oom(reterr);
-        *waiter = (Waiter){ .keeper = keeper,
-                            .call = call,
-                            .process = process,
-                            .for_start = for_start,
-                            .output = output };
-        if (!for_start && process->settled) {
+        *waiter = (Waiter){ .keeper = keeper, .call = call, .process = process, .what = what };
+        if (what != WAIT_START && process->settled) {
                 answer_settled(waiter);
                 free(waiter);
                 return 0;
@@ -98,7 +93,7 @@ static void answer_waiters(Keeper *keeper, const Process *process, bool for_star
 
         for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
                 next = waiter->next;
-                if (waiter->process != process || waiter->for_start != for_start)
+                if (waiter->process != process || (waiter->what == WAIT_START) != for_start)
                         continue;
                 if (for_start)
                         answer_started(waiter, master_fd);

@@ -26,14 +26,21 @@ enum {
         KEEPER_DIRECTORY_FD = 4, /* O_PATH of the session's directory */
 };
 
+/* What a call waits for: the start of a process, or its end, and what it is answered then. */
+typedef enum WaitFor {
+        WAIT_START,
+        WAIT_END,
+        WAIT_END_TEXT,   /* with what was printed */
+        WAIT_END_BASE64, /* ... in base64 */
+} WaitFor;
+
 /* A call that waits for a process. */
 typedef struct Waiter {
         struct Waiter *next;
         struct Keeper *keeper;
         RpcCall *call;
         Process *process;
-        bool for_start; /* ... to be started; otherwise to have settled */
-        bool output;    /* answers with what was printed */
+        WaitFor what;
 } Waiter;
 
 typedef struct Keeper {
@@ -77,8 +84,7 @@ void keeper_rest(Keeper *keeper);
 /* Lets all that runs end, and then the keeper. */
 void keeper_stop(Keeper *keeper);
 /* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
-int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, bool for_start, bool output,
-                Error *reterr);
+int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr);
 /* Has process noted in the history as a call of method, which is not copied, with params, which are
  * taken over; NULL when memory was out for them. */
 void keeper_note(Keeper *keeper, Process *process, const char *method, char *params);

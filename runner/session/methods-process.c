@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/paths.h"
 #include "sandbox/result.h"
 #include "session/methods.h"
@@ -113,6 +114,12 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
         return prepared->cwd ? 0 : error_oom(error);
 }
 
+static WaitFor wait_for_end(const RpcCall *call, bool output) {
+        if (!output)
+                return WAIT_END;
+        return rpc_bool(call, "base64", false) ? WAIT_END_BASE64 : WAIT_END_TEXT;
+}
+
 static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **ret, Error *error) {
         int r = process_start(keeper->processes, &prepared->spec, ret, error);
 
@@ -139,7 +146,7 @@ int method_exec(RpcCall *call, void *data, Error *error) {
                 r = process_write(process, input, strlen(input), error);
                 process_close_input(process);
         }
-        return r < 0 ? r : keeper_wait(keeper, call, process, false, true, error);
+        return r < 0 ? r : keeper_wait(keeper, call, process, wait_for_end(call, true), error);
 }
 
 /* --- spawning, with the caller's fds or a terminal --- */
@@ -199,7 +206,7 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
                 r = take_mode(call, &prepared, error);
         if (r == 0)
                 r = start(keeper, call, &prepared, &process, error);
-        return r < 0 ? r : keeper_wait(keeper, call, process, true, false, error);
+        return r < 0 ? r : keeper_wait(keeper, call, process, WAIT_START, error);
 }
 
 /* --- what has become of it --- */
@@ -225,14 +232,19 @@ static void write_denials(const Keeper *keeper, const Process *process, JsonWrit
         json_write_end(w);
 }
 
-static void write_text(const Process *process, unsigned stream, const char *key, JsonWriter *w) {
+static void write_output(const Process *process, unsigned stream, const char *key, bool base64,
+                         JsonWriter *w) {
         size_t length = 0;
         _cleanup_free_ char *text = capture_text(&process->output, stream, &length);
+        _cleanup_free_ char *encoded = base64 && text ? base64_encode(text, length) : NULL;
 
-        json_write_bytes(w, key, text ? text : "", length);
+        if (base64)
+                json_write_string(w, key, encoded);
+        else
+                json_write_bytes(w, key, text ? text : "", length);
 }
 
-void method_write_result(Keeper *keeper, const Process *process, bool output, JsonWriter *w) {
+void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w) {
         const Outcome *out = &process->outcome;
 
         json_write_string(w, "id", process->id);
@@ -252,10 +264,10 @@ void method_write_result(Keeper *keeper, const Process *process, bool output, Js
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         write_denials(keeper, process, w);
-        if (!output)
+        if (what < WAIT_END_TEXT)
                 return;
-        write_text(process, 0, "stdout", w);
-        write_text(process, 1, "stderr", w);
+        write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
+        write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
 }
 
 static const char *process_state(const Process *process) {
@@ -457,6 +469,6 @@ int method_process_wait(RpcCall *call, void *data, Error *error) {
         int r = find(call, data, &process, error);
 
         return r < 0 ? r
-                     : keeper_wait(data, call, process, false, rpc_bool(call, "output", false),
-                                   error);
+                     : keeper_wait(data, call, process,
+                                   wait_for_end(call, rpc_bool(call, "output", false)), error);
 }

@@ -53,6 +53,7 @@ static const RpcParam id_params[] = {
 static const RpcParam wait_params[] = {
         { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
         { "output", RPC_BOOL, false, 0, "with what it has printed" },
+        { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
 };
 
 static const RpcParam read_params[] = {

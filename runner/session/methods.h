@@ -74,4 +74,4 @@ void method_write_cursor(JsonWriter *w, const char *key, const char *name);
 int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error);
 
 /* The answer's members of a process that has settled. */
-void method_write_result(Keeper *keeper, const Process *process, bool output, JsonWriter *w);
+void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
