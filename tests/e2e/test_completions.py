@@ -25,8 +25,8 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-WORDS = sorted("""--help --version audit create doctor exec help history kill kv logs ls policy ps rm run serve sh
-               show stop wait""".split())
+WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps rm run serve
+               sh show stop wait""".split())
 
 # As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
 BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
