@@ -122,13 +122,14 @@ class Session:
 
     def rpc(self) -> Rpc:
         """A client; it starts the keeper where there is none."""
-        self.holt("show", self.name).ok()
+        request = {"jsonrpc": "2.0", "id": 1, "method": "session.show", "params": {"session": self.name}}
+        self.holt("serve", stdin=json.dumps(request) + "\n").ok()
         self._clients.append(Rpc(self.directory, self._holt.identity))
         return self._clients[-1]
 
     def keeper_peak(self) -> int:
         """Bytes of memory that the keeper has had at most (VmHWM)."""
-        pid = json.loads(self.holt("show", self.name).ok().out)["keeper_pid"]
+        pid = json.loads(self.holt("show", self.name, "--json").ok().out)["keeper_pid"]
         status = Path(f"/proc/{pid}/status").read_text()
         return int(re.search(r"^VmHWM:\s*(\d+) kB", status, re.M)[1]) << 10  # type: ignore[index]
 
