@@ -51,6 +51,8 @@ enum {
         SMALL_SLOTS = 256,
         PROCESSES_MAX = 65536, /* that are looked at to find those of an exec */
         ROUNDS_MAX = 1000,     /* of looking for more of them */
+        ROUNDS_PLAIN = 20,     /* before all the sandbox is stopped meanwhile */
+        ROUND_PAUSE = 1000000, /* nsec for a monitor to see that nobody is left */
 };
 
 /* As the kernel has them. */
@@ -505,8 +507,41 @@ static int signal_below(int pid, int signal) {
         return count;
 }
 
+/* As look_at_all() has seen it. */
+static int is_alive(int pid) {
+        for (int i = 0; i < processes_count; i++)
+                if (processes[i].pid == pid)
+                        return processes[i].parent != 0;
+        return 0;
+}
+
+static void pause_round(void) {
+        const long time[2] = { 0, ROUND_PAUSE };
+
+        (void)sys5(__NR_ppoll, 0, 0, (long)time, 0, 0);
+}
+
+/* One look at /proc may miss whoever forks and ends again and again: it is the child that lives by
+ * the time its parent is looked at. Where all are stopped, which the kernel does at once with
+ * respect to fork(2) (kill(2), -1), it misses none. Returns whether nobody is left: that a monitor
+ * knows, which ends then, and without one all have to be stopped. */
+static int kill_round(int pid, int stop_all) {
+        int count;
+
+        if (stop_all)
+                (void)sys2(__NR_kill, -1, SIGSTOP);
+        count = signal_below(pid, SIGKILL);
+        if (stop_all)
+                (void)sys2(__NR_kill, -1, SIGCONT);
+        if (pid == 0)
+                return count == 0;
+        (void)sys2(__NR_kill, pid, SIGCONT);
+        return !is_alive(pid);
+}
+
 /* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes
- * up one of the processes that the limit allows. Then all of them are killed. */
+ * up one of the processes that the limit allows. Then all of them are killed. A monitor that has
+ * not started its command yet is waited for. */
 static void kill_below(int pid) {
         int before = -1, now = 0;
 
@@ -514,8 +549,12 @@ static void kill_below(int pid) {
                 before = now;
                 now = signal_below(pid, SIGSTOP);
         }
-        for (int i = 0; i < ROUNDS_MAX && signal_below(pid, SIGKILL) > 0; i++)
-                ;
+        for (int i = 0; i < ROUNDS_MAX; i++) {
+                if (kill_round(pid, pid == 0 || i >= ROUNDS_PLAIN))
+                        return;
+                if (pid)
+                        pause_round();
+        }
 }
 
 static void kill_exec(const Monitor *monitor, int signal) {

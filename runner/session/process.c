@@ -138,7 +138,7 @@ void process_signal(Process *process, int signal) {
 }
 
 void process_kill(Process *process) {
-        process->killed |= process->running && !process->timed_out;
+        process->killed |= !process->settled && !process->timed_out;
         tell_init(process, SESSION_KILL, SIGKILL);
 }
 
