@@ -13,7 +13,7 @@ typedef struct CaptureWatcher {
         struct CaptureWatcher *next;
         RpcConnection *connection;
         uint64_t seq; /* of the next chunk it gets */
-        bool base64;
+        bool base64, end_told;
 } CaptureWatcher;
 
 static const char *const stream_names[CAPTURE_STREAMS] = { "stdout", "stderr" };
@@ -38,6 +38,7 @@ static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
 }
 
 void capture_clear(Capture *output) {
+        json_write_clear(&output->end);
         while (output->first)
                 drop(output, &output->first, NULL);
         while (output->watchers) {
@@ -88,12 +89,15 @@ static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
                 if (chunk->seq >= watcher->seq)
                         r = tell(output, watcher, chunk);
+        if (r == 0 && output->end_method && !watcher->end_told)
+                watcher->end_told = rpc_notify(watcher->connection, output->end_method,
+                                               &output->end) == 0;
         return r;
 }
 
 void capture_pump(Capture *output) {
         for (CaptureWatcher *w = output->watchers; w; w = w->next)
-                if (w->seq < output->next_seq)
+                if (w->seq < output->next_seq || (output->end_method && !w->end_told))
                         (void)pump_one(output, w);
 }
 
@@ -128,9 +132,11 @@ void capture_unwatch(Capture *output, RpcConnection *connection) {
                 }
 }
 
-void capture_notify(Capture *output, const char *method, const JsonWriter *params) {
-        for (CaptureWatcher *w = output->watchers; w; w = w->next)
-                (void)rpc_notify(w->connection, method, params);
+void capture_end(Capture *output, const char *method, JsonWriter *params) {
+        output->end = *params;
+        *params = (JsonWriter){ 0 };
+        output->end_method = method;
+        capture_pump(output);
 }
 
 /* --- bytes --- */

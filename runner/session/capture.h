@@ -50,6 +50,8 @@ typedef struct Capture {
         size_t limit;      /* bytes kept of each stream */
         bool keep_tail;
         CaptureStream streams[CAPTURE_STREAMS];
+        const char *end_method; /* NULL before the end */
+        JsonWriter end;
         struct CaptureWatcher *watchers;
         char id[24]; /* of the process, for the notifications */
 } Capture;
@@ -68,8 +70,9 @@ int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool
 void capture_unwatch(Capture *output, RpcConnection *connection);
 /* Goes on with those that had fallen behind. */
 void capture_pump(Capture *output);
-/* Tells the watchers in a notification of another kind, as "process.exited". */
-void capture_notify(Capture *output, const char *method, const JsonWriter *params);
+/* Tells each watcher, also who only begins to watch, in a notification of another kind that the end
+ * has come, once it has all that came before. method is not copied, *params is taken over. */
+void capture_end(Capture *output, const char *method, JsonWriter *params);
 
 /* Writes the members seq, stream ("stdout"), and text or base64, of a chunk. */
 void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w);

@@ -189,18 +189,16 @@ static void audit_end(Keeper *keeper, const Process *process) {
                                       w.data, &ignored);
 }
 
-static void notify_end(const Process *process) {
+static void notify_end(Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        if (!process->output.watchers)
-                return;
         json_write_object(&w, NULL);
         json_write_string(&w, "id", process->id);
         json_write_string(&w, "cause", cause_name(process->outcome.cause));
         json_write_int(&w, "exit_code", process->outcome.exit_code);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
-                capture_notify((Capture *)(uintptr_t)&process->output, "process.exited", &w);
+                capture_end(&process->output, "process.exited", &w);
 }
 
 static void on_settled(void *data, Process *process) {
@@ -224,7 +222,10 @@ static void on_stop(void *data) {
 
 /* The answers that are on their way still leave. */
 static void stop_soon(Keeper *keeper) {
-        keeper->stopping = true;
+        /* Once: what init has left behind stays readable, and this is asked again and again. */
+        if (keeper->ending)
+                return;
+        keeper->stopping = keeper->ending = true;
         loop_timer_set(keeper->stop_timer, loop_now() + FLUSH_TIME);
 }
 

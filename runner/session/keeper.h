@@ -61,8 +61,8 @@ typedef struct Keeper {
         Denials denials, audited;
         uint64_t used_at; /* usec of loop_now() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer;
-        bool noting; /* the last is set */
-        bool stopping;
+        bool noting;           /* the last is set */
+        bool stopping, ending; /* it is to end; it will, when the last answers have left */
 } Keeper;
 
 /* The verb of the keeper itself; argv[1] is the session's name, fds as above. Returns an exit code.

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -57,6 +58,13 @@ static void on_stderr(void *data, uint32_t events) {
         on_stream(data, 1);
 }
 
+/* Whether nobody has the other end open any more. */
+static bool has_ended(int fd) {
+        struct pollfd end = { .fd = fd };
+
+        return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
+}
+
 /* What was written before the command's end is in the pipe, which holds no more than this reads. A
  * grandchild that goes on writing is read as it comes. */
 void process_drain(Process *process) {
@@ -66,7 +74,8 @@ void process_drain(Process *process) {
                 int there = 0;
 
                 for (int round = 0; round < PIPE_ROUNDS && process->streams[i] >= 0; round++) {
-                        if (ioctl(process->streams[i], FIONREAD, &there) < 0 || there == 0)
+                        if (ioctl(process->streams[i], FIONREAD, &there) < 0 ||
+                            (there == 0 && !has_ended(process->streams[i])))
                                 break;
                         on_stream(process, i);
                 }
