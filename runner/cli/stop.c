@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt stop, holt rm: sessions end, or go. */
 #include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/ask.h"
 #include "cli/verbs.h"
@@ -9,13 +13,26 @@
 
 enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 }; /* of 10 ms each: half a minute */
 
-/* Until the keeper has let the lock go. */
-static int wait_for_rest(int dir_fd, const char *name, Error *reterr) {
+/* The process that listens at the other end of fd, or FD_NONE where that can't be told. */
+static int open_peer(int fd) {
+        struct ucred peer = { 0 };
+        socklen_t length = sizeof(peer);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0)
+                return FD_NONE;
+        return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
+/* Until the keeper has let the lock go; or has ended, when the lock may be the next one's already:
+ * somebody who uses the session just now starts it again. */
+static int wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *reterr) {
         const struct timespec pause = { .tv_nsec = STOP_PAUSE };
         int r;
 
         for (int i = 0; i < STOP_TRIES; i++) {
-                if (!session_is_live(dir_fd))
+                struct pollfd keeper = { .fd = keeper_fd, .events = POLLIN };
+
+                if (!session_is_live(dir_fd) || (keeper_fd >= 0 && poll(&keeper, 1, 0) > 0))
                         return 0;
                 (void)nanosleep(&pause, NULL);
         }
@@ -25,7 +42,7 @@ static int wait_for_rest(int dir_fd, const char *name, Error *reterr) {
 
 static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
-        _cleanup_close_ int dir_fd = FD_NONE;
+        _cleanup_close_ int dir_fd = FD_NONE, keeper_fd = FD_NONE;
         RpcClient *client = NULL;
         int fd, r = session_open(name, &dir_fd, NULL, reterr);
 
@@ -33,13 +50,15 @@ static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
                 return r;
         r = session_connect(dir_fd, &fd, reterr);
         if (r == 0)
+                keeper_fd = open_peer(fd);
+        if (r == 0)
                 r = rpc_client_new(fd, &client, reterr);
         if (r == 0)
                 r = rpc_client_call(client, "session.stop", NULL, NULL, 0, &message, reterr);
         rpc_client_free(client);
         if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE)
                 return r;
-        r = wait_for_rest(dir_fd, name, reterr);
+        r = wait_for_rest(dir_fd, keeper_fd, name, reterr);
         if (r == 0)
                 *ret_dir_fd = TAKE_FD(dir_fd);
         return r;
