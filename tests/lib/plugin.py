@@ -29,6 +29,7 @@ from lib import leaks, paths
 from lib.hostile import Attack, Hostile, Outcome, Run
 from lib.identity import Identity
 from lib.sandbox import Holt
+from lib.sessions import Session, Sessions, sessions_of
 from lib.terminal import Terminal
 
 Make = Callable[..., Path]
@@ -265,6 +266,18 @@ def mkdir(workspace: Path, identity: Identity) -> Make:
 def holt(holt_binary: Path, identity: Identity, workspace: Path) -> Holt:
     """holt, run by the identity from its workspace."""
     return Holt(holt_binary, identity, workspace)
+
+
+@pytest.fixture
+def sessions(holt: Holt, place: Path) -> Iterator[Sessions]:
+    """holt, with a place for sessions of its own; at the end they are removed, and nothing of them may be left."""
+    yield from sessions_of(holt, place)
+
+
+@pytest.fixture
+def session(sessions: Sessions) -> Session:
+    """A session with nothing but the defaults, at rest."""
+    return sessions.create()
 
 
 @pytest.fixture

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that last: making them, talking to them by the command line and by JSON-RPC, and seeing that they leave
+nothing behind.
+
+A keeper is nobody's child; the suite is the subreaper of all it starts (leaks.py), so it finds each one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lib import leaks
+from lib.sandbox import HANGS, Arg, Holt, Result, Running
+
+Json = dict[str, Any]
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = HANGS) -> Any:
+    """Waits for a condition, and returns what it was in the end."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.005)
+    return value
+
+
+class RpcError(Exception):
+    """An error that a server has answered."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error['code']} {error['message']} {error.get('data')}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Json = error.get("data") or {}
+
+    @property
+    def kind(self) -> str:
+        return str(self.data.get("kind"))
+
+    @property
+    def hint(self) -> str:
+        return str(self.data.get("hint"))
+
+
+class Closed(Exception):
+    """The server has ended the connection."""
+
+
+class Rpc:
+    """A client of JSON-RPC, one object a line. A context manager.
+
+    notes are the notifications that have come so far and nobody has taken.
+    """
+
+    def __init__(self, reader: int, writer: int, close: Callable[[], None]) -> None:
+        self.reader, self.writer, self.close = reader, writer, close
+        self.notes: list[Json] = []
+        self._answers: dict[Any, Json] = {}
+        self._ids = itertools.count(1)
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def __enter__(self) -> Rpc:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @classmethod
+    def of_socket(cls, path: Path, uid: int) -> Rpc:
+        """As that user (SO_PEERCRED): a keeper in a user namespace does not know the host's root. Raises OSError where
+        nobody listens."""
+        # By the directory's fd: no path is too long then (unix(7)).
+        directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        end = socket.socket(socket.AF_UNIX)
+        own = os.geteuid()
+        try:
+            os.seteuid(uid if own == 0 else own)
+            end.connect(f"/proc/self/fd/{directory}/{path.name}")
+        except OSError:
+            end.close()
+            raise
+        finally:
+            os.seteuid(own)
+            os.close(directory)
+        return cls(end.fileno(), end.fileno(), end.close)
+
+    @classmethod
+    def of_process(cls, process: subprocess.Popen[bytes]) -> Rpc:
+        """A server on pipes, which ends with its input."""
+        assert process.stdin and process.stdout
+        stdin, stdout = process.stdin, process.stdout
+
+        def close() -> None:
+            if not stdin.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    stdin.close()
+            try:
+                process.wait(HANGS)
+            finally:
+                process.kill()
+                process.wait()
+                stdout.close()
+
+        return cls(stdout.fileno(), stdin.fileno(), close)
+
+    def raw(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.writer, view) :]
+
+    def send(self, method: str, **params: Any) -> int:
+        """Asks without waiting; the id for result()."""
+        number = next(self._ids)
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.raw(json.dumps(request, ensure_ascii=False).encode() + b"\n")
+        return number
+
+    def call(self, method: str, *, timeout: float = HANGS, **params: Any) -> Json:
+        """The result. Raises RpcError, or Closed."""
+        return self.result(self.send(method, **params), timeout)
+
+    def refused(self, method: str, **params: Any) -> RpcError:
+        """The error of a call that has to fail."""
+        try:
+            result = self.call(method, **params)
+        except RpcError as error:
+            return error
+        raise AssertionError(f"{method} {params} was answered: {result}")
+
+    def result(self, number: Any, timeout: float = HANGS) -> Json:
+        deadline = time.monotonic() + timeout
+        while number not in self._answers:
+            self.read(deadline - time.monotonic())
+        answer = self._answers.pop(number)
+        if "error" in answer:
+            raise RpcError(answer["error"])
+        return answer["result"]
+
+    def note(self, method: str, timeout: float = HANGS, **members: Any) -> Json:
+        """Waits for a notification with these members and takes it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            for note in self.notes:
+                if note["method"] == method and members.items() <= note["params"].items():
+                    self.notes.remove(note)
+                    return note["params"]
+            self.read(deadline - time.monotonic())
+
+    def read(self, timeout: float = HANGS) -> None:
+        """Reads what comes next: some bytes, and of them each line that is whole."""
+        ready, _, _ = select.select([self.reader], [], [], max(timeout, 0))
+        assert ready, f"no answer, but notifications {self.notes[-3:]}"
+        try:
+            data = os.read(self.reader, 1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise Closed(f"with {bytes(self._buffer[:200])!r}")
+        self._buffer += data
+        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            self._searched = 0
+            self._take(json.loads(line))
+        self._searched = len(self._buffer)
+
+    def _take(self, message: Json) -> None:
+        assert message["jsonrpc"] == "2.0", message
+        if "method" in message:
+            self.notes.append(message)
+        else:
+            self._answers[message["id"]] = message
+
+
+class Sessions:
+    """holt, with a place for sessions of its own."""
+
+    def __init__(self, holt: Holt, data: Path) -> None:
+        self.holt, self.data = holt, data
+        self.env = {"XDG_DATA_HOME": str(data)}
+
+    @property
+    def directory(self) -> Path:
+        return self.data / "holt" / "sessions"
+
+    def _options(self, options: Json) -> Json:
+        return {**options, "env": {**self.env, **(options.get("env") or {})}}
+
+    def __call__(self, args: Sequence[Arg], **options: Any) -> Result:
+        return self.holt(args, **self._options(options))
+
+    def start(self, args: Sequence[Arg], **options: Any) -> Running:
+        return self.holt.start(args, **self._options(options))
+
+    def create(self, name: str = "w", *flags: Arg, **options: Any) -> Session:
+        self(["create", name, *flags], **options).ok()
+        return Session(self, name)
+
+    def serve(self, *flags: Arg, **options: Any) -> Rpc:
+        """A client of a "holt serve" of its own, over pipes."""
+        options.setdefault("stderr", None)
+        return Rpc.of_process(self.start(["serve", *flags], stdin=subprocess.PIPE, **options).process)
+
+    def names(self) -> list[str]:
+        return [line.split()[0] for line in self(["ls"]).ok().out.splitlines()]
+
+    def clean_up(self) -> list[str]:
+        """Removes all sessions; what of them is there still."""
+        names = self.names() if self.directory.is_dir() else []
+        failed = [str(r) for name in names if (r := self(["rm", name])).code != 0]
+        for process in keepers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+                failed.append(f"a keeper: {process}")
+        left = [str(p) for p in self.directory.iterdir()] if self.directory.is_dir() else []
+        return [*failed, *left]
+
+
+def keepers() -> list[leaks.Process]:
+    """Those that are our descendants."""
+    return [p for p in leaks.descendants() if p.state != "Z" and _command(p.pid).startswith("holt\0keeper\0")]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+class Session:
+    """One of them, which a test has made."""
+
+    def __init__(self, sessions: Sessions, name: str) -> None:
+        self.sessions, self.name = sessions, name
+
+    @property
+    def directory(self) -> Path:
+        return self.sessions.directory / self.name
+
+    def __call__(self, verb: str, *args: Arg, **options: Any) -> Result:
+        """holt VERB NAME ARGS"""
+        return self.sessions([verb, self.name, *args], **options)
+
+    def exec(self, *argv: Arg, flags: Sequence[Arg] = (), **options: Any) -> Result:
+        return self("exec", *flags, "--", *argv, **options)
+
+    def sh(self, script: str, *flags: Arg, **options: Any) -> Result:
+        return self.exec("bash", "-c", script, flags=flags, **options)
+
+    def start(self, *argv: Arg, flags: Sequence[Arg] = (), **options: Any) -> Running:
+        return self.sessions.start(["exec", self.name, *flags, "--", *argv], **options)
+
+    def detach(self, script: str, *flags: Arg) -> str:
+        """The id of a process that runs on."""
+        return self.sh(script, "--detach", *flags).ok().out.strip()
+
+    def stop(self) -> None:
+        self("stop").ok()
+        assert not (self.directory / "keeper.sock").exists()
+
+    def rpc(self) -> Rpc:
+        """A connection to the keeper, which is started where it is not there."""
+        while True:
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                return Rpc.of_socket(self.directory / "keeper.sock", self.sessions.holt.identity.uid)
+            self.show()
+
+    def show(self) -> Json:
+        return json.loads(self("show").ok().out)
+
+    def ps(self) -> dict[str, Json]:
+        listed = json.loads(self("ps", "--json").ok().out)["processes"]
+        return {p["id"]: p for p in listed}
+
+    def history(self) -> list[Json]:
+        return json.loads(self("history").ok().out)["rows"]
+
+    def audit(self) -> list[Json]:
+        return json.loads(self("audit").ok().out)["rows"]
+
+    def keeper(self) -> int:
+        """Its pid."""
+        return int(self.show()["keeper_pid"])
+
+    def processes(self, name: str | None = None) -> list[leaks.Process]:
+        """All in the sandbox of the keeper that runs now, as the host sees them, but those that have ended."""
+        for keeper in keepers():
+            if _command(keeper.pid).split("\0")[2] == self.name:
+                return [
+                    p for p in leaks.descendants(keeper.pid)
+                    if p.state != "Z" and (name is None or p.name == name)
+                ]
+        return []
+
+    def init(self) -> int:
+        """The pid of PID 1 on the host."""
+        keeper = self.keeper()
+        return next(p.pid for p in self.processes() if p.parent == keeper)
+
+    def kill_keeper(self) -> None:
+        """As a crash does, and waits until its sandbox is gone with it."""
+        keeper = self.keeper()
+        inside = [p.pid for p in leaks.descendants(keeper)]
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: not _alive([keeper, *inside]), "the sandbox is gone with its keeper")
+
+
+def _alive(pids: Sequence[int]) -> list[int]:
+    return [p.pid for p in leaks.all_processes() if p.pid in pids and p.state not in "ZX"]
+
+
+def sessions_of(holt: Holt, place: Path) -> Iterator[Sessions]:
+    """The fixture's body (plugin.py)."""
+    data = place / "data"
+    data.mkdir(mode=0o700)
+    sessions = Sessions(holt, holt.identity.own(data))
+    yield sessions
+    left = sessions.clean_up()
+    assert not left, "left of the sessions:\n" + "\n".join(left)
