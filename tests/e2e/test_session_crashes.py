@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions and what befalls them: a kill -9 of any host process at any moment, and a damaged database.
+
+CRASH_ROUNDS=200 in the environment plays more rounds than the suite does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib import leaks
+from lib.identity import Identity
+from lib.sessions import Closed, Rpc, RpcError, Session, Sessions, keepers, until
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "30"))
+
+
+class Load:
+    """One client that works until its keeper is gone; what it was told is done."""
+
+    def __init__(self, rpc: Rpc, name: str) -> None:
+        self.rpc, self.name = rpc, name
+        self.values: dict[str, str] = {}
+        self.commands: list[str] = []
+        self.files: list[str] = []
+        self.unexpected: list[str] = []
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            for i in range(100_000):
+                key = f"{self.name}-{i}"
+                self.rpc.call("kv.set", key=key, value=key * 20)
+                self.values[key] = key * 20
+                if i % 3 == 0:
+                    done = self.rpc.call("exec", argv=["sh", "-c", f"echo {key} >/workspace/{key}"])
+                    if done["cause"] == "exited":  # the other client kills some
+                        self.commands.append(key)
+                if i % 7 == 0:
+                    self.rpc.call("process.spawn", shell="setsid sleep 1000 & sleep 1000", owned=i % 2 == 0)
+                if i % 11 == 0:
+                    for process in self.rpc.call("process.list")["processes"]:
+                        self.rpc.call("process.kill", id=process["id"])
+        except (Closed, OSError):
+            pass
+        except RpcError as error:
+            # A sandbox that has gone before its keeper has told so.
+            if not any(word in str(error) for word in ("init", "has ended", "lost", "limit")):
+                self.unexpected.append(str(error))
+        except AssertionError as error:
+            self.unexpected.append(str(error))
+
+    def join(self) -> None:
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+        assert not self.unexpected, self.unexpected
+
+
+def kill_keeper(session: Session, keeper: int, init: int) -> None:
+    os.kill(keeper, signal.SIGKILL)
+
+
+def kill_init(session: Session, keeper: int, init: int) -> None:
+    os.kill(init, signal.SIGKILL)
+
+
+VICTIMS = {"keeper": kill_keeper, "init": kill_init}
+
+
+def tree(keeper: int) -> list[int]:
+    return [keeper, *(p.pid for p in leaks.descendants(keeper))]
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [p.pid for p in leaks.all_processes() if p.pid in pids and p.state not in "ZX"]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_nothing_acknowledged_is_lost(victim: str, session: Session) -> None:
+    chance = random.Random(f"{victim}-{os.getpid()}")
+    values: dict[str, str] = {}
+    commands: set[str] = set()
+    for round_ in range(ROUNDS):
+        shown = session.show()
+        keeper = shown["keeper_pid"]
+        init = session.init()
+        loads = [Load(session.rpc(), f"r{round_}-{i}") for i in range(2)]
+        time.sleep(chance.uniform(0, 0.12))
+        inside = tree(keeper)
+        VICTIMS[victim](session, keeper, init)
+        for load in loads:
+            load.join()
+            load.rpc.close()
+            values |= load.values
+            commands |= set(load.commands)
+        until(lambda: not alive([keeper, *inside]), "nothing is left of the sandbox")
+        assert session.sh("echo next").ok().out == "next\n"
+
+    with session.rpc() as rpc:
+        keys, after = [], ""
+        while page := rpc.call("kv.keys", after=after, limit=1000)["keys"]:
+            keys += page
+            after = page[-1]
+        assert set(values) <= set(keys)
+        for key in chance.sample(sorted(values), min(200, len(values))):
+            assert rpc.call("kv.get", key=key)["value"] == values[key]
+        ended, before = set(), {}
+        while True:
+            page = rpc.call("history.list", name="exec", limit=1000, **before)
+            ended |= {json.loads(r["params"])["argv"][2].split("/")[-1] for r in page["rows"] if r["result"]}
+            if page["next"] is None:
+                break
+            before = {"before": page["next"]}
+        assert commands <= ended
+    there = set(os.listdir(session.directory / "workspace"))
+    assert commands <= there
+    assert len(values) > ROUNDS and commands
+
+
+def test_killed_clients_take_their_own_and_nothing_else(session: Session) -> None:
+    chance = random.Random(os.getpid())
+    keeper = session.keeper()
+    other = session.detach("exec sleep 2000")
+    for _ in range(ROUNDS):
+        client = session.start("bash", "-c", "setsid sleep 1000 & exec sleep 1000")
+        time.sleep(chance.uniform(0, 0.03))
+        client.kill(signal.SIGKILL)
+        client.__exit__()
+    until(lambda: len(session.processes("sleep")) == 1, "what they owned is gone")
+
+    assert session.keeper() == keeper
+    assert session.ps()[other]["state"] == "running"
+    session("kill", other).ok()
+
+
+def test_a_client_that_is_killed_while_it_starts_the_keeper(session: Session) -> None:
+    chance = random.Random(os.getpid())
+    for _ in range(ROUNDS):
+        client = session.start("true")
+        time.sleep(chance.uniform(0, 0.02))
+        client.kill(signal.SIGKILL)
+        client.__exit__()
+        assert session.sh("echo next").ok().out == "next\n"
+        session.kill_keeper() if chance.random() < 0.5 else session.stop()
+
+
+def test_a_killed_create_leaves_no_half_a_session(sessions: Sessions) -> None:
+    chance = random.Random(os.getpid())
+    made = set()
+    for i in range(ROUNDS):
+        with sessions.start(["create", f"s{i}"]) as running:
+            time.sleep(chance.uniform(0, 0.008))
+            running.kill(signal.SIGKILL)
+        if f"s{i}" in sessions.names():
+            sessions([f"exec", f"s{i}", "--", "true"]).ok()
+            sessions(["rm", f"s{i}"]).ok()
+        made.add(i)
+    for half in sessions.directory.iterdir():
+        assert half.name.startswith(".new-")
+        for part in sorted(half.rglob("*"), reverse=True):
+            part.rmdir() if part.is_dir() else part.unlink()
+        half.rmdir()
+
+
+def test_init_that_is_killed_ends_the_clients(session: Session) -> None:
+    with session.start("sh", "-c", "echo ready; exec sleep 1000") as running:
+        assert running.readline() == "ready"
+        os.kill(session.init(), signal.SIGKILL)
+        result = running.wait()
+    assert result.code in (125, 137), result
+    until(lambda: not keepers(), "the keeper ends with its sandbox")
+
+
+def test_a_keeper_that_is_killed_ends_the_clients(session: Session) -> None:
+    with session.start("sh", "-c", "echo ready; exec sleep 1000") as running:
+        assert running.readline() == "ready"
+        session.kill_keeper()
+        result = running.wait()
+    assert result.code == 125 and result.err.startswith("holt: "), result
+
+
+def test_what_ran_when_the_keeper_died_has_no_end_in_history(session: Session) -> None:
+    session.detach("exec sleep 1000")
+    session.kill_keeper()
+    (row,) = session.history()
+
+    assert row["result"] is None and row["ended_ms"] is None
+
+
+def test_a_stopped_keeper_is_not_waited_for_for_ever(session: Session) -> None:
+    """One that hangs, as a host does that swaps: whoever asks it waits, and goes on with it."""
+    keeper = session.keeper()
+    os.kill(keeper, signal.SIGSTOP)
+    with session.start("echo", "late") as running:
+        time.sleep(0.1)
+        assert running.process.poll() is None
+        os.kill(keeper, signal.SIGCONT)
+        assert running.wait().ok().out == "late\n"
+
+
+# --- the database ---
+
+
+def rest(session: Session) -> Path:
+    session("kv", "set", "k", "v").ok()
+    session.stop()
+    return session.directory / "session.db"
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "cut short": lambda db: os.truncate(db, 5000),
+    "a page short": lambda db: os.truncate(db, db.stat().st_size - 4096),
+    "empty": lambda db: os.truncate(db, 0),
+    "no database": lambda db: db.write_bytes(b"this is no database at all\n" * 1000),
+    "zeroes": lambda db: db.write_bytes(bytes(db.stat().st_size)),
+    "gone": lambda db: db.unlink(),
+    "a directory": lambda db: (db.unlink(), db.mkdir()),
+    "a link": lambda db: (db.rename(db.with_name("other.db")), db.symlink_to("other.db")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_database_is_a_clear_error(damage: str, session: Session) -> None:
+    DAMAGE[damage](rest(session))
+    result = session.exec("true")
+
+    assert result.refusal()
+    assert session("kv", "get", "k").refusal()
+    assert keepers() == []
+    session("rm").ok()
+
+
+def test_a_database_of_a_newer_version(session: Session) -> None:
+    database = rest(session)
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA user_version = 1000")
+        connection.commit()
+    result = session.exec("true")
+    assert "version 1000" in result.refusal() and "newer" in result.cure
+    session("rm").ok()
+
+
+def test_a_policy_that_is_no_policy(session: Session) -> None:
+    database = rest(session)
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA trusted_schema = 0")
+        connection.execute("UPDATE meta SET value = '{\"holt\": 1, \"no-such\": 1}' WHERE name = 'policy'")
+        connection.commit()
+    assert "no-such" in session.exec("true").refusal()
+    session("rm").ok()
+
+
+def test_the_log_of_a_killed_keeper_is_read(session: Session) -> None:
+    """Beside the database is what was written last: a copy of all three has it too."""
+    session("kv", "set", "k", "v").ok()
+    session.kill_keeper()
+    assert (session.directory / "session.db-wal").exists()
+
+    assert session("kv", "get", "k").ok().out == "v\n"
+
+
+@pytest.fixture
+def small_disk(place: Path, identity: Identity) -> object:
+    """Sessions on a file system with a few hundred kilobytes."""
+    path = place / "disk"
+    path.mkdir()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size=400k,mode=700,uid={identity.uid},gid={identity.gid}", "none", path], check=True
+    )
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+@pytest.mark.root_host
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(small_disk: Path, sessions: Sessions) -> None:
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    values = {}
+    refused = None
+    for i in range(1000):
+        result = session("kv", "set", f"k{i}", "x" * 4000)
+        if result.code:
+            refused = result
+            break
+        values[f"k{i}"] = "x" * 4000
+    assert refused and refused.refusal(), "the disk was not full"
+    for key, value in values.items():
+        assert session("kv", "get", key).ok().out == value + "\n"
+    session.kill_keeper()
+    second = session("kv", "get", "k0")
+    assert second.code == 0 or second.refusal()
+    session.stop()
+    other = full(["create", "other"])
+    assert other.code == 0 or other.refusal()
+    assert [n for n in os.listdir(full.directory) if n.startswith(".")] == []
+    assert full.clean_up() == []
+
+
+@pytest.mark.root_host
+def test_a_disk_that_a_command_fills_still_lets_it_be_cleaned(small_disk: Path, sessions: Sessions) -> None:
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    session.exec("true").ok()
+    assert session.sh("head -c 1000000 /dev/zero >/workspace/big").code == 1
+    result = session.sh("rm /workspace/big && echo room")
+    assert (result.code, result.out) == (0, "room\n"), result
+    session("kv", "set", "k", "v").ok()
+    assert full.clean_up() == []
