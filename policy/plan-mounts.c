@@ -301,7 +301,10 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
 }
 
 static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
-        if (!plan->workspace || policy->workspace_mode == WORKSPACE_READ_ONLY)
+        /* A session's own workspace is nobody's on the host: what git makes in it is to stay. */
+        const bool own = plan->root.source && !policy->workspace_source;
+
+        if (!plan->workspace || own || policy->workspace_mode == WORKSPACE_READ_ONLY)
                 return 0;
         plan->guards = calloc(policy->protect.count + 1, sizeof(*plan->guards));
         if (!plan->guards)

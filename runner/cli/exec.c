@@ -457,12 +457,19 @@ static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
         return parse_values(exec, reterr);
 }
 
+/* The keys are the command's from the start: nothing here waits for its SIGTTIN, by which holt run
+ * fetches them where only stdin is a terminal. */
+static void plan_terminal(TerminalPlan *plan) {
+        terminal_plan(plan);
+        plan->background = plan->fds & 1 && tcgetpgrp(STDIN_FILENO) != getpgrp();
+}
+
 /* All that is known by now is told, also where the command line is wrong. */
 static int main_with(Exec *exec, Error *error) {
         int r;
 
         if (!exec->captured)
-                terminal_plan(&exec->plan);
+                plan_terminal(&exec->plan);
         r = run(exec, error);
         if (r == 0 && exec->options.detach)
                 return 0;

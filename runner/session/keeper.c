@@ -201,6 +201,31 @@ static void notify_end(Process *process) {
                 capture_end(&process->output, "process.exited", &w);
 }
 
+/* What commands have made at protected places goes aside, as after a single run. */
+static void sweep(Keeper *keeper) {
+        _cleanup_(strlist_clear) StrList moved = { 0 };
+        Error error;
+
+        if (keeper->launch.workspace_fd < 0)
+                return;
+        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error);
+        for (size_t i = 0; i < moved.count; i++) {
+                _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+                json_write_object(&w, NULL);
+                json_write_string(&w, "set_aside", moved.items[i]);
+                json_write_end(&w);
+                if (json_write_finish(&w) == 0)
+                        (void)store_audit_add(keeper->store, "guard", w.data, &error);
+        }
+}
+
+/* After each command, and not only at the end: the host's git may come by at any time, and a crash
+ * of the keeper has no end. */
+static void on_sweep(void *data) {
+        sweep(data);
+}
+
 static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
@@ -210,6 +235,8 @@ static void on_settled(void *data, Process *process) {
         audit_denials(keeper);
         notify_end(process);
         answer_waiters(keeper, process, false, FD_NONE);
+        if (keeper->plan.guards_count > 0)
+                loop_timer_set(keeper->sweep_timer, loop_now());
 }
 
 /* --- ending --- */
@@ -385,6 +412,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_note, keeper, &keeper->note_timer, reterr);
         if (r == 0)
+                r = loop_timer_new(keeper->loop, on_sweep, keeper, &keeper->sweep_timer, reterr);
+        if (r == 0)
                 keeper_used(keeper);
         if (r == 0 && keeper->settings.idle)
                 loop_timer_set(keeper->idle_timer, loop_now() + keeper->settings.idle);
@@ -429,25 +458,6 @@ static int start(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = serve(keeper, reterr);
         return r < 0 ? r : keeper_confine(keeper, reterr);
-}
-
-/* What commands have made at protected places goes aside, as after a single run. */
-static void sweep(Keeper *keeper) {
-        _cleanup_(strlist_clear) StrList moved = { 0 };
-        Error error;
-
-        if (keeper->launch.workspace_fd < 0)
-                return;
-        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error);
-        for (size_t i = 0; i < moved.count; i++) {
-                _cleanup_(json_write_clear) JsonWriter w = { 0 };
-
-                json_write_object(&w, NULL);
-                json_write_string(&w, "set_aside", moved.items[i]);
-                json_write_end(&w);
-                if (json_write_finish(&w) == 0)
-                        (void)store_audit_add(keeper->store, "guard", w.data, &error);
-        }
 }
 
 static void finish(Keeper *keeper) {

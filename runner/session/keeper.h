@@ -60,7 +60,7 @@ typedef struct Keeper {
         unsigned receives; /* that go on; session/receive.h */
         Denials denials, audited;
         uint64_t used_at; /* usec of loop_now() */
-        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer;
+        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;
         bool noting;           /* the last is set */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
 } Keeper;

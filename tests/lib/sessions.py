@@ -214,7 +214,7 @@ class Sessions:
         return Rpc.of_process(self.start(["serve", *flags], stdin=subprocess.PIPE, **options).process)
 
     def names(self) -> list[str]:
-        return [line.split()[0] for line in self(["ls"]).ok().out.splitlines()]
+        return [s["name"] for s in json.loads(self(["ls", "--json"]).ok().out)]
 
     def clean_up(self) -> list[str]:
         """Removes all sessions; what of them is there still."""
@@ -276,20 +276,20 @@ class Session:
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 return Rpc.of_socket(self.directory / "keeper.sock", self.sessions.holt.identity.uid)
-            self.show()
+            self("exec", "--", "true").ok()
 
     def show(self) -> Json:
-        return json.loads(self("show").ok().out)
+        return json.loads(self("show", "--json").ok().out)
 
     def ps(self) -> dict[str, Json]:
         listed = json.loads(self("ps", "--json").ok().out)["processes"]
         return {p["id"]: p for p in listed}
 
     def history(self) -> list[Json]:
-        return json.loads(self("history").ok().out)["rows"]
+        return json.loads(self("history", "--json").ok().out)["rows"]
 
     def audit(self) -> list[Json]:
-        return json.loads(self("audit").ok().out)["rows"]
+        return json.loads(self("audit", "--json").ok().out)["rows"]
 
     def keeper(self) -> int:
         """Its pid."""
