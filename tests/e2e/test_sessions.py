@@ -245,7 +245,7 @@ def test_ps_has_states_and_ends(session: Session) -> None:
     session.detach("exec sleep 1000")
     text = session("ps").ok().out.splitlines()
 
-    assert text[0].split() == ["ID", "STATE", "EXIT", "COMMAND"]
+    assert text[0].split() == ["ID", "STATE", "EXIT", "STARTED", "COMMAND"]
     assert text[1].split()[:2] == ["p2", "running"]
     assert text[2].split()[:3] == ["p1", "ended", "3"]
 
@@ -264,6 +264,8 @@ def test_a_detached_command_has_no_client(session: Session) -> None:
 
 
 def test_kill_of_what_is_not_there(session: Session) -> None:
+    assert "at rest" in session("kill", "p9").refusal()
+    session.wake()
     assert '"p9"' in session("kill", "p9").refusal()
 
 
@@ -703,9 +705,6 @@ def test_a_terminal_that_goes_ends_its_command(sh: Callable[..., Terminal], sess
     until(lambda: not session.processes("sleep"), "the command has ended")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="open: holt exec takes the terminal only where stdout is one too; holt run waits for SIGTTIN then"
-)
 def test_only_output_is_a_pipe(sh: Callable[..., Terminal], session: Session, place: Path, identity: Identity) -> None:
     """Keys come from the terminal; what is printed goes to a file."""
     target = place / "target"

@@ -269,14 +269,19 @@ class Session:
 
     def stop(self) -> None:
         self("stop").ok()
-        assert not (self.directory / "keeper.sock").exists()
+        assert self.show()["state"] == "at rest"
 
     def rpc(self) -> Rpc:
         """A connection to the keeper, which is started where it is not there."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 return Rpc.of_socket(self.directory / "keeper.sock", self.sessions.holt.identity.uid)
-            self("exec", "--", "true").ok()
+            self.wake()
+
+    def wake(self) -> None:
+        """Starts the keeper where it is not there, and leaves nothing in the history."""
+        with self.sessions.serve() as rpc:
+            rpc.call("session.show", session=self.name)
 
     def show(self) -> Json:
         return json.loads(self("show", "--json").ok().out)
@@ -293,6 +298,7 @@ class Session:
 
     def keeper(self) -> int:
         """Its pid."""
+        self.wake()
         return int(self.show()["keeper_pid"])
 
     def processes(self, name: str | None = None) -> list[leaks.Process]:
