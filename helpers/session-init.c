@@ -31,6 +31,7 @@
 #include "session-protocol.h"
 
 #include "execute.h"
+#include "process-tree.h"
 
 enum {
         SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
@@ -49,10 +50,6 @@ enum {
         MAP_PRIVATE_FLAG = 2,
         MAP_ANONYMOUS_FLAG = 0x20,
         SMALL_SLOTS = 256,
-        PROCESSES_MAX = 65536, /* that are looked at to find those of an exec */
-        ROUNDS_MAX = 1000,     /* of looking for more of them */
-        ROUNDS_PLAIN = 20,     /* before all the sandbox is stopped meanwhile */
-        ROUND_PAUSE = 1000000, /* nsec for a monitor to see that nobody is left */
 };
 
 /* As the kernel has them. */
@@ -352,6 +349,10 @@ static Monitor *find_monitor(uint32_t exec, int pid) {
         return (Monitor *)0;
 }
 
+static int is_monitor(int pid) {
+        return find_monitor(0, pid) != (Monitor *)0;
+}
+
 static Monitor *free_slot(void) {
         for (int i = 0; i < SESSION_EXECS_MAX; i++)
                 if (!monitors[i].exec)
@@ -401,161 +402,6 @@ static void start(const Packet *packet, const int fds[FDS_MAX]) {
 }
 
 /* --- all processes of an exec --- */
-
-typedef struct Process {
-        int pid, parent;
-        int marked; /* 1: belongs to what is looked for; 2: and was there a round before */
-} Process;
-
-static Process *processes;
-static int processes_count;
-
-/* The parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); the name may have anything in
- * it. 0 for a process that is dead but for its parent's knowing. */
-static int read_parent(const char *stat, long length) {
-        int parent = 0;
-        long i = length;
-
-        while (i > 0 && stat[i - 1] != ')')
-                i--;
-        if (i + 3 >= length || stat[i + 1] == 'Z' || stat[i + 1] == 'X')
-                return 0;
-        for (i += 3; i < length && stat[i] >= '0' && stat[i] <= '9'; i++)
-                parent = parent * 10 + (stat[i] - '0');
-        return parent;
-}
-
-static void look_at_process(int proc_fd, const char *name) {
-        char path[32], stat[512];
-        int pid = 0, n = 0;
-        long fd, length;
-
-        for (; name[n] >= '0' && name[n] <= '9' && n < 12; n++) {
-                pid = pid * 10 + (name[n] - '0');
-                path[n] = name[n];
-        }
-        if (n == 0 || pid == 1 || processes_count == PROCESSES_MAX)
-                return;
-        for (int i = 0; i < 6; i++)
-                path[n + i] = "/stat"[i];
-        fd = sys4(__NR_openat, proc_fd, (long)path, O_CLOEXEC, 0);
-        length = fd < 0 ? 0 : sys3(__NR_read, fd, (long)stat, sizeof(stat));
-        (void)sys1(__NR_close, fd);
-        if (length > 0)
-                processes[processes_count++] = (Process){ .pid = pid,
-                                                          .parent = read_parent(stat, length) };
-}
-
-/* 0 where /proc can't be read. */
-static int look_at_all(void) {
-        /* struct linux_dirent64: u64 inode, s64 offset, u16 length, u8 type, name */
-        static char entries[8192] __attribute__((aligned(8)));
-        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/proc", O_DIRECTORY | O_CLOEXEC, 0), n;
-
-        if (!processes)
-                processes = map_memory(PROCESSES_MAX * sizeof(*processes), -1);
-        if (fd < 0 || !processes)
-                return 0;
-        processes_count = 0;
-        while ((n = sys3(__NR_getdents64, fd, (long)entries, sizeof(entries))) > 0)
-                for (long i = 0; i < n; i += *(uint16_t *)(void *)(entries + i + 16))
-                        look_at_process((int)fd, entries + i + 19);
-        (void)sys1(__NR_close, fd);
-        return 1;
-}
-
-static int is_marked(int pid) {
-        for (int i = 0; i < processes_count; i++)
-                if (processes[i].pid == pid)
-                        return processes[i].marked;
-        return 0;
-}
-
-/* Marks what is below pid, which is not marked itself; or, for pid 0, what came to init as an
- * orphan, and all below that. */
-static void mark_below(int pid) {
-        int more = 1;
-
-        while (more) {
-                more = 0;
-                for (int i = 0; i < processes_count; i++) {
-                        Process *p = &processes[i];
-
-                        if (p->marked || p->parent == 0)
-                                continue;
-                        if (pid ? p->parent == pid : p->parent == 1 && !find_monitor(0, p->pid))
-                                p->marked = 1;
-                        else if (is_marked(p->parent))
-                                p->marked = 1;
-                        more |= p->marked;
-                }
-        }
-}
-
-/* Sends the signal to what is below pid now; returns how many that are. */
-static int signal_below(int pid, int signal) {
-        int count = 0;
-
-        if (!look_at_all())
-                return 0;
-        mark_below(pid);
-        for (int i = 0; i < processes_count; i++)
-                if (processes[i].marked) {
-                        (void)sys2(__NR_kill, processes[i].pid, signal);
-                        count++;
-                }
-        return count;
-}
-
-/* As look_at_all() has seen it. */
-static int is_alive(int pid) {
-        for (int i = 0; i < processes_count; i++)
-                if (processes[i].pid == pid)
-                        return processes[i].parent != 0;
-        return 0;
-}
-
-static void pause_round(void) {
-        const long time[2] = { 0, ROUND_PAUSE };
-
-        (void)sys5(__NR_ppoll, 0, 0, (long)time, 0, 0);
-}
-
-/* One look at /proc may miss whoever forks and ends again and again: it is the child that lives by
- * the time its parent is looked at. Where all are stopped, which the kernel does at once with
- * respect to fork(2) (kill(2), -1), it misses none. Returns whether nobody is left: that a monitor
- * knows, which ends then, and without one all have to be stopped. */
-static int kill_round(int pid, int stop_all) {
-        int count;
-
-        if (stop_all)
-                (void)sys2(__NR_kill, -1, SIGSTOP);
-        count = signal_below(pid, SIGKILL);
-        if (stop_all)
-                (void)sys2(__NR_kill, -1, SIGCONT);
-        if (pid == 0)
-                return count == 0;
-        (void)sys2(__NR_kill, pid, SIGCONT);
-        return !is_alive(pid);
-}
-
-/* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes
- * up one of the processes that the limit allows. Then all of them are killed. A monitor that has
- * not started its command yet is waited for. */
-static void kill_below(int pid) {
-        int before = -1, now = 0;
-
-        for (int i = 0; i < ROUNDS_MAX && now != before; i++) {
-                before = now;
-                now = signal_below(pid, SIGSTOP);
-        }
-        for (int i = 0; i < ROUNDS_MAX; i++) {
-                if (kill_round(pid, pid == 0 || i >= ROUNDS_PLAIN))
-                        return;
-                if (pid)
-                        pause_round();
-        }
-}
 
 static void kill_exec(const Monitor *monitor, int signal) {
         if (signal == SIGKILL)
