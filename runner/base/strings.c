@@ -57,37 +57,48 @@ char *str_format(const char *fmt, ...) {
         return r < 0 ? NULL : s;
 }
 
-/* Characters that show nothing of themselves, or turn the order of what is beside them: what is
- * read is not what is there (CVE-2021-42574). */
-static bool is_hidden(const unsigned char *s, size_t length) {
+/* Characters that show nothing of themselves, that look like a plain blank and are none, or that
+ * turn the order of what is beside them: what is read is not what is there (CVE-2021-42574).
+ * Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a dot. The
+ * C1 controls (up to U+009F) start escape sequences in some terminals. */
+static bool is_hidden(uint32_t c) {
         static const struct {
-                unsigned char first[3], last;
+                uint32_t first, last;
         } hidden[] = {
-                { { 0xe2, 0x80, 0x8b }, 0x8f }, /* U+200B..U+200F */
-                { { 0xe2, 0x80, 0xaa }, 0xae }, /* U+202A..U+202E */
-                { { 0xe2, 0x81, 0xa0 }, 0xa9 }, /* U+2060..U+2069 */
-                { { 0xef, 0xbb, 0xbf }, 0xbf }, /* U+FEFF */
+                { 0x80, 0xa0 },       { 0xad, 0xad },       { 0x34f, 0x34f },
+                { 0x61c, 0x61c },     { 0x115f, 0x1160 },   { 0x1680, 0x1680 },
+                { 0x17b4, 0x17b5 },   { 0x180b, 0x180f },   { 0x2000, 0x200f },
+                { 0x2028, 0x202f },   { 0x205f, 0x206f },   { 0x2800, 0x2800 },
+                { 0x3000, 0x3000 },   { 0x3164, 0x3164 },   { 0xfe00, 0xfe0f },
+                { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff0, 0xfffb },
+                { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
         };
 
-        for (size_t i = 0; length == 3 && i < ELEMENTSOF(hidden); i++)
-                if (memcmp(s, hidden[i].first, 2) == 0 && s[2] >= hidden[i].first[2] &&
-                    s[2] <= hidden[i].last)
+        for (size_t i = 0; i < ELEMENTSOF(hidden) && c >= hidden[i].first; i++)
+                if (c <= hidden[i].last)
                         return true;
         return false;
 }
 
+/* The character of a sequence that is well-formed, of 2 to 4 bytes. */
+static uint32_t decode(const unsigned char *s, size_t length) {
+        uint32_t c = s[0] & (0xffU >> (length + 1));
+
+        for (size_t i = 1; i < length; i++)
+                c = c << 6 | (s[i] & 0x3fU);
+        return c;
+}
+
 /* What a terminal may get of the character at s: 1 to 4 bytes as they are, or 0 for one to be
- * escaped. The C1 controls (U+0080..U+009F) start escape sequences in some terminals. */
+ * escaped. */
 static size_t printable_length(const char *text, size_t left, const char *escaped) {
         const unsigned char *s = (const unsigned char *)text;
         size_t length;
 
         if (s[0] < 0x80)
                 return s[0] >= 0x20 && s[0] != 0x7f && !strchr(escaped, s[0]);
-        if (s[0] == 0xc2 && s[1] < 0xa0)
-                return 0;
         length = utf8_sequence(text, left);
-        return is_hidden(s, length) ? 0 : length;
+        return length == 0 || is_hidden(decode(s, length)) ? 0 : length;
 }
 
 static const char *escape(const char *s, const char *escaped, char *buf, size_t size) {
@@ -129,11 +140,12 @@ static bool is_plain(const char *s) {
 }
 
 char *str_word(const char *s) {
-        /* A quote ends the quoted part, stands behind a backslash, and begins the next part. */
+        /* A quote ends the quoted part, stands behind a backslash, and begins the next part. A
+         * backslash of its own is one to fish even in quotes: it may keep them from ending. */
         char *word = malloc(4 * strlen(s) + 3), *out = word;
 
         for (size_t left = strlen(s), length; left > 0; left -= length) {
-                length = printable_length(s + strlen(s) - left, left, "");
+                length = printable_length(s + strlen(s) - left, left, "\\");
                 if (length == 0) {
                         free(word);
                         return NULL;

@@ -28,9 +28,9 @@ bool str_starts(const char *s, const char *prefix);
 /* printf onto the heap; NULL when memory is out. */
 char *str_format(const char *fmt, ...) _printf_(1, 2);
 
-/* Writes s into buf with control bytes, what shows nothing of itself or turns the text's direction,
- * quotes and non-UTF-8 as \xNN, cut with "..." when it does
- * not fit; always ends in NUL. Returns buf. For any text that a person will see and somebody else
+/* Writes s into buf with control bytes, what shows nothing of itself, looks like a blank or turns
+ * the text's direction, quotes, backslashes and non-UTF-8 as \xNN, cut with "..." when it does not
+ * fit; always ends in NUL. Returns buf. For any text that a person will see and somebody else
  * wrote. */
 const char *str_quote(const char *s, char *buf, size_t size);
 
@@ -39,7 +39,8 @@ const char *str_visible(const char *s, char *buf, size_t size);
 
 /* s as one word of a shell's, in single quotes where it needs them: for a command line that
  * somebody may paste. Owned by the caller; NULL where s has in it what str_visible() would escape,
- * since nobody would see what is pasted, or memory is out. */
+ * since nobody would see what is pasted, or a backslash, which shells read in different ways, or
+ * memory is out. */
 char *str_word(const char *s);
 
 /* "250ms", "30s", "10m", "2h", "1d", or a bare number of seconds ("1.5" is legal) -> microseconds.

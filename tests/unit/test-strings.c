@@ -127,16 +127,66 @@ static void test_what_hides_itself_is_escaped(void **state) {
         static const struct {
                 const char *text, *visible;
         } cases[] = {
-                { "a\u202eb", "a\\xe2\\x80\\xaeb" }, { "\u200b", "\\xe2\\x80\\x8b" },
-                { "\u200f", "\\xe2\\x80\\x8f" },     { "\u2066", "\\xe2\\x81\\xa6" },
-                { "\ufeff", "\\xef\\xbb\\xbf" },     { "\u200a\u2010\u2029", "\u200a\u2010\u2029" },
-                { "\u202f\u206a", "\u202f\u206a" },
+                { "a\u202eb", "a\\xe2\\x80\\xaeb" },
+                { "\u200b", "\\xe2\\x80\\x8b" },
+                { "\u200f", "\\xe2\\x80\\x8f" },
+                { "\u2066", "\\xe2\\x81\\xa6" },
+                { "\ufeff", "\\xef\\xbb\\xbf" },
+                { "\u200a", "\\xe2\\x80\\x8a" },
+                { "\u2028", "\\xe2\\x80\\xa8" },
+                { "\u202f", "\\xe2\\x80\\xaf" },
+                { "\u206a", "\\xe2\\x81\\xaa" },
+                { "\u00ad", "\\xc2\\xad" },
+                { "\u061c", "\\xd8\\x9c" },
+                { "\u2800", "\\xe2\\xa0\\x80" },
+                { "\U000e0041", "\\xf3\\xa0\\x81\\x81" },
         };
         char buf[64];
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
                 assert_string_equal(str_visible(cases[i].text, buf, sizeof(buf)), cases[i].visible);
+}
+
+/* Both ends of every range, and what is beside it. */
+static void test_what_is_beside_the_hidden_is_visible(void **state) {
+        static const struct {
+                const char *hidden[2], *beside[2];
+        } ranges[] = {
+                { { "\xc2\x80", "\u00a0" }, { "~", "\u00a1" } },
+                { { "\u00ad", "\u00ad" }, { "\u00ac", "\u00ae" } },
+                { { "\u034f", "\u034f" }, { "\u034e", "\u0350" } },
+                { { "\u061c", "\u061c" }, { "\u061b", "\u061d" } },
+                { { "\u115f", "\u1160" }, { "\u115e", "\u1161" } },
+                { { "\u1680", "\u1680" }, { "\u167f", "\u1681" } },
+                { { "\u17b4", "\u17b5" }, { "\u17b3", "\u17b6" } },
+                { { "\u180b", "\u180f" }, { "\u180a", "\u1810" } },
+                { { "\u2000", "\u200f" }, { "\u1fff", "\u2010" } },
+                { { "\u2028", "\u202f" }, { "\u2027", "\u2030" } },
+                { { "\u205f", "\u206f" }, { "\u205e", "\u2070" } },
+                { { "\u2800", "\u2800" }, { "\u27ff", "\u2801" } },
+                { { "\u3000", "\u3000" }, { "\u2fff", "\u3001" } },
+                { { "\u3164", "\u3164" }, { "\u3163", "\u3165" } },
+                { { "\ufe00", "\ufe0f" }, { "\ufdff", "\ufe10" } },
+                { { "\ufeff", "\ufeff" }, { "\ufefe", "\uff00" } },
+                { { "\uffa0", "\uffa0" }, { "\uff9f", "\uffa1" } },
+                { { "\ufff0", "\ufffb" }, { "\uffef", "\ufffc" } },
+                { { "\U0001bca0", "\U0001bca3" }, { "\U0001bc9f", "\U0001bca4" } },
+                { { "\U0001d173", "\U0001d17a" }, { "\U0001d172", "\U0001d17b" } },
+                { { "\U000e0000", "\U000e0fff" }, { "\U000dffff", "\U000e1000" } },
+        };
+        char buf[64];
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(ranges); i++)
+                for (size_t end = 0; end < 2; end++) {
+                        const char *hidden = ranges[i].hidden[end], *beside = ranges[i].beside[end];
+
+                        assert_int_equal(str_visible(hidden, buf, sizeof(buf))[0], '\\');
+                        assert_null(str_word(hidden));
+                        assert_string_equal(str_visible(beside, buf, sizeof(buf)), beside);
+                        assert_string_equal(str_quote(beside, buf, sizeof(buf)), beside);
+                }
 }
 
 static void test_a_word_is_one_to_a_shell(void **state) {
@@ -151,6 +201,8 @@ static void test_a_word_is_one_to_a_shell(void **state) {
                 { "~", "'~'" },
                 { "\u00e4", "'\u00e4'" },
                 { "a\nb", NULL },
+                { "\\'; touch x; echo \\'", NULL }, /* fish runs that */
+                { "a\\", NULL },
                 { "a\u202eb", NULL },
                 { "a\033[m", NULL },
                 { "\xff", NULL },
@@ -203,6 +255,7 @@ int main(void) {
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_errors_say_what_and_how),
                 cmocka_unit_test(test_what_hides_itself_is_escaped),
+                cmocka_unit_test(test_what_is_beside_the_hidden_is_visible),
                 cmocka_unit_test(test_a_word_is_one_to_a_shell),
                 cmocka_unit_test(test_utf8),
         };
