@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
                              "const size_t policy_presets_count = ELEMENTSOF(policy_presets);\n");
         }
         if (r < 0) {
-                error_print(&error);
+                error_print(&error, stderr);
                 return 1;
         }
         return fflush(stdout) == 0 ? 0 : 1;

@@ -94,7 +94,7 @@ static int unknown_verb(const char *name) {
                 (void)error_cure(&error, 0,
                                  "To run a command: holt run -- COMMAND\n\"holt --help\" "
                                  "lists the verbs.");
-        error_print(&error);
+        error_print(&error, stderr);
         return error_exit_code(&error);
 }
 

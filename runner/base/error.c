@@ -135,15 +135,15 @@ const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_
         return str_visible(one, buf, ERROR_SENTENCE_MAX);
 }
 
-void error_print(const Error *error) {
+void error_print(const Error *error, FILE *out) {
         const char *line = error->cure;
         char sentence[ERROR_SENTENCE_MAX];
 
-        (void)fprintf(stderr, "holt: %s\n", error_sentence(error, sentence));
+        (void)fprintf(out, "holt: %s\n", error_sentence(error, sentence));
         while (*line) {
                 size_t length = strcspn(line, "\n");
 
-                (void)fprintf(stderr, "  %s\n", error_line(line, length, sentence));
+                (void)fprintf(out, "  %s\n", error_line(line, length, sentence));
                 line += length;
                 line += *line == '\n';
         }

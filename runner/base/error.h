@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "base/util.h"
 
@@ -66,5 +67,5 @@ const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]);
 /* One line of a cure, or a text, as a person may see it. Returns buf. */
 const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_MAX]);
 
-/* Prints "holt: TEXT: No such file or directory (ENOENT).\n  CURE\n" to stderr. For cli/ only. */
-void error_print(const Error *error);
+/* Prints "holt: TEXT: No such file or directory (ENOENT).\n  CURE\n". For cli/ only. */
+void error_print(const Error *error, FILE *out);

@@ -35,7 +35,7 @@ int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
         options_clear(&words);
         if (r >= 0)
                 return r;
-        error_print(&error);
+        error_print(&error, stderr);
         return error_exit_code(&error);
 }
 

@@ -402,7 +402,7 @@ int cmd_cp(int argc, char **argv) {
                 r = run(&cp, &words, &error);
         options_clear(&words);
         if (r < 0) {
-                error_print(&error);
+                error_print(&error, stderr);
                 return error_exit_code(&error);
         }
         if (cp.left_out > 0)

@@ -238,6 +238,6 @@ int cmd_create(int argc, char **argv) {
         strlist_clear(&options.allow_degraded);
         if (r == 0)
                 return 0;
-        error_print(&error);
+        error_print(&error, stderr);
         return error_exit_code(&error);
 }

@@ -272,7 +272,7 @@ int cmd_doctor(int argc, char **argv) {
         else if (r == 0 && words.operands_count > 0)
                 r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operand");
         if (r < 0)
-                error_print(&error);
+                error_print(&error, stderr);
         r = r < 0 ? error_exit_code(&error) : words.help ? 0 : examine(&options);
         options_clear(&words);
         return r;

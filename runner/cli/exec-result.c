@@ -26,11 +26,12 @@ static void tell_timeout(const ExecResult *result) {
         const uint64_t timeout = ask_number(result->result, "timeout_us");
 
         if (!result->command)
-                report_timeout(timeout, "the call, or of the session's policy");
+                report_timeout(timeout, "the call, or of the session's policy", stderr);
         else if (timeout == result->timeout)
-                report_timeout(timeout, "--timeout; raise it there");
+                report_timeout(timeout, "--timeout; raise it there", stderr);
         else
-                report_timeout(timeout, "the session's policy, which holt create --timeout gives");
+                report_timeout(timeout, "the session's policy, which holt create --timeout gives",
+                               stderr);
 }
 
 static void tell_denials(const ExecResult *result) {
@@ -40,7 +41,7 @@ static void tell_denials(const ExecResult *result) {
                 const char *why_not = ask_text(d, "why_not");
 
                 report_denial(ask_text(d, "what"), ask_number(d, "count"), ask_text(d, "answer"),
-                              why_not[0] ? why_not : NULL, "holt create ");
+                              why_not[0] ? why_not : NULL, "holt create ", stderr);
         }
 }
 
@@ -52,7 +53,7 @@ void exec_result_tell(const ExecResult *result) {
         const char *cause;
 
         if (result->error) {
-                error_print(result->error);
+                error_print(result->error, stderr);
                 return;
         }
         if (result->lost) {

@@ -353,7 +353,7 @@ static void print_result(const Exec *exec, const ExecResult *result) {
                 return;
         }
         (void)exec_result_write(result, &w);
-        report_print_document(&w);
+        report_print_document(&w, stderr);
 }
 
 /* error is NULL when holt did its part. Returns the exit code. */
@@ -370,7 +370,7 @@ static int tell(const Exec *exec, const Error *error) {
         Error failed;
 
         if (write_report(exec, &result, &failed) < 0) {
-                error_print(&failed);
+                error_print(&failed, stderr);
                 return error_exit_code(&failed);
         }
         print_result(exec, &result);

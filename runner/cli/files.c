@@ -362,6 +362,6 @@ int cmd_files(int argc, char **argv) {
         options_clear(&words);
         if (r == 0)
                 return 0;
-        error_print(&error);
+        error_print(&error, stderr);
         return error_exit_code(&error);
 }

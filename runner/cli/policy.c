@@ -154,7 +154,7 @@ static void check_text(const char *name, const Error *error) {
         char quoted[400];
 
         if (error)
-                error_print(error);
+                error_print(error, stderr);
         else
                 (void)printf("%s: ok\n", str_quote(name, quoted, sizeof(quoted)));
 }
@@ -312,7 +312,7 @@ int cmd_policy(int argc, char **argv) {
         int r = find_and_run(argc, argv, &error);
 
         if (r < 0) {
-                error_print(&error);
+                error_print(&error, stderr);
                 return error_exit_code(&error);
         }
         return r == 0 ? 0 : 125;

@@ -12,6 +12,7 @@
 #include "base/beneath.h"
 #include "base/json-write.h"
 #include "base/sys.h"
+#include "cli/message.h"
 #include "policy/syscalls.h"
 #include "sandbox/guard.h"
 #include "sandbox/result.h"
@@ -160,7 +161,7 @@ static int replace(int fd, const char *data, size_t length) {
         int r;
 
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return write_whole(fd, data, length);
+                return message_write(fd, data, length);
         if (fcntl(fd, F_GETFL) & O_APPEND)
                 return ftruncate(fd, 0) < 0 ? -errno : write_whole(fd, data, length);
         r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_whole(fd, data, length);
@@ -186,43 +187,43 @@ int report_write(int fd, const char *path, const RunResult *result, Error *reter
         return report_replace(fd, path, &w, reterr);
 }
 
-void report_print_document(const JsonWriter *document) {
+void report_print_document(const JsonWriter *document, FILE *out) {
         if (document->error == 0)
-                (void)write_whole(STDERR_FILENO, document->data, document->length);
+                (void)fwrite(document->data, 1, document->length, out);
 }
 
-void report_print_json(const RunResult *result) {
+void report_print_json(const RunResult *result, FILE *out) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         (void)write_document(&w, result);
-        report_print_document(&w);
+        report_print_document(&w, out);
 }
 
 /* --- for people --- */
 
-void report_print_warnings(const RunResult *result) {
+void report_print_warnings(const RunResult *result, FILE *out) {
         for (size_t i = 0; result->warnings && i < result->warnings->count; i++)
-                (void)fprintf(stderr, "holt: %s\n", result->warnings->items[i]);
+                (void)fprintf(out, "holt: %s\n", result->warnings->items[i]);
 }
 
-static void print_limit(const RunResult *result, const char *path) {
+static void print_limit(const RunResult *result, const char *path, FILE *out) {
         _cleanup_free_ char *text = policy_limit_text(result->policy, policy_field(path));
 
-        (void)fprintf(stderr, "%s\n", text ? text : "the policy");
+        (void)fprintf(out, "%s\n", text ? text : "the policy");
 }
 
-void report_timeout(uint64_t usec, const char *limit) {
+void report_timeout(uint64_t usec, const char *limit, FILE *out) {
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), usec);
 
-        (void)fprintf(stderr, "holt: stopped after %s, the limit of %s\n", time ? time : "its time",
+        (void)fprintf(out, "holt: stopped after %s, the limit of %s\n", time ? time : "its time",
                       limit);
 }
 
-static void print_timeout(const RunResult *result) {
+static void print_timeout(const RunResult *result, FILE *out) {
         _cleanup_free_ char *limit = policy_limit_text(result->policy,
                                                        policy_field("limits.timeout"));
 
-        report_timeout(result->plan->timeout, limit ? limit : "the policy");
+        report_timeout(result->plan->timeout, limit ? limit : "the policy", out);
 }
 
 /* A caller's own limit that is lower holds in its place, as it does where the policy has none, and
@@ -233,23 +234,23 @@ static bool ended_by_file_size(const RunResult *result) {
                !(result->layers.missing & LAYER_BIT(LAYER_LIMITS));
 }
 
-static void print_file_size(const RunResult *result) {
+static void print_file_size(const RunResult *result, FILE *out) {
         static const char path[] = "limits.file_size";
         _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->file_size);
 
-        (void)fprintf(stderr, "holt: ended when a file was to grow past %s, the limit of ",
+        (void)fprintf(out, "holt: ended when a file was to grow past %s, the limit of ",
                       size ? size : "its size");
-        print_limit(result, path);
+        print_limit(result, path, out);
 }
 
 /* What ran out, and what to do about it. */
-static void print_memory(const OomKills *kills) {
+static void print_memory(const OomKills *kills, FILE *out) {
         _cleanup_free_ char *limit = NULL;
 
         if (kills->limit)
                 limit = policy_number_text(policy_field("limits.memory"), kills->limit);
         if (limit)
-                (void)fprintf(stderr,
+                (void)fprintf(out,
                               "the limit of %s is reached\n"
                               "  It is that of the container or service that holt runs in (its "
                               "cgroup's memory.max): raise it, or run less in parallel.\n",
@@ -258,30 +259,30 @@ static void print_memory(const OomKills *kills) {
                 (void)fputs("there is no more\n"
                             "  Give the machine, or the container or service that holt runs in, "
                             "more of it, or run less in parallel.\n",
-                            stderr);
+                            out);
 }
 
-static void print_oom(const RunResult *result) {
+static void print_oom(const RunResult *result, FILE *out) {
         const OomKills *kills = &result->outcome.oom_kills;
 
         if (result->outcome.cause == CAUSE_OOM)
-                (void)fputs("holt: killed by the kernel for lack of memory: ", stderr);
+                (void)fputs("holt: killed by the kernel for lack of memory: ", out);
         else
-                (void)fprintf(stderr,
+                (void)fprintf(out,
                               "holt: meanwhile the kernel has killed %" PRIu64
                               " process%s for lack of memory: ",
                               kills->count, kills->count == 1 ? "" : "es");
-        print_memory(kills);
+        print_memory(kills, out);
 }
 
 /* A SIGKILL, or the shell's word for that of a child. */
-static void print_oom_hint(const RunResult *result) {
+static void print_oom_hint(const RunResult *result, FILE *out) {
         if (result->outcome.exit_code != 128 + SIGKILL)
                 return;
         (void)fputs("holt: it may have been killed for lack of memory: the kernel has killed "
                     "processes of this machine meanwhile\n"
                     "  Which ones its log says: dmesg, or journalctl -k.\n",
-                    stderr);
+                    out);
 }
 
 static const char *bytes_text(uint64_t count, char buf[32]) {
@@ -289,62 +290,64 @@ static const char *bytes_text(uint64_t count, char buf[32]) {
         return buf;
 }
 
-static void print_output_limit(const RunResult *result) {
+static void print_output_limit(const RunResult *result, FILE *out) {
         static const char path[] = "limits.output";
         char buf[32];
         _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->output);
 
-        (void)fprintf(stderr, "holt: ended with %s of output dropped past %s, the limit of ",
+        (void)fprintf(out, "holt: ended with %s of output dropped past %s, the limit of ",
                       bytes_text(result->outcome.output_dropped, buf), size ? size : "its size");
-        print_limit(result, path);
+        print_limit(result, path, out);
 }
 
 /* A reader that leaves by itself needs no word. */
-static void print_cut_short(const Outcome *out) {
+static void print_cut_short(const Outcome *outcome, FILE *out) {
         char buf[32];
 
-        if (out->output_dropped && (out->cause == CAUSE_TIMEOUT || out->cause == CAUSE_KILLED))
-                (void)fprintf(stderr, "holt: dropped %s of output\n",
-                              bytes_text(out->output_dropped, buf));
+        if (outcome->output_dropped &&
+            (outcome->cause == CAUSE_TIMEOUT || outcome->cause == CAUSE_KILLED))
+                (void)fprintf(out, "holt: dropped %s of output\n",
+                              bytes_text(outcome->output_dropped, buf));
 }
 
-static void print_cause(const RunResult *result) {
+static void print_cause(const RunResult *result, FILE *out) {
         const OomKills *kills = &result->outcome.oom_kills;
 
         if (result->outcome.cause == CAUSE_TIMEOUT)
-                print_timeout(result);
+                print_timeout(result, out);
         if (result->outcome.cause == CAUSE_OUTPUT_LIMIT)
-                print_output_limit(result);
-        print_cut_short(&result->outcome);
+                print_output_limit(result, out);
+        print_cut_short(&result->outcome, out);
         if (ended_by_file_size(result))
-                print_file_size(result);
+                print_file_size(result, out);
         if (result->outcome.cause == CAUSE_LOST)
-                (void)fputs("holt: the sandbox was killed from outside\n", stderr);
+                (void)fputs("holt: the sandbox was killed from outside\n", out);
         if (kills->count > 0)
-                (kills->scope == OOM_CGROUP ? print_oom : print_oom_hint)(result);
+                (kills->scope == OOM_CGROUP ? print_oom : print_oom_hint)(result, out);
 }
 
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
-                   const char *who_allows) {
-        (void)fprintf(stderr, "holt: refused %s (%" PRIu64 "x, %s); ", name, count, answer);
+                   const char *who_allows, FILE *out) {
+        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s); ", name, count, answer);
         if (why_not)
-                (void)fprintf(stderr, "%s\n", why_not);
+                (void)fprintf(out, "%s\n", why_not);
         else
-                (void)fprintf(stderr, "%s--allow-syscall %s allows it\n", who_allows, name);
+                (void)fprintf(out, "%s--allow-syscall %s allows it\n", who_allows, name);
 }
 
-static void print_denial(const RunResult *result, const Denial *denial) {
+static void print_denial(const RunResult *result, const Denial *denial, FILE *out) {
         const char *name = syscall_name(denial->nr);
 
         report_denial(name ? name : "?", denial->count,
-                      error_errno_name(syscall_refusal(denial->nr)), why_not(result, denial), "");
+                      error_errno_name(syscall_refusal(denial->nr)), why_not(result, denial), "",
+                      out);
 }
 
-static void print_denials(const RunResult *result) {
+static void print_denials(const RunResult *result, FILE *out) {
         const Denials *denials = &result->outcome.denials;
 
         for (unsigned i = 0; i < denials->count; i++)
-                print_denial(result, &denials->items[i]);
+                print_denial(result, &denials->items[i], out);
 }
 
 /* The command that takes one back to the name it had: NAME, without the suffix and what comes
@@ -375,7 +378,7 @@ static bool concerns_git(const StrList *moved) {
         return false;
 }
 
-static void print_ways_back(const RunResult *result) {
+static void print_ways_back(const RunResult *result, FILE *out) {
         const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
         size_t ways = 0;
 
@@ -383,51 +386,51 @@ static void print_ways_back(const RunResult *result) {
                 _cleanup_free_ char *way = way_back(workspace, result->moved->items[i]);
 
                 if (way && ways++ == 0)
-                        (void)fputs(", then move it back if you trust it:\n", stderr);
+                        (void)fputs(", then move it back if you trust it:\n", out);
                 if (way)
-                        (void)fprintf(stderr, "  %s\n", way);
+                        (void)fprintf(out, "  %s\n", way);
         }
         if (ways == 0)
-                (void)fputs(" before you use it.\n", stderr);
+                (void)fputs(" before you use it.\n", out);
 }
 
-static void print_moved(const RunResult *result) {
+static void print_moved(const RunResult *result, FILE *out) {
         const StrList *moved = result->moved;
 
         for (size_t i = 0; moved && i < moved->count; i++) {
                 char name[256];
 
-                (void)fprintf(stderr,
+                (void)fprintf(out,
                               "holt: the command made what the policy protects; it is now %s\n",
                               str_quote(moved->items[i], name, sizeof(name)));
         }
         if (!moved || moved->count == 0)
                 return;
-        (void)fprintf(stderr, "  %s. Look at it",
+        (void)fprintf(out, "  %s. Look at it",
                       concerns_git(moved) ? "The host's git and the like run what they find there"
                                           : "Whatever reads it outside would take it for yours");
-        print_ways_back(result);
+        print_ways_back(result, out);
 }
 
 /* The command may have left the colours of its terminal as it likes, up to text that can't be seen.
  */
-static void reset_colours(const RunResult *result) {
-        const Outcome *out = &result->outcome;
+static void reset_colours(const RunResult *result, FILE *out) {
+        const Outcome *outcome = &result->outcome;
         const bool talks = result->error || (result->moved && result->moved->count > 0) ||
-                           (out->exit_code != 0 &&
-                            (out->cause != CAUSE_EXITED || out->denials.count > 0));
+                           (outcome->exit_code != 0 &&
+                            (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0));
 
         if (talks && result->started && isatty(STDERR_FILENO))
-                (void)fputs("\033[0m", stderr);
+                (void)fputs("\033[0m", out);
 }
 
-void report_print_text(const RunResult *result) {
-        reset_colours(result);
+void report_print_text(const RunResult *result, FILE *out) {
+        reset_colours(result, out);
         if (result->error)
-                error_print(result->error);
+                error_print(result->error, out);
         else if (result->outcome.exit_code != 0) {
-                print_cause(result);
-                print_denials(result);
+                print_cause(result, out);
+                print_denials(result, out);
         }
-        print_moved(result);
+        print_moved(result, out);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of a run: as JSON for programs, as lines on stderr for people. */
+/* The result of a run: as JSON for programs, as lines for people. */
 #pragma once
+
+#include <stdio.h>
 
 #include "base/json-write.h"
 #include "sandbox/launch.h"
@@ -33,26 +35,26 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
 /* Replaces the content of fd by the result as one JSON object. path is for the error. */
 int report_write(int fd, const char *path, const RunResult *result, Error *reterr);
 
-/* One JSON object on one line to stderr. */
-void report_print_json(const RunResult *result);
+/* One JSON object on one line. */
+void report_print_json(const RunResult *result, FILE *out);
 
 /* What of the command line has had no effect, for people; for programs it is in the result. */
-void report_print_warnings(const RunResult *result);
+void report_print_warnings(const RunResult *result, FILE *out);
 
 /* What a person has to know that the exit code does not say: why it ended early, what was refused,
  * what was set aside. Nothing after a plain success. */
-void report_print_text(const RunResult *result);
+void report_print_text(const RunResult *result, FILE *out);
 
 /* --- the same for a command in a session, whose result comes from its keeper --- */
 
 /* Replaces the content of fd by a finished document, as report_write(). */
 int report_replace(int fd, const char *path, const JsonWriter *document, Error *reterr);
-/* A finished document that is not pretty, to stderr. */
-void report_print_document(const JsonWriter *document);
+/* A finished document that is not pretty. */
+void report_print_document(const JsonWriter *document, FILE *out);
 
 /* That the time was over; limit: whose it was. */
-void report_timeout(uint64_t usec, const char *limit);
+void report_timeout(uint64_t usec, const char *limit, FILE *out);
 /* A refused call; why_not: why no grant would help, or NULL; who_allows: "" or what stands before
  * the option that does. */
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
-                   const char *who_allows);
+                   const char *who_allows, FILE *out);

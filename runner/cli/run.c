@@ -9,6 +9,7 @@
 
 #include "base/paths.h"
 #include "cli/full.h"
+#include "cli/message.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -157,11 +158,15 @@ static int open_report(Run *run, Error *reterr) {
 
 /* Before the command has said anything. */
 static int warn(Run *run, Error *reterr) {
+        Message message;
+
         if (warnings_find(&run->policy, &run->launch, &run->warnings) < 0)
                 return error_oom(reterr);
         run->result.warnings = &run->warnings;
-        if (!run->options.json)
-                report_print_warnings(&run->result);
+        if (!run->options.json) {
+                report_print_warnings(&run->result, message_open(&message));
+                message_send(&message);
+        }
         return 0;
 }
 
@@ -210,20 +215,23 @@ static int run_once(Run *run, Error *reterr) {
 /* --- telling --- */
 
 static int tell(Run *run) {
+        Message message;
         Error error;
+        FILE *out;
         int r = 0;
 
         run->result.moved = &run->moved;
         if (run->report_fd >= 0)
                 r = report_write(run->report_fd, run->report_path, &run->result, &error);
+        out = message_open(&message);
         if (run->options.json)
-                report_print_json(&run->result);
+                report_print_json(&run->result, out);
         else
-                report_print_text(&run->result);
-        if (r == 0)
-                return run->result.outcome.exit_code;
-        error_print(&error);
-        return error_exit_code(&error);
+                report_print_text(&run->result, out);
+        if (r < 0)
+                error_print(&error, out);
+        message_send(&message);
+        return r < 0 ? error_exit_code(&error) : run->result.outcome.exit_code;
 }
 
 /* --json and --report hold for errors of the command line, too, wherever on it they are. Returns

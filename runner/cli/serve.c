@@ -259,6 +259,6 @@ int cmd_serve(int argc, char **argv) {
                 r = serve_all(&serve, &error);
         if (r == 0)
                 return 0;
-        error_print(&error);
+        error_print(&error, stderr);
         return error_exit_code(&error);
 }

@@ -90,7 +90,7 @@ static int each(const OptionResult *words, int (*fn)(const char *name, Error *re
 
                 if (fn(words->operands[i], &error) == 0)
                         continue;
-                error_print(&error);
+                error_print(&error, stderr);
                 code = error_exit_code(&error);
         }
         return code;

@@ -498,7 +498,7 @@ int keeper_main(int argc, char **argv) {
         if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||
             fcntl(KEEPER_READY_FD, F_GETFD) < 0 || fcntl(KEEPER_DIRECTORY_FD, F_GETFD) < 0) {
                 (void)error_set(&error, ERROR_USAGE, 0, "keeper is started by holt itself");
-                error_print(&error);
+                error_print(&error, stderr);
                 return error_exit_code(&error);
         }
         (void)strcpy(keeper.name, argv[1]);

@@ -388,6 +388,72 @@ def test_a_signal_ends_a_command_that_nobody_reads(holt: Holt) -> None:
     assert output(result)[1] > 0
 
 
+# --- who reads what holt says ---
+
+
+def until_reported(running: Running) -> None:
+    """Waits until all is over, but for what holt has to say of it on stderr."""
+    deadline = time.monotonic() + HANGS
+    assert running.report_path
+    while not running.report_path.exists() or b'"cause": "timeout"' not in running.report_path.read_bytes():
+        assert time.monotonic() < deadline, "the time is not over"
+        time.sleep(0.005)
+
+
+OVER_TIME = ("--timeout", "300ms", "--kill-after", "200ms", "--", "yes")
+
+
+@pytest.mark.parametrize("kind, flags", (("pipe", ()), ("socket", ("--json",))), ids=("text", "json"))
+def test_holt_ends_where_nobody_reads_what_it_says(kind: str, flags: tuple[str, ...], holt: Holt) -> None:
+    """It waits a few seconds."""
+    held, fd = unread(kind)
+    with holt.start(["run", *flags, *OVER_TIME], stdout=fd, stderr=fd) as running:
+        result = running.wait()
+    for each in held:
+        each.close()
+
+    assert (result.code, result.cause) == (124, "timeout")
+
+
+@pytest.mark.parametrize("flags", ((), ("--output", "1GiB"), ("--json",)), ids=("text", "output", "json"))
+def test_a_signal_ends_holt_where_nobody_reads_what_it_says(flags: tuple[str, ...], holt: Holt) -> None:
+    held, fd = unread("pipe")
+    with holt.start(["run", *flags, *OVER_TIME], stdout=fd, stderr=fd) as running:
+        until_reported(running)
+        running.kill(signal.SIGTERM)
+        result = running.wait()
+    for each in held:
+        each.close()
+
+    assert (result.code, result.cause) == (-signal.SIGTERM, "timeout")
+
+
+def test_a_late_reader_gets_what_holt_says(holt: Holt) -> None:
+    held, fd = unread("pipe")
+    with holt.start(["run", *OVER_TIME], stdout=fd, stderr=fd) as running:
+        until_reported(running)
+        held.pop().close()
+        text = held[0].read()
+        result = running.wait()
+    held[0].close()
+
+    assert result.code == 124
+    assert "holt: stopped after 300ms" in text
+
+
+def test_a_report_that_nobody_reads_is_not_waited_for(holt: Holt) -> None:
+    held, fd = unread("pipe")
+    result = holt(["run", "--report", "/dev/stdout", *OVER_TIME], stdout=fd)
+    for each in held:
+        each.close()
+
+    assert result.code == 125
+    assert "cannot write the report /dev/stdout" in result.err and "(ETIMEDOUT)" in result.err
+
+
+# --- the disk ---
+
+
 def test_a_full_disk_is_an_error(holt: Holt) -> None:
     """The command is told, and so is the caller."""
     with open("/dev/full", "wb") as full:

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sandbox/relay.h"
+
+enum { PATIENCE_S = 5 };
+
+static time_t now_seconds(void) {
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec;
+}
+
+/* Every signal is blocked for good (launch.c), and nobody reads the signalfd any more. Those that
+ * are to end holt are let in here alone, so that none cuts a message short that somebody reads. */
+static int wait_for_room(int fd) {
+        static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+        struct pollfd room = { .fd = fd, .events = POLLOUT };
+        const struct timespec patience = { .tv_sec = PATIENCE_S };
+        sigset_t mask;
+        int r;
+
+        (void)sigprocmask(SIG_BLOCK, NULL, &mask);
+        for (size_t i = 0; i < ELEMENTSOF(ending); i++)
+                (void)sigdelset(&mask, ending[i]);
+        r = ppoll(&room, 1, &patience, &mask);
+        if (r == 0)
+                return -ETIMEDOUT;
+        return r < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* Where there was room somebody else may have taken it, so the write has an end, too. */
+static int write_patiently(timer_t timer, int fd, const char *data, size_t length) {
+        time_t taken = now_seconds();
+
+        while (length > 0) {
+                int r = wait_for_room(fd);
+                ssize_t n = r < 0 ? 0 : patience_write(timer, fd, data, length);
+
+                if (r < 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+                        return r < 0 ? r : -errno;
+                if (n > 0) {
+                        data += n;
+                        length -= (size_t)n;
+                        taken = now_seconds();
+                } else if (now_seconds() - taken > PATIENCE_S) {
+                        return -ETIMEDOUT;
+                }
+        }
+        return 0;
+}
+
+int message_write(int fd, const char *data, size_t length) {
+        timer_t timer;
+        int r = patience_make(&timer);
+
+        if (r < 0)
+                return r;
+        r = write_patiently(timer, fd, data, length);
+        (void)timer_delete(timer);
+        return r;
+}
+
+FILE *message_open(Message *message) {
+        *message = (Message){ 0 };
+        message->out = open_memstream(&message->text, &message->length);
+        return message->out ? message->out : stderr;
+}
+
+void message_send(Message *message) {
+        if (message->out && fclose(message->out) == 0 && message->length > 0)
+                (void)message_write(STDERR_FILENO, message->text, message->length);
+        free(message->text);
+        *message = (Message){ 0 };
+}
