@@ -41,6 +41,8 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->program_quiet);
         strlist_clear(&plan->argv);
         strlist_clear(&plan->env);
+        strlist_clear(&plan->strays.paths);
+        strlist_clear(&plan->strays.targets);
         *plan = (LaunchPlan){ 0 };
 }
 

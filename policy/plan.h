@@ -120,6 +120,12 @@ typedef struct PlanGuard {
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 
+/* What git's directory in the workspace has that git does not make there (sandbox/strays.h). */
+typedef struct PlanStrays {
+        StrList paths;   /* relative to the workspace */
+        StrList targets; /* of each, "" where it is no link */
+} PlanStrays;
+
 typedef struct LaunchPlan {
         /* the tree */
         char *rootfs; /* "" for the host's, else an absolute path without a slash at the end */
@@ -128,6 +134,7 @@ typedef struct LaunchPlan {
         size_t mounts_count;
         PlanGuard *guards;
         size_t guards_count;
+        PlanStrays strays; /* prepared: the caller's */
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */

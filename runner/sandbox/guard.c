@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/repository.h"
+#include "sandbox/strays.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -47,7 +48,7 @@ static char *aside_name(const char *name, int attempt) {
 
 /* The command may have taken our right to enter or change a directory of its own; as its owner we
  * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
-static int make_usable(int dir_fd) {
+int guard_make_usable(int dir_fd) {
         char path[32];
         struct stat st;
 
@@ -59,7 +60,7 @@ static int make_usable(int dir_fd) {
 
 static void let_in(int dir_fd) {
         if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
-                (void)make_usable(dir_fd);
+                (void)guard_make_usable(dir_fd);
 }
 
 static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, char *aside) {
@@ -98,7 +99,7 @@ static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *nam
                 r = move(sweep, dir_fd, dir, name, i);
                 if (r == 0)
                         return;
-                if (r == -EACCES && make_usable(dir_fd) < 0)
+                if (r == -EACCES && guard_make_usable(dir_fd) < 0)
                         break;
         }
         if (r == -ENOSPC || r == -EDQUOT)
@@ -270,15 +271,43 @@ static void sweep_submodules(Sweep *sweep) {
                 sweep_tree(sweep, found.trees.items[i]);
 }
 
+/* --- strays --- */
+
+/* Those that the caller had stay, as long as they lead where they did. */
+static void sweep_strays(Sweep *sweep) {
+        PlanStrays found = { 0 };
+
+        note(sweep, strays_find(sweep->plan, sweep->tree.fd, true, &found));
+        for (size_t i = 0; i < found.targets.count; i++) {
+                const PlanGuard stray = { .path = found.paths.items[i] };
+
+                if (!strays_has(&sweep->plan->strays, &found, i) &&
+                    !strlist_has(sweep->moved, stray.path))
+                        sweep_one(sweep, &stray);
+        }
+        strlist_clear(&found.paths);
+        strlist_clear(&found.targets);
+}
+
 /* --- together --- */
+
+static int look_error(const Sweep *sweep, Error *reterr) {
+        int r;
+
+        if (sweep->result != -E2BIG)
+                return error_set(reterr, ERROR_SETUP, -sweep->result,
+                                 "cannot look for all that the policy protects");
+        r = error_set(reterr, ERROR_SETUP, 0,
+                      "the command has left more in .git than holt looks at: do not use it");
+        return error_cure(reterr, r, "Look for links that it has made first: find .git -type l");
+}
 
 static int sweep_error(const Sweep *sweep, Error *reterr) {
         const size_t told = sweep->left.count < NAMES_TOLD ? sweep->left.count : NAMES_TOLD;
         char names[1024] = "", more[32] = "";
 
         if (told == 0)
-                return error_set(reterr, ERROR_SETUP, -sweep->result,
-                                 "cannot look for all that the policy protects");
+                return look_error(sweep, reterr);
         for (size_t i = 0; i < told; i++) {
                 const size_t used = strlen(names);
 
@@ -307,6 +336,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
                 sweep_one(&sweep, &plan->guards[i]);
         if (workspace && plan_protects_git(plan)) {
                 sweep.tree = repository_tree(workspace);
+                sweep_strays(&sweep);
                 sweep_submodules(&sweep);
         }
         r = sweep.result < 0 ? sweep_error(&sweep, reterr) : 0;

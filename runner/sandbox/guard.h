@@ -18,11 +18,16 @@
 /* Whether a guard is mounted over path, relative to the workspace, or over what it lies in. */
 bool guard_holds(const LaunchPlan *plan, const char *path);
 
+/* Gives the caller back what the command has taken of the right to use a directory, an O_PATH fd. 0
+ * or a negative errno. */
+int guard_make_usable(int dir_fd);
+
 /* Renames aside what came to be at the plan's guards below workspace_fd, where the sandbox could
  * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.
  * Then the .git of each submodule that was none at the start, by the indexes as they are now, since
- * another run may have added it; and the workspace's own index where nobody can say what git would
- * read in it. Names of what is aside now are added to moved.
+ * another run may have added it; the workspace's own index where nobody can say what git would
+ * read in it; and what git would write through (strays.h). Names of what is aside now are added to
+ * moved.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */

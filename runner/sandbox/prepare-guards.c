@@ -14,6 +14,7 @@
 #include "sandbox/guard.h"
 #include "sandbox/prepare.h"
 #include "sandbox/repository.h"
+#include "sandbox/strays.h"
 
 enum { GUARDS_MAX = 20000 };
 
@@ -256,6 +257,22 @@ static int add_bare(LaunchPlan *plan, Error *reterr) {
         return r == 0 ? add_guard(plan, "index", reterr) : r;
 }
 
+/* --- strays --- */
+
+/* Those of the caller are not set aside after the run. */
+static int prepare_strays(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+        int r = strays_find(plan, workspace->fd, false, &plan->strays);
+
+        if (r != -E2BIG)
+                return r < 0 ? error_oom(reterr) : 0;
+        r = error_set(reterr, ERROR_POLICY, 0,
+                      "cannot protect the repository of %s: there is more in it than holt looks at",
+                      workspace->source);
+        return error_cure(reterr, r,
+                          "Have git pack it (git pack-refs --all), or give protection up for this "
+                          "run: --protect none");
+}
+
 /* --- together --- */
 
 /* Where .git is a file, guards of what would be in it all end at that file. */
@@ -276,7 +293,9 @@ static int prepare_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, 
         bool found;
         int r = prepare_config(plan, workspace, bare, &found, reterr);
 
-        return r < 0 || !found ? r : prepare_submodules(plan, workspace, reterr);
+        if (r == 0 && found)
+                r = prepare_submodules(plan, workspace, reterr);
+        return r == 0 ? prepare_strays(plan, workspace, reterr) : r;
 }
 
 int prepare_guards(Launch *launch, Error *reterr) {

@@ -384,3 +384,76 @@ def test_a_repository_is_left_as_it_was(holt: Holt, repository: Repository) -> N
     before = state()
     holt(["run", "--", "true"]).ok()
     assert state() == before
+
+
+# --- links that git writes through ---
+
+# What each leaves in .git, by which the caller's git writes into the file "precious" above the workspace.
+WRITTEN_THROUGH: dict[str, tuple[str, tuple[str, ...]]] = {
+    "message": ("ln -sf {to} .git/COMMIT_EDITMSG", ("commit", "--allow-empty", "-qm", "next")),
+    "message of a merge": (
+        "git checkout -qb o; echo o >file; git commit -qam o; git checkout -q main; echo m >file; git commit -qam m;"
+        "ln -s {to} .git/MERGE_MSG",
+        ("merge", "o"),
+    ),
+    "what is fetched": ("ln -s {to} .git/FETCH_HEAD", ("fetch", "-q", ".", "main")),
+    "log": ("ln -sf {to} .git/logs/HEAD", ("checkout", "-qb", "other")),
+    "log of a branch": (
+        "ln -sf {to} .git/logs/refs/heads/main", ("commit", "--allow-empty", "-qm", "next"),
+    ),
+    "log in a closed directory": (
+        "ln -sf {to} .git/logs/refs/heads/main; chmod 0300 .git/logs/refs .git/logs",
+        ("commit", "--allow-empty", "-qm", "next"),
+    ),
+}
+COMMITTER = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b"
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("script, use", WRITTEN_THROUGH.values(), ids=WRITTEN_THROUGH.keys())
+def test_git_writes_nowhere_else(
+    script: str, use: tuple[str, ...], sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    precious = place / "precious"
+    precious.write_text("mine\n")
+    repository.identity.own(precious)
+    script = f"{COMMITTER}; {script.format(to=precious)}"
+    if sandboxed:
+        assert "holt-untrusted" in holt.sh(script).ok().set_aside[0]
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    repository.git(*use)
+
+    assert (precious.read_text() == "mine\n") is sandboxed
+
+
+@pytest.mark.parametrize("script, aside", (
+    ("mkfifo .git/FETCH_HEAD", ".git/FETCH_HEAD"),
+    ("mv .git/refs/heads r; ln -s ../../r .git/refs/heads", ".git/refs/heads"),
+    ("ln -s /tmp .git/rebase-merge", ".git/rebase-merge"),
+    ("mkdir .git/rebase-apply; ln -s /tmp/x .git/rebase-apply/patch", ".git/rebase-apply/patch"),
+    ("mv .git/objects/info i; ln -s ../../i .git/objects/info", ".git/objects/info"),
+    ("mkdir .git/rr-cache; ln -s /tmp .git/rr-cache/x", ".git/rr-cache/x"),
+    ("ln -s /tmp .git/objects/ff", ".git/objects/ff"),
+), ids=lambda value: value if value.startswith(".git") else "")
+def test_what_git_makes_no_links_of_is_set_aside(
+    script: str, aside: str, holt: Holt, repository: Repository
+) -> None:
+    assert holt.sh(script).ok().set_aside == [f"{aside}.holt-untrusted"]
+    assert holt.sh("true").ok().set_aside == []
+
+
+def test_a_workspace_that_is_a_git_directory_has_no_new_links(holt: Holt, empty: Repository) -> None:
+    empty.git("init", "-q", "--bare")
+    result = holt.sh("ln -s /tmp/x FETCH_HEAD; mkdir -p logs tree; ln -s /tmp/x logs/HEAD; ln -s /tmp/x tree/x").ok()
+
+    assert sorted(result.set_aside) == ["FETCH_HEAD.holt-untrusted", "logs/HEAD.holt-untrusted"]
+
+
+def test_the_callers_links_stay_where_they_lead(holt: Holt, place: Path, repository: Repository) -> None:
+    repository.identity.run(["ln", "-s", "../../x", ".git/one"], cwd=repository.path).check_returncode()
+    repository.identity.run(["ln", "-s", "../../x", ".git/other"], cwd=repository.path).check_returncode()
+    result = holt.sh("ln -sf ../../y .git/other").ok()
+
+    assert result.set_aside == [".git/other.holt-untrusted"]
+    assert (repository.path / ".git/one").is_symlink()
