@@ -25,7 +25,7 @@ enum {
 typedef struct Search {
         LaunchPlan *plan;
         const PlanMount *workspace;
-        const char *top; /* of the work tree: hooks run there. NULL where none are run */
+        const char *top; /* of the work tree: hooks run there */
         unsigned files;
 } Search;
 
@@ -221,7 +221,7 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
                 return refuse_config(path, E2BIG, reterr);
         if (r == 0)
                 r = read_config(path, &config, reterr);
-        for (size_t i = 0; r == 0 && search->top && i < config.hooks.count; i++)
+        for (size_t i = 0; r == 0 && i < config.hooks.count; i++)
                 r = add_hooks(search, config.hooks.items[i], reterr);
         for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
                 _cleanup_free_ char *included = NULL;
@@ -291,9 +291,8 @@ static int follow_repository(Search *search, const char *directory, Error *reter
 
         if (r == 0)
                 r = follow_own(search, directory, "config.worktree", reterr);
-        if (r < 0 || !search->top)
-                return r;
-        r = look_at_own(search, directory, "hooks", &hooks, reterr);
+        if (r == 0)
+                r = look_at_own(search, directory, "hooks", &hooks, reterr);
         return hooks ? look_at_hooks(search, hooks, reterr) : r;
 }
 
@@ -388,7 +387,8 @@ int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool
         bool found = false;
         int r = prepare_own(&search, bare, &found, reterr);
 
-        if (r == 0 && found)
+        /* Without a repository, too: one of the caller's elsewhere goes by them. */
+        if (r == 0)
                 r = follow_global(&search, reterr);
         if (r == 0)
                 r = prepare_above(&search, &found, reterr);
@@ -396,12 +396,16 @@ int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool
         return r;
 }
 
-/* git asks a submodule for its state, which runs none of its hooks. */
+/* git asks a submodule for its state, by a git of its own in there: its post-index-change is run.
+ */
 int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
                       Error *reterr) {
-        _cleanup_free_ char *directory = NULL;
-        Search search = { .plan = plan, .workspace = workspace };
-        int r = find_directory(workspace, path, &directory, reterr);
+        _cleanup_free_ char *directory = NULL, *git = path_join(workspace->real, path);
+        _cleanup_free_ char *top = git ? path_join(git, "..") : NULL;
+        Search search = { .plan = plan, .workspace = workspace, .top = top };
+        int r = top ? find_directory(workspace, path, &directory, reterr) : error_oom(reterr);
 
-        return directory ? follow_both(&search, directory, reterr) : r;
+        if (r == 0 && directory)
+                r = follow_both(&search, directory, reterr);
+        return r == 0 && directory ? follow_global(&search, reterr) : r;
 }

@@ -268,9 +268,11 @@ static int prepare_strays(LaunchPlan *plan, const PlanMount *workspace, Error *r
         r = error_set(reterr, ERROR_POLICY, 0,
                       "cannot protect the repository of %s: there is more in it than holt looks at",
                       workspace->source);
-        return error_cure(reterr, r,
-                          "Have git pack it (git pack-refs --all), or give protection up for this "
-                          "run: --protect none");
+        return error_cure(
+                reterr, r,
+                "Have git pack it (git pack-refs --all), and look for links in it that you "
+                "have not made (find .git -type l)\nOr give protection up for this run: "
+                "--protect none");
 }
 
 /* --- together --- */

@@ -27,7 +27,7 @@ int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *r
 
 /* Guards what of the workspace the configs of its own repository, of those above and of the caller
  * lead git to, and says whether there is any; bare: the workspace may be one itself.
- * prepare_config_of() guards what those of a submodule do, whose .git is path
+ * prepare_config_of() guards what those of a submodule and of the caller do there; its .git is path
  * (prepare-config.c). */
 int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool *ret_found,
                    Error *reterr);

@@ -13,7 +13,7 @@
 
 enum {
         ENTRIES_MAX = 1000000,
-        STRAYS_MAX = 10000,
+        STRAYS_MAX = 2000,
 };
 
 /* Of these only the names: they have many files, and git opens none of them to write it. */

@@ -150,6 +150,55 @@ def test_a_config_of_a_submodule_is_not_turned(
     assert use(repository, home) is not sandboxed
 
 
+# What runs in a submodule at `git status` in the one above.
+IN_A_SUBMODULE: dict[str, tuple[str, Setting]] = {
+    "hooks path of its own": (
+        "git -C sub config core.hooksPath .husky",
+        lambda r: f"mkdir sub/.husky; {hook(r, 'sub/.husky/post-index-change')}",
+    ),
+    "hooks path of the home": (
+        "printf '[core]\\nhooksPath = .husky\\n' >~/.gitconfig; mkdir sub/.husky",
+        lambda r: hook(r, "sub/.husky/post-index-change"),
+    ),
+    "hook that is a link": (
+        "touch x; chmod +x x; ln -s ../../../x sub/.git/hooks/post-index-change", lambda r: hook(r, "x")
+    ),
+}
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("setting, attack", IN_A_SUBMODULE.values(), ids=IN_A_SUBMODULE.keys())
+def test_hooks_of_a_submodule_are_not_turned(
+    setting: str, attack: Setting, sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    commit = "git add a; git -c user.name=a -c user.email=a@b commit -q -m x"
+    act(repository, home, f"git init -q sub; (cd sub; touch a; {commit}); git add sub; {setting}")
+    script = f"{attack(repository)}; touch -d 2001-01-01 sub/a"
+    if sandboxed:
+        holt.sh(script, env={"HOME": str(home)})
+    else:
+        act(repository, home, script)
+    act(repository, home, "git status")
+
+    assert repository.marker.exists() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_config_of_the_home_is_guarded_without_a_repository(
+    sandboxed: bool, holt: Holt, home: Path, place: Path, workspace: Path, identity: Identity
+) -> None:
+    """Settings of the caller's that are kept together, and go for a repository elsewhere."""
+    settings, elsewhere = Repository(workspace, identity), place / "elsewhere"
+    act(settings, home, f"touch gitconfig; ln -s $PWD/gitconfig ~/.gitconfig; git init -q {elsewhere}")
+    if sandboxed:
+        holt.sh(config(settings, "gitconfig"), env={"HOME": str(home)})
+    else:
+        act(settings, home, config(settings, "gitconfig"))
+    act(settings, home, "git status", elsewhere)
+
+    assert settings.marker.exists() is not sandboxed
+
+
 @pytest.mark.parametrize("setting, said", (
     ("git config core.hooksPath .", "the whole workspace"),
     ("git config core.hooksPath '~somebody/h'", "~somebody/h"),
