@@ -20,14 +20,39 @@ enum {
         FILES_MAX = 200, /* of one repository, with what they include */
         DEPTH_MAX = 10,  /* git goes no further, either */
         LINKS_MAX = 10,  /* from one to the next */
+
+        /* Of all repositories: thousands of submodules have no more. */
+        FILES_LOOKED_MAX = 20000,
+        BYTES_LOOKED_MAX = 100 << 20,
+        DIRECTORIES_LOOKED_MAX = 10000,
+        ENTRIES_LOOKED_MAX = 200000,
 };
 
 typedef struct Search {
         LaunchPlan *plan;
         const PlanMount *workspace;
         const char *top; /* of the work tree: hooks run there */
+        PrepareLooks *looks;
         unsigned files;
 } Search;
+
+/* The command may have made a repository in an earlier run, with the workspace or a part of it in
+ * there, whose configs have no end. */
+static int check_looks(const Search *search, Error *reterr) {
+        const PrepareLooks *looks = search->looks;
+        int r;
+
+        if (looks->files <= FILES_LOOKED_MAX && looks->bytes <= BYTES_LOOKED_MAX &&
+            looks->directories.count <= DIRECTORIES_LOOKED_MAX &&
+            looks->entries <= ENTRIES_LOOKED_MAX)
+                return 0;
+        r = error_set(
+                reterr, ERROR_POLICY, 0,
+                "cannot tell where the git configs of %s lead: with their hooks they are more "
+                "than holt looks at",
+                search->workspace->source);
+        return error_cure(reterr, r, "Give protection up for this run: --protect none");
+}
 
 /* --- one path --- */
 
@@ -154,17 +179,34 @@ static int look_at_hook(const Search *search, int dir_fd, const char *dir, const
         return path ? guard_path(search, path, reterr) : error_oom(reterr);
 }
 
-/* The directory itself is guarded, or out of reach. */
-static int look_at_hooks(const Search *search, const char *path, Error *reterr) {
-        DIR *dir = opendir(path);
+static int look_at_entries(const Search *search, DIR *dir, const char *path, Error *reterr) {
         struct dirent *entry;
         int r = 0;
 
-        while (dir && r == 0 && (entry = readdir(dir)))
-                if (!is_sample(entry->d_name))
+        while (r == 0 && (entry = readdir(dir))) {
+                search->looks->entries++;
+                r = check_looks(search, reterr);
+                if (r == 0 && !is_sample(entry->d_name))
                         r = look_at_hook(search, dirfd(dir), path, entry->d_name, reterr);
-        if (dir)
-                (void)closedir(dir);
+        }
+        return r;
+}
+
+/* The directory itself is guarded, or out of reach. Links in it lead from where it really is. */
+static int look_at_hooks(const Search *search, const char *path, Error *reterr) {
+        StrList *looked = &search->looks->directories;
+        DIR *dir = opendir(path);
+        char real[PATH_MAX];
+        int r = 0;
+
+        if (!dir)
+                return 0;
+        if (path_of_fd(dirfd(dir), real) < 0)
+                (void)snprintf(real, sizeof(real), "%s", path);
+        if (!strlist_has(looked, real))
+                r = strlist_add(looked, real) < 0 ? error_oom(reterr)
+                                                  : look_at_entries(search, dir, real, reterr);
+        (void)closedir(dir);
         return r;
 }
 
@@ -200,11 +242,15 @@ static int refuse_config(const char *path, int errnum, Error *reterr) {
 }
 
 /* What the caller can't read the caller's git can't, either. */
-static int read_config(const char *path, GitConfig *ret, Error *reterr) {
+static int read_config(const Search *search, const char *path, GitConfig *ret, Error *reterr) {
         _cleanup_free_ char *text = NULL;
-        size_t size;
+        size_t size = 0;
         int r = repository_read(AT_FDCWD, path, GIT_CONFIG_SIZE_MAX, &text, &size);
 
+        search->looks->files++;
+        search->looks->bytes += size;
+        if (check_looks(search, reterr) < 0)
+                return -EINVAL;
         if (r == 0)
                 r = git_config_read(text, size, ret);
         if (r == -ENOMEM)
@@ -220,7 +266,7 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
         if (r == 0 && (++search->files > FILES_MAX || depth > DEPTH_MAX))
                 return refuse_config(path, E2BIG, reterr);
         if (r == 0)
-                r = read_config(path, &config, reterr);
+                r = read_config(search, path, &config, reterr);
         for (size_t i = 0; r == 0 && i < config.hooks.count; i++)
                 r = add_hooks(search, config.hooks.items[i], reterr);
         for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
@@ -381,9 +427,9 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
         return r;
 }
 
-int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool *ret_found,
-                   Error *reterr) {
-        Search search = { .plan = plan, .workspace = workspace };
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, PrepareLooks *looks,
+                   bool *ret_found, Error *reterr) {
+        Search search = { .plan = plan, .workspace = workspace, .looks = looks };
         bool found = false;
         int r = prepare_own(&search, bare, &found, reterr);
 
@@ -399,10 +445,10 @@ int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool
 /* git asks a submodule for its state, by a git of its own in there: its post-index-change is run.
  */
 int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
-                      Error *reterr) {
+                      PrepareLooks *looks, Error *reterr) {
         _cleanup_free_ char *directory = NULL, *git = path_join(workspace->real, path);
         _cleanup_free_ char *top = git ? path_join(git, "..") : NULL;
-        Search search = { .plan = plan, .workspace = workspace, .top = top };
+        Search search = { .plan = plan, .workspace = workspace, .top = top, .looks = looks };
         int r = top ? find_directory(workspace, path, &directory, reterr) : error_oom(reterr);
 
         if (r == 0 && directory)

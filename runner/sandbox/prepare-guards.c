@@ -199,7 +199,7 @@ static int refuse_tree(const PlanMount *workspace, const char *path, Error *rete
 
 /* One of what was found. git goes on from there, so that more may be found. */
 static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t index,
-                             RepositoryLinks *found, Error *reterr) {
+                             RepositoryLinks *found, PrepareLooks *looks, Error *reterr) {
         const RepositoryTree tree = repository_tree(workspace);
         int r = reserve_guards(plan, found->links.count - index, reterr);
         PlanGuard *guard;
@@ -218,12 +218,13 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
                 return r;
         if (repository_links(&tree, path, found) == -ENOMEM)
                 return error_oom(reterr);
-        return prepare_config_of(plan, workspace, path, reterr);
+        return prepare_config_of(plan, workspace, path, looks, reterr);
 }
 
 /* The submodules of the repository that the workspace is, and of those that it lies in. Their list
  * grows while it is walked. */
-static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
+static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, PrepareLooks *looks,
+                              Error *reterr) {
         _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
@@ -233,7 +234,7 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Erro
         if (repository_links_above(&tree, &found) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; r == 0 && i < found.links.count; i++)
-                r = prepare_submodule(plan, workspace, i, &found, reterr);
+                r = prepare_submodule(plan, workspace, i, &found, looks, reterr);
         for (size_t i = 0; r == 0 && i < found.trees.count; i++)
                 if (repository_tree_there(&tree, found.trees.items[i]))
                         r = refuse_tree(workspace, found.trees.items[i], reterr);
@@ -292,11 +293,13 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
 
 /* Where no repository is, nor above, there is nothing more. */
 static int prepare_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, Error *reterr) {
+        PrepareLooks looks = { 0 };
         bool found;
-        int r = prepare_config(plan, workspace, bare, &found, reterr);
+        int r = prepare_config(plan, workspace, bare, &looks, &found, reterr);
 
         if (r == 0 && found)
-                r = prepare_submodules(plan, workspace, reterr);
+                r = prepare_submodules(plan, workspace, &looks, reterr);
+        strlist_clear(&looks.directories);
         return r == 0 ? prepare_strays(plan, workspace, reterr) : r;
 }
 

@@ -25,14 +25,22 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
 /* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);
 
+/* How much has been looked at for git's configs, of all repositories together. Ends with
+ * strlist_clear() of the directories. */
+typedef struct PrepareLooks {
+        StrList directories; /* of hooks */
+        size_t entries;      /* in them */
+        size_t files, bytes; /* configs */
+} PrepareLooks;
+
 /* Guards what of the workspace the configs of its own repository, of those above and of the caller
  * lead git to, and says whether there is any; bare: the workspace may be one itself.
  * prepare_config_of() guards what those of a submodule and of the caller do there; its .git is path
  * (prepare-config.c). */
-int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, bool *ret_found,
-                   Error *reterr);
+int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, PrepareLooks *looks,
+                   bool *ret_found, Error *reterr);
 int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
-                      Error *reterr);
+                      PrepareLooks *looks, Error *reterr);
 
 /* Opens what is at path inside, where that is in a mount of the plan, with O_PATH and the other
  * flags of open(2): an fd that the caller owns, -ENXIO where it is in none, -EXDEV where a link

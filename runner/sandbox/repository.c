@@ -10,13 +10,36 @@
 #include "base/paths.h"
 #include "base/sys.h"
 
+/* --- files --- */
+
+/* The file of an O_PATH fd, which it ends: to open a device or a FIFO may do something already.
+ * Returns an fd to read, -ENXIO for a device, -EBADMSG for what else is no file, or another
+ * negative errno. */
+static int open_regular(int path_fd) {
+        _cleanup_close_ int owned = path_fd;
+        char path[32];
+        struct stat st;
+        int fd;
+
+        if (path_fd < 0 || fstat(path_fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return S_ISCHR(st.st_mode) ? -ENXIO : -EBADMSG;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", owned);
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_file(int dir_fd, const char *path) {
+        return open_regular(sys_open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW));
+}
+
 /* --- .git --- */
 
 /* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
 static char *read_link(int tree_fd, const char *tree, const char *path) {
         static const char prefix[] = "gitdir: ";
-        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path,
-                                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        _cleanup_close_ int fd = open_file(tree_fd, path);
         _cleanup_free_ char *file = path_join(tree, path), *directory = NULL;
         char text[PATH_MAX + sizeof(prefix)] = "";
 
@@ -84,8 +107,6 @@ static int read_open(int fd, size_t max, char **ret, size_t *ret_size) {
 
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode))
-                return S_ISCHR(st.st_mode) ? -ENXIO : -EBADMSG;
         if (st.st_size > (off_t)max)
                 return -E2BIG;
         size = (size_t)st.st_size;
@@ -105,15 +126,15 @@ static int read_open(int fd, size_t max, char **ret, size_t *ret_size) {
 }
 
 static int read_whole(int git_fd, const char *name, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = sys_open_beneath(git_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        _cleanup_close_ int fd = open_file(git_fd, name);
 
-        return fd < 0 ? -errno : read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
+        return fd < 0 ? fd : read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
 }
 
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        _cleanup_close_ int fd = open_regular(openat(dir_fd, path, O_PATH | O_CLOEXEC));
 
-        return fd < 0 ? -errno : read_open(fd, max, ret, ret_size);
+        return fd < 0 ? fd : read_open(fd, max, ret, ret_size);
 }
 
 /* By extensions.objectFormat of its config, which git reads without what that includes. That of a

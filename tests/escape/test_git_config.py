@@ -7,6 +7,8 @@ a config that is shared by them, links from .git to them.
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -204,6 +206,12 @@ def test_a_config_of_the_home_is_guarded_without_a_repository(
     ("git config core.hooksPath '~somebody/h'", "~somebody/h"),
     ("printf '[core' >>.git/config", "none that git reads"),
     ("printf '[include]\\npath = c\\n' >.git/c; git config include.path c", "more than holt reads"),
+    (
+        "(printf '#'; head -c 1000000 /dev/zero | tr '\\0' x) >../c; echo '[include]' >../d;"
+        "for i in $(seq 60); do echo path = c >>../d; done;"
+        "printf '[include]\\npath = ../../d\\npath = ../../d\\n' >>.git/config",
+        "more than holt looks at",
+    ),
     ("mkdir h; ln -s h g; git config core.hooksPath g", "it is a link"),
     ("cp -al .git old.git", "another name"),
     ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "another name"),
@@ -217,6 +225,25 @@ def test_what_can_not_be_guarded_is_an_error_with_a_cure(
 
     assert said in result.refusal()
     assert "--protect none" in result.cure
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path, repository: Repository) -> None:
+    """To open a FIFO or a device may do something: here it lets a writer go on."""
+    fifo, opened = repository.path.parent / "fifo", repository.path.parent / "opened"
+    act(repository, home, f"mkfifo {fifo}; git config include.path {fifo}")
+    with subprocess.Popen(["sh", "-c", f"exec 3>{fifo}; echo >{opened}"]) as writer:
+        if sandboxed:
+            assert "none that git reads" in holt(["run", "--", "true"]).refusal()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            writer.wait(0.2)
+        assert not opened.exists()
+        if not sandboxed:
+            act(repository, home, f"dd if={fifo} iflag=nonblock of=/dev/null status=none")
+            writer.wait(10)
+        writer.kill()
+
+    assert opened.exists() is not sandboxed
 
 
 def test_a_config_that_leads_elsewhere_is_in_nobodys_way(holt: Holt, home: Path, repository: Repository) -> None:
