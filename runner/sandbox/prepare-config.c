@@ -32,6 +32,7 @@ typedef struct Search {
         LaunchPlan *plan;
         const PlanMount *workspace;
         const char *top; /* of the work tree: hooks run there */
+        const char *git; /* its directory, or NULL */
         PrepareLooks *looks;
         unsigned files;
 } Search;
@@ -56,43 +57,116 @@ static int check_looks(const Search *search, Error *reterr) {
 
 /* --- one path --- */
 
-static char *real_path(const char *path, unsigned links);
+/* What the command could put in the place of a part of the way, git would follow. */
+static int refuse_way(const char *path, const char *why, Error *reterr) {
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot protect what a git config leads to: the way goes through %s in "
+                          "the workspace, %s",
+                          path, why);
 
-/* Of a link to nothing, with what comes behind it: the command may make what it leads to. */
-static char *follow_link(const char *link, const char *rest, unsigned links) {
-        _cleanup_free_ char *outer = NULL, *led = NULL, *whole = NULL;
-        char target[PATH_MAX];
-        ssize_t n = links > 0 ? readlink(link, target, sizeof(target) - 1) : -1;
-
-        if (n < 0)
-                return NULL;
-        target[n] = '\0';
-        outer = path_join(link, "..");
-        led = outer ? path_join(outer, target) : NULL;
-        whole = led ? str_format("%s%s", led, rest) : NULL;
-        return whole ? real_path(whole, links - 1) : NULL;
+        return error_cure(
+                reterr, r,
+                "Write the real path there, without a link and \"..\", or give protection "
+                "up for this run: --protect none");
 }
 
-/* The kernel's path of what is at path, or of where it would be. */
-static char *real_path(const char *path, unsigned links) {
-        _cleanup_free_ char *there = strdup(path);
-        char real[PATH_MAX];
+/* A directory can't be moved that a guard is mounted in. */
+static bool is_fixed(const LaunchPlan *plan, const char *inside) {
+        if (inside[0] == '\0' || guard_holds(plan, inside))
+                return true;
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && path_below(plan->guards[i].path, inside))
+                        return true;
+        return false;
+}
 
-        for (char *slash = NULL; there; *slash = '\0') {
-                const char *rest = path + strlen(there);
-                _cleanup_close_ int fd = open(there[0] ? there : "/", O_PATH | O_CLOEXEC);
-                char *led;
+typedef struct Way {
+        const Search *search;
+        char *at;   /* how far it goes: the kernel's path, "" for the root */
+        char *rest; /* and what is left */
+        unsigned links;
+} Way;
 
-                if (fd >= 0 && path_of_fd(fd, real) == 0)
-                        return str_format("%s%s", streq(real, "/") && path[1] ? "" : real, rest);
-                led = follow_link(there, rest, links);
-                if (led)
-                        return led;
-                slash = strrchr(there, '/');
-                if (!slash)
-                        return strdup(path);
+static int go_up(Way *way, Error *reterr) {
+        const char *inside = prepare_within(way->search->workspace, way->at);
+        char *slash = strrchr(way->at, '/');
+
+        if (inside && !is_fixed(way->search->plan, inside))
+                return refuse_way(way->at, "and then through \"..\"", reterr);
+        if (slash)
+                *slash = '\0';
+        return 0;
+}
+
+/* Takes what the link at path, the next part, says. */
+static int go_through(Way *way, const char *path, const char *target, Error *reterr) {
+        const char *inside = prepare_within(way->search->workspace, path);
+        char *rest;
+
+        if (inside && !guard_holds(way->search->plan, inside))
+                return refuse_way(path, "it is a link", reterr);
+        rest = str_format("%s/%s", target, way->rest);
+        if (!rest)
+                return error_oom(reterr);
+        free(way->rest);
+        way->rest = rest;
+        if (target[0] == '/')
+                way->at[0] = '\0';
+        return 0;
+}
+
+/* What is not there is a part like any other: the command may make it. */
+static int go_on(Way *way, const char *part, Error *reterr) {
+        _cleanup_free_ char *path = NULL;
+        char target[PATH_MAX];
+        ssize_t n;
+
+        if (part[0] == '\0' || streq(part, "."))
+                return 0;
+        if (streq(part, ".."))
+                return go_up(way, reterr);
+        path = str_format("%s/%s", way->at, part);
+        if (!path)
+                return error_oom(reterr);
+        n = readlink(path, target, sizeof(target) - 1);
+        if (n > 0 && way->links++ < LINKS_MAX) {
+                target[n] = '\0';
+                return go_through(way, path, target, reterr);
         }
-        return NULL;
+        free(way->at);
+        way->at = TAKE_PTR(path);
+        return 0;
+}
+
+static int go_all(Way *way, Error *reterr) {
+        int r = way->at && way->rest ? 0 : error_oom(reterr);
+
+        while (r == 0 && way->rest[0] != '\0') {
+                const size_t length = strcspn(way->rest, "/");
+                _cleanup_free_ char *part = strndup(way->rest, length);
+                char *rest = way->rest + length;
+
+                if (!part)
+                        return error_oom(reterr);
+                rest += strspn(rest, "/");
+                memmove(way->rest, rest, strlen(rest) + 1);
+                r = go_on(way, part, reterr);
+        }
+        return r;
+}
+
+/* The kernel's path of what is at path, or of where it would be, in *ret. It is refused where the
+ * command could have git end elsewhere: no link on the way may lie in the workspace, but where
+ * nobody can change it, nor a directory that ".." is behind. */
+static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
+        Way way = { .search = search, .at = strdup(""), .rest = strdup(path) };
+        int r = go_all(&way, reterr);
+
+        if (r == 0)
+                *ret = way.at[0] ? TAKE_PTR(way.at) : strdup("/");
+        free(way.at);
+        free(way.rest);
+        return r < 0 || *ret ? r : error_oom(reterr);
 }
 
 static int refuse_top(const char *path, Error *reterr) {
@@ -113,34 +187,25 @@ static int guard_one(const Search *search, const char *path, Error *reterr) {
         return inside ? prepare_guard(search->plan, search->workspace, inside, reterr) : 0;
 }
 
-/* Where path leads, if that is not where it says. */
-static int guard_link(const Search *search, const char *path, Error *reterr) {
-        _cleanup_free_ char *real = real_path(path, LINKS_MAX);
-
-        if (!real)
-                return error_oom(reterr);
-        return streq(real, path) ? 0 : guard_one(search, real, reterr);
-}
-
-/* By its name and by where that leads, which need not be in the same place. */
 static int guard_path(const Search *search, const char *path, Error *reterr) {
-        int r = guard_one(search, path, reterr);
+        _cleanup_free_ char *real = NULL;
+        int r = find_way(search, path, &real, reterr);
 
-        return r == 0 ? guard_link(search, path, reterr) : r;
+        return r == 0 ? guard_one(search, real, reterr) : r;
 }
 
-/* As git does (git-config(1), "pathname"). */
+/* As git does (git-config(1), "pathname"). What "..", by whatever links, leads to is left to who
+ * opens it. */
 static int resolve(const char *base, const char *value, char **ret, Error *reterr) {
         const char *home = getenv("HOME");
+        const bool unknown = value[0] == '~' || str_starts(value, "%(prefix)/");
         int r;
 
-        if (str_starts(value, ":(optional)"))
-                value += strlen(":(optional)");
         if (str_starts(value, "~/") && home && home[0] == '/')
-                *ret = path_join(home, value + 2);
-        else if (value[0] != '~')
-                *ret = path_join(base, value);
-        if (value[0] == '~' && !*ret) {
+                *ret = str_format("%s/%s", home, value + 2);
+        else if (!unknown)
+                *ret = value[0] == '/' ? strdup(value) : str_format("%s/%s", base, value);
+        if (unknown && !*ret) {
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "cannot tell where a git config leads by the path %s", value);
                 return error_cure(reterr, r,
@@ -148,6 +213,13 @@ static int resolve(const char *base, const char *value, char **ret, Error *reter
                                   "this run: --protect none");
         }
         return *ret ? 0 : error_oom(reterr);
+}
+
+/* One that need not be there is a path like any other. Without any git looks at the root. */
+static const char *value_path(const char *value) {
+        static const char optional[] = ":(optional)";
+
+        return str_starts(value, optional) ? value + strlen(optional) : value;
 }
 
 /* --- hooks --- */
@@ -175,7 +247,7 @@ static int look_at_hook(const Search *search, int dir_fd, const char *dir, const
                             : error_oom(reterr);
         }
         target[n] = '\0';
-        path = path_join(dir, target);
+        path = target[0] == '/' ? strdup(target) : str_format("%s/%s", dir, target);
         return path ? guard_path(search, path, reterr) : error_oom(reterr);
 }
 
@@ -210,22 +282,39 @@ static int look_at_hooks(const Search *search, const char *path, Error *reterr) 
         return r;
 }
 
+static int guard_hooks(const Search *search, const char *path, Error *reterr) {
+        int r = guard_path(search, path, reterr);
+
+        return r == 0 ? look_at_hooks(search, path, reterr) : r;
+}
+
 /* Those of husky since version 9 lie in .husky/_, and each runs the one of its name in .husky. */
-static int add_hooks(const Search *search, const char *value, Error *reterr) {
+static int add_hooks_at(const Search *search, const char *base, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
-        int r = resolve(search->top, value, &path, reterr);
+        int r = resolve(base, value, &path, reterr);
         const char *slash;
 
         if (r < 0 || !path)
                 return r;
         slash = strrchr(path, '/');
         if (slash && streq(slash, "/_")) {
-                outer = path_join(path, "..");
-                r = outer ? guard_path(search, outer, reterr) : error_oom(reterr);
+                outer = strndup(path, (size_t)(slash - path));
+                r = outer ? guard_hooks(search, outer, reterr) : error_oom(reterr);
         }
-        if (r == 0)
-                r = guard_path(search, path, reterr);
-        return r == 0 ? look_at_hooks(search, path, reterr) : r;
+        return r == 0 ? guard_hooks(search, path, reterr) : r;
+}
+
+/* git runs some in its own directory, as those of a push to it. */
+static int add_hooks(const Search *search, const char *value, Error *reterr) {
+        int r;
+
+        value = value_path(value);
+        if (value[0] == '\0')
+                return 0;
+        r = add_hooks_at(search, search->top, value, reterr);
+        if (r < 0 || !search->git || value[0] == '/' || value[0] == '~')
+                return r;
+        return add_hooks_at(search, search->git, value, reterr);
 }
 
 /* --- configs --- */
@@ -260,7 +349,8 @@ static int read_config(const Search *search, const char *path, GitConfig *ret, E
 
 static int follow(Search *search, const char *path, unsigned depth, Error *reterr) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
-        _cleanup_free_ char *directory = path_join(path, "..");
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *directory = strndup(path, slash ? (size_t)(slash - path) : 0);
         int r = directory ? 0 : error_oom(reterr);
 
         if (r == 0 && (++search->files > FILES_MAX || depth > DEPTH_MAX))
@@ -272,7 +362,7 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
         for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
                 _cleanup_free_ char *included = NULL;
 
-                r = resolve(directory, config.includes.items[i], &included, reterr);
+                r = resolve(directory, value_path(config.includes.items[i]), &included, reterr);
                 if (r == 0)
                         r = guard_path(search, included, reterr);
                 if (r == 0)
@@ -296,7 +386,7 @@ static int look_at_own(const Search *search, const char *directory, const char *
         if (lstat(path, &st) < 0)
                 return 0;
         if (S_ISLNK(st.st_mode))
-                r = guard_link(search, path, reterr);
+                r = guard_path(search, path, reterr);
         *ret = r == 0 ? TAKE_PTR(path) : NULL;
         return r;
 }
@@ -364,10 +454,12 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
         if (r < 0)
                 return r == -ENOMEM ? error_oom(reterr) : 0;
         text[strcspn(text, "\r\n")] = '\0';
-        common = path_join(directory, text);
-        real = common ? real_path(common, LINKS_MAX) : NULL;
-        if (!real)
+        common = text[0] == '/' ? strdup(text) : str_format("%s/%s", directory, text);
+        if (!common)
                 return error_oom(reterr);
+        r = find_way(search, common, &real, reterr);
+        if (r < 0)
+                return r;
         inside = prepare_within(search->workspace, real);
         if (inside && !guard_holds(search->plan, inside) && !streq(inside, ".git"))
                 return refuse_common(search, common, reterr);
@@ -383,7 +475,7 @@ static int follow_both(Search *search, const char *directory, Error *reterr) {
 /* Where the directory of the repository is whose .git is at path in the workspace: a path of the
  * host, since the fd may be of a mount that no path leads to. NULL where there is none. */
 static int find_directory(const PlanMount *workspace, const char *path, char **ret, Error *reterr) {
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path, ret);
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->real, path, ret);
 
         if (git_fd >= 0 && !*ret) {
                 *ret = path_join(workspace->real, path);
@@ -402,10 +494,12 @@ static int prepare_own(Search *search, bool bare, bool *found, Error *reterr) {
         int r = find_directory(workspace, ".git", &directory, reterr);
 
         search->top = workspace->real;
-        *found = bare || directory;
-        if (r < 0 || !*found)
-                return r;
-        return follow_both(search, directory ? directory : workspace->real, reterr);
+        search->git = directory ? directory : bare ? workspace->real : NULL;
+        *found = search->git;
+        if (r == 0 && *found)
+                r = follow_both(search, search->git, reterr);
+        /* Without a repository, too: one of the caller's elsewhere goes by them. */
+        return r == 0 ? follow_global(search, reterr) : r;
 }
 
 static int prepare_above(Search *search, bool *found, Error *reterr) {
@@ -420,6 +514,7 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
                         return 0;
                 *found = true;
                 search->top = above[0] ? above : "/";
+                search->git = directory;
                 r = follow_both(search, directory, reterr);
                 if (r == 0)
                         r = follow_global(search, reterr);
@@ -433,9 +528,7 @@ int prepare_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, Prep
         bool found = false;
         int r = prepare_own(&search, bare, &found, reterr);
 
-        /* Without a repository, too: one of the caller's elsewhere goes by them. */
-        if (r == 0)
-                r = follow_global(&search, reterr);
+        search.git = NULL;
         if (r == 0)
                 r = prepare_above(&search, &found, reterr);
         *ret_found = found;
@@ -451,6 +544,7 @@ int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *
         Search search = { .plan = plan, .workspace = workspace, .top = top, .looks = looks };
         int r = top ? find_directory(workspace, path, &directory, reterr) : error_oom(reterr);
 
+        search.git = directory;
         if (r == 0 && directory)
                 r = follow_both(&search, directory, reterr);
         return r == 0 && directory ? follow_global(&search, reterr) : r;

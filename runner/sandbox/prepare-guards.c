@@ -59,8 +59,7 @@ const char *prepare_within(const PlanMount *workspace, const char *path) {
 static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, const char *path,
                           Error *reterr) {
         _cleanup_free_ char *leads = NULL;
-        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->source, path,
-                                                     &leads);
+        _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->real, path, &leads);
         const char *inside = leads ? prepare_within(workspace, leads) : NULL;
         char real[PATH_MAX];
         int r;

@@ -217,7 +217,7 @@ static int add_index(int git_fd, const char *skip, const char *outer, Repository
 }
 
 int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret) {
-        _cleanup_close_ int git_fd = repository_open(tree->fd, tree->path, path, NULL);
+        _cleanup_close_ int git_fd = repository_open(tree->fd, tree->real, path, NULL);
         _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
 
         if (!outer)

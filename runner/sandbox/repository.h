@@ -31,12 +31,11 @@ int repository_open_above(char *tree);
 /* A work tree, or a directory of one. All borrowed. */
 typedef struct RepositoryTree {
         int fd;           /* O_PATH */
-        const char *path; /* absolute, as it was named */
         const char *real; /* the kernel's own path */
 } RepositoryTree;
 
 static inline RepositoryTree repository_tree(const PlanMount *workspace) {
-        return (RepositoryTree){ workspace->fd, workspace->source, workspace->real };
+        return (RepositoryTree){ workspace->fd, workspace->real };
 }
 
 /* Where git goes on by itself. Paths are relative to the tree and in normal form. */

@@ -52,6 +52,16 @@ LED: dict[str, tuple[str, Setting]] = {
         "chmod +x .husky/_/pre-commit; git config core.hooksPath .husky/_",
         lambda r: hook(r, ".husky/pre-commit"),
     ),
+    "program of husky 9 that is a link": (
+        "mkdir -p .husky/_; printf '#!/bin/sh\\n. ./.husky/pre-commit\\n' >.husky/_/pre-commit; touch x;"
+        "ln -s ../x .husky/pre-commit; chmod +x x .husky/_/pre-commit; git config core.hooksPath .husky/_",
+        lambda r: hook(r, "x"),
+    ),
+    "link in a hooks path by a link": (
+        "mkdir h ../a ../a/h; ln -s a/h ../way; touch x; chmod +x x; ln -s ../../workspace/x ../a/h/pre-commit;"
+        "git config core.hooksPath $PWD/../way",
+        lambda r: hook(r, "x"),
+    ),
     "hook that is a link": (
         "mkdir s; printf '#!/bin/sh\\n' >s/x; chmod +x s/x; ln -s ../../s/x .git/hooks/pre-commit",
         lambda r: hook(r, "s/x"),
@@ -213,6 +223,13 @@ def test_a_config_of_the_home_is_guarded_without_a_repository(
         "more than holt looks at",
     ),
     ("mkdir h; ln -s h g; git config core.hooksPath g", "it is a link"),
+    ("mkdir h; ln -s h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "it is a link"),
+    ("mkdir ../h; ln -s ../h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "it is a link"),
+    ("touch c; ln -s c d; ln -s $PWD/d ../way; git config include.path ../../way", "it is a link"),
+    ("mkdir t h; git config core.hooksPath t/../h", 'through ".."'),
+    ("git config core.hooksPath no/no/../../h", 'through ".."'),
+    ("mkdir t; touch c; git config include.path ../t/../c", 'through ".."'),
+    ("git config core.hooksPath '%(prefix)/../h'", "%(prefix)"),
     ("cp -al .git old.git", "another name"),
     ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "another name"),
     ("mkdir s; mv .git/config .git/objects .git/refs s; echo ../s >.git/commondir", "commondir leads to"),
@@ -246,10 +263,42 @@ def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path
     assert opened.exists() is not sandboxed
 
 
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_hooks_that_run_in_gits_own_directory_are_not_turned(
+    sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    """A push to the workspace runs them there, by a path that is relative to it."""
+    act(repository, home, f"git config core.hooksPath .h; git clone -q . {home}/clone")
+    script = f"mkdir .git/.h; {hook(repository, '.git/.h/pre-receive')}"
+    if sandboxed:
+        holt.sh(script)
+    else:
+        act(repository, home, script)
+    act(repository, home, "git push -q origin HEAD:refs/heads/x", home / "clone")
+
+    assert repository.marker.exists() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_workspace_may_be_named_by_a_link(
+    sandboxed: bool, holt: Holt, home: Path, place: Path, repository: Repository
+) -> None:
+    """Where its .git is a file, a relative path in there goes from where the workspace really is."""
+    way, script = place / "d" / "way", f"mkdir .husky; {hook(repository, '.husky/pre-commit')}"
+    act(repository, home, "mkdir ../d; mv .git ../real; echo 'gitdir: ../real' >.git; ln -s ../workspace ../d/way")
+    act(repository, home, "git config core.hooksPath .husky")
+    if sandboxed:
+        holt.sh(script, "--workspace", way)
+    else:
+        act(repository, home, script)
+
+    assert use(repository, home) is not sandboxed
+
+
 def test_a_config_that_leads_elsewhere_is_in_nobodys_way(holt: Holt, home: Path, repository: Repository) -> None:
     act(
         repository, home,
-        "git config core.hooksPath /dev/null; git config --add include.path /dev/null; ln -s /dev/null ~/.gitconfig;"
+        "git config core.hooksPath /dev/null; git config --add core.hooksPath ''; git config --add include.path /dev/null; ln -s /dev/null ~/.gitconfig;"
         "git config --add include.path ../../none; ln -s /bin/true .git/hooks/pre-push",
     )
     result = holt.sh("touch a; mkdir hooks", env={"HOME": str(home)}).ok()
