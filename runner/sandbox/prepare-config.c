@@ -19,7 +19,7 @@
 enum {
         FILES_MAX = 200, /* of one repository, with what they include */
         DEPTH_MAX = 10,  /* git goes no further, either */
-        LINKS_MAX = 10,  /* from one to the next */
+        LINKS_MAX = 40,  /* on one way: the kernel's own limit */
 
         /* Of all repositories: thousands of submodules have no more. */
         FILES_LOOKED_MAX = 20000,
@@ -139,8 +139,10 @@ static int go_on(Way *way, const char *part, Error *reterr) {
 }
 
 static int go_all(Way *way, Error *reterr) {
-        int r = way->at && way->rest ? 0 : error_oom(reterr);
+        int r = 0;
 
+        if (!way->at || !way->rest)
+                return error_oom(reterr);
         while (r == 0 && way->rest[0] != '\0') {
                 const size_t length = strcspn(way->rest, "/");
                 _cleanup_free_ char *part = strndup(way->rest, length);
@@ -518,6 +520,7 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
                 r = follow_both(search, directory, reterr);
                 if (r == 0)
                         r = follow_global(search, reterr);
+                search->git = NULL;
         }
         return r;
 }

@@ -457,3 +457,12 @@ def test_the_callers_links_stay_where_they_lead(holt: Holt, place: Path, reposit
 
     assert result.set_aside == [".git/other.holt-untrusted"]
     assert (repository.path / ".git/one").is_symlink()
+
+
+def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repository) -> None:
+    many = "cd .git/refs/heads; /usr/bin/python3 -c 'import os; [os.symlink(\"x\", str(i)) for i in range(2001)]'"
+    result = holt.sh(many)
+
+    assert result.code == 125 and "do not use it" in result.err
+    refused = holt(["run", "--", "true"])
+    assert "more in it than holt looks at" in refused.refusal() and "--protect none" in refused.cure

@@ -298,7 +298,8 @@ def test_a_workspace_may_be_named_by_a_link(
 def test_a_config_that_leads_elsewhere_is_in_nobodys_way(holt: Holt, home: Path, repository: Repository) -> None:
     act(
         repository, home,
-        "git config core.hooksPath /dev/null; git config --add core.hooksPath ''; git config --add include.path /dev/null; ln -s /dev/null ~/.gitconfig;"
+        "git config core.hooksPath /dev/null; git config --add core.hooksPath '';"
+        "git config --add include.path /dev/null; ln -s /dev/null ~/.gitconfig;"
         "git config --add include.path ../../none; ln -s /bin/true .git/hooks/pre-push",
     )
     result = holt.sh("touch a; mkdir hooks", env={"HOME": str(home)}).ok()
