@@ -57,8 +57,9 @@ class Load:
         except (Closed, OSError):
             pass
         except RpcError as error:
-            # A sandbox that has gone before its keeper has told so.
-            if not any(word in str(error) for word in ("init", "has ended", "lost", "limit")):
+            # A sandbox that has gone before its keeper has told so. ENOMEM is what the kernel says to a fork in a pid
+            # namespace whose init is dying (alloc_pid()).
+            if not any(word in str(error) for word in ("init", "has ended", "lost", "limit", "ENOMEM")):
                 self.unexpected.append(str(error))
         except AssertionError as error:
             self.unexpected.append(str(error))
