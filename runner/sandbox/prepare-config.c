@@ -157,13 +157,36 @@ static int go_all(Way *way, Error *reterr) {
         return r;
 }
 
+/* Whether path is the kernel's own already, as far as it is there: no link is on the way, and no
+ * "..". Most are, and one call tells. */
+static bool is_plain(const char *path) {
+        const size_t length = strlen(path);
+        int fd;
+
+        if (strstr(path, "/../") || (length >= 3 && streq(path + length - 3, "/..")))
+                return false;
+        fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0,
+                         RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        if (fd < 0)
+                return errno == ENOENT;
+        fd_close(fd);
+        return true;
+}
+
 /* The kernel's path of what is at path, or of where it would be, in *ret. It is refused where the
  * command could have git end elsewhere: no link on the way may lie in the workspace, but where
  * nobody can change it, nor a directory that ".." is behind. */
 static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
-        Way way = { .search = search, .at = strdup(""), .rest = strdup(path) };
-        int r = go_all(&way, reterr);
+        Way way = { .search = search };
+        int r;
 
+        if (is_plain(path)) {
+                *ret = path_join("/", path);
+                return *ret ? 0 : error_oom(reterr);
+        }
+        way.at = strdup("");
+        way.rest = strdup(path);
+        r = go_all(&way, reterr);
         if (r == 0)
                 *ret = way.at[0] ? TAKE_PTR(way.at) : strdup("/");
         free(way.at);
