@@ -399,7 +399,7 @@ def test_files_verbs(session: Session, place: Path, identity: Identity) -> None:
 
     assert files("cat", "d/mine", "copy/e/typed") == "mine\ntyped"
     assert [e["name"] for e in json.loads(files("ls", "-r", "--json", "d"))["entries"]] == ["e", "e/typed", "mine"]
-    assert re.fullmatch(r"drwxr-xr-x +\d+ \S+ \S+ e\n-rw-r--r-- +5 \S+ \S+ mine\n", files("ls", "d"))
+    assert re.fullmatch(r"drwxr-xr-x +\d+ \S+ \S+ e\n-rw-r[w-]-r-- +5 \S+ \S+ mine\n", files("ls", "d"))
     assert json.loads(files("stat", "--json", "d/mine"))["size"] == 5
     files("get", "d/e/typed", place / "got")
     assert (place / "got").read_text() == "typed"
