@@ -35,8 +35,11 @@ typedef struct Answer {
         const JsonValue *result; /* an object in one of them */
 } Answer;
 
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define ANSWER_NONE                                                                                \
         { .message = RPC_MESSAGE_NONE }
+/* clang-format on */
 
 void answer_clear(Answer *answer);
 

@@ -82,12 +82,15 @@ typedef struct Exec {
         Answer show;        /* of session.show, where a document is to be written */
         RpcMessage settled; /* the answer to process.wait */
 } Exec;
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define EXEC_NONE                                                                                  \
         {                                                                                          \
                 .options = { .keep = KEEP_UNSAID }, .plan = { .output_fd = FD_NONE },              \
                 .signal_fd = FD_NONE, .report_fd = FD_NONE, .show = ANSWER_NONE,                   \
                 .settled = RPC_MESSAGE_NONE                                                        \
         }
+/* clang-format on */
 
 /* --- the request --- */
 

@@ -77,6 +77,8 @@ typedef struct Reason {
          LAYER_BIT(LAYER_CGROUP))
 
 /* namespaces(7): each counts for the user who makes it, in every user namespace around. */
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define NAMESPACE_LIMIT(layer, kind)                                                               \
         {                                                                                          \
                 LAYER_BIT(layer), ENOSPC, always,                                                  \
@@ -86,6 +88,7 @@ typedef struct Reason {
                         "Raise it, here and in the containers around: sudo sysctl -w "             \
                         "user.max_" kind "_namespaces=15000"                                       \
         }
+/* clang-format on */
 
 static const Reason reasons[] = {
         { NAMESPACES | LAYER_BIT(LAYER_PROC) | LAYER_BIT(LAYER_DEV) | LAYER_BIT(LAYER_NOTIFY), 0,

@@ -66,11 +66,14 @@ typedef struct Sandbox {
         int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE */
 } Sandbox;
 
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define SANDBOX_NONE                                                                               \
         {                                                                                          \
                 .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
                 .listener_fd = FD_NONE, .root_fd = FD_NONE                                         \
         }
+/* clang-format on */
 
 /* Opens what the plan names. Where holt is run by root, gives up root for good: from here on the
  * process is an unprivileged user. From here on every signal is blocked. plan is borrowed and must

@@ -44,8 +44,11 @@ typedef struct OomWatch {
         OomEvents before;
 } OomWatch;
 
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define OOM_WATCH_NONE                                                                             \
         { .dir_fd = FD_NONE }
+/* clang-format on */
 
 /* Finds the counter and notes it. root is "", but for tests: a directory with the sys and proc to
  * look in. */

@@ -81,12 +81,15 @@ typedef struct Value {
         uint64_t number; /* or the length of data; past INT64_MAX it is that */
 } Value;
 
+/* Its versions do not agree on this. */
+/* clang-format off */
 #define TEXT(text)                                                                                 \
         { .type = VALUE_TEXT, .data = (text) }
 #define BLOB(bytes, length)                                                                        \
         { .type = VALUE_BLOB, .data = (bytes), .number = (length) }
 #define NUMBER(value)                                                                              \
         { .type = VALUE_NUMBER, .number = (value) }
+/* clang-format on */
 /* The parameters of a statement, in its order: two arguments of the functions below. */
 #define VALUES(...) (const Value[]){ __VA_ARGS__ }, ELEMENTSOF(((const Value[]){ __VA_ARGS__ }))
 #define NO_VALUES NULL, 0

@@ -119,8 +119,8 @@ static void test_a_name_may_be_too_long_for_more(void **state) {
 
 /* Nothing in /proc can be renamed. */
 static void test_all_that_stays_is_named(void **state) {
-        PlanGuard guards[10] = { { .path = (char *)(uintptr_t) "status" },
-                                 { .path = (char *)(uintptr_t) "no-such" } };
+        char first[] = "status", second[] = "no-such";
+        PlanGuard guards[10] = { { .path = first }, { .path = second } };
         const LaunchPlan plan = { .guards = guards, .guards_count = ELEMENTSOF(guards) };
         _cleanup_(strlist_clear) StrList moved = { 0 };
         _cleanup_close_ int fd = open("/proc/self", O_PATH | O_DIRECTORY);
