@@ -147,19 +147,29 @@ static int read_value(Scanner *scanner) {
         return r == 0 && quoted ? -EBADMSG : r;
 }
 
-static int take(Scanner *scanner, GitConfig *ret) {
-        const bool hooks = streq(scanner->name, "core.hookspath");
-        const bool include = streq(scanner->name, "include.path") ||
-                             (str_starts(scanner->name, "includeif.") &&
-                              streq(scanner->name + scanner->section, "path"));
+/* Where to keep the values of the variable, NULL where it leads nowhere. */
+static StrList *list_of(const Scanner *scanner, GitConfig *ret) {
+        if (streq(scanner->name, "core.hookspath"))
+                return &ret->hooks;
+        if (streq(scanner->name, "core.worktree"))
+                return &ret->worktrees;
+        if (streq(scanner->name, "include.path") ||
+            (str_starts(scanner->name, "includeif.") &&
+             streq(scanner->name + scanner->section, "path")))
+                return &ret->includes;
+        return NULL;
+}
 
-        if (!hooks && !include)
+static int take(Scanner *scanner, GitConfig *ret) {
+        StrList *list = list_of(scanner, ret);
+
+        if (!list)
                 return 0;
-        if (ret->hooks.count + ret->includes.count == GIT_CONFIG_PATHS_MAX ||
+        if (ret->hooks.count + ret->includes.count + ret->worktrees.count == GIT_CONFIG_PATHS_MAX ||
             scanner->value_length >= sizeof(scanner->value))
                 return -E2BIG;
         scanner->value[scanner->value_length] = '\0';
-        return strlist_add(hooks ? &ret->hooks : &ret->includes, scanner->value);
+        return strlist_add(list, scanner->value);
 }
 
 /* A key alone is "true", which is no path to git either. */
@@ -212,4 +222,5 @@ int git_config_read(const char *bytes, size_t size, GitConfig *ret) {
 void git_config_clear(GitConfig *config) {
         strlist_clear(&config->hooks);
         strlist_clear(&config->includes);
+        strlist_clear(&config->worktrees);
 }

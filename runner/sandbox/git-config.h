@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a git config leads git: to hooks that it runs and to more config (git-config(1)).
+/* Where a git config leads git: to hooks that it runs, to more config and to a work tree
+ * (git-config(1)).
  *
  * The syntax is read as git reads it. What git would refuse is refused: nobody can say what it
  * means to the git that finds a way to read it. */
@@ -15,8 +16,9 @@ enum {
 };
 
 typedef struct GitConfig {
-        StrList hooks;    /* every value of core.hooksPath: which one holds others decide */
-        StrList includes; /* of include.path, and of includeIf.*.path, on whatever condition */
+        StrList hooks;     /* every value of core.hooksPath: which one holds others decide */
+        StrList includes;  /* of include.path, and of includeIf.*.path, on whatever condition */
+        StrList worktrees; /* of core.worktree */
 } GitConfig;
 
 /* Adds what bytes say; values are as git takes them apart, and not resolved.

@@ -9,6 +9,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/git-modules.h"
 
 /* --- files --- */
 
@@ -216,13 +217,45 @@ static int add_index(int git_fd, const char *skip, const char *outer, Repository
         return r == 0 && has_above(&index.trees, skip) ? strlist_add(&ret->trees, ".") : r;
 }
 
+/* By the index, and by what git keeps of submodules beside it; git is the path of git_fd. What is
+ * wrong with the index does not hide those. */
+static int add_links(int git_fd, const char *git, const RepositoryTree *tree, const char *skip,
+                     const char *outer, RepositoryLinks *ret) {
+        int r = add_index(git_fd, skip, outer, ret);
+
+        return r != -ENOMEM && git_modules_find(git_fd, git, tree->real, &ret->links) < 0 ? -ENOMEM
+                                                                                          : r;
+}
+
+/* A .git in the workspace may be of a mount that no path leads to; what it leads to is not. */
+static int name_git(const RepositoryTree *tree, const char *path, int git_fd, bool leads,
+                    char ret[PATH_MAX]) {
+        if (leads)
+                return path_of_fd(git_fd, ret);
+        return snprintf(ret, PATH_MAX, "%s/%s", tree->real, path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret) {
-        _cleanup_close_ int git_fd = repository_open(tree->fd, tree->real, path, NULL);
-        _cleanup_free_ char *outer = strndup(path, strlen(path) - strlen(".git"));
+        _cleanup_free_ char *leads = NULL, *outer = strndup(path, strlen(path) - strlen(".git"));
+        _cleanup_close_ int git_fd = repository_open(tree->fd, tree->real, path, &leads);
+        char git[PATH_MAX];
 
         if (!outer)
                 return -ENOMEM;
-        return git_fd < 0 ? 0 : add_index(git_fd, "", outer, ret);
+        if (git_fd < 0 || name_git(tree, path, git_fd, leads, git) < 0)
+                return 0;
+        return add_links(git_fd, git, tree, "", outer, ret);
+}
+
+/* Of the one above whose .git is git_fd; above is its work tree. */
+static int add_above(int git_fd, const char *above, const RepositoryTree *tree,
+                     RepositoryLinks *ret) {
+        _cleanup_free_ char *skip = str_format("%s/", tree->real + strlen(above) + 1);
+        char git[PATH_MAX];
+
+        if (!skip)
+                return -ENOMEM;
+        return path_of_fd(git_fd, git) < 0 ? 0 : add_links(git_fd, git, tree, skip, "", ret);
 }
 
 int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret) {
@@ -231,12 +264,10 @@ int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret) {
 
         while (r != -ENOMEM) {
                 _cleanup_close_ int git_fd = repository_open_above(above);
-                _cleanup_free_ char *skip = NULL;
 
                 if (git_fd < 0)
                         return 0;
-                skip = str_format("%s/", tree->real + strlen(above) + 1);
-                r = skip ? add_index(git_fd, skip, "", ret) : -ENOMEM;
+                r = add_above(git_fd, above, tree, ret);
         }
         return r;
 }

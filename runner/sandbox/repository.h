@@ -40,7 +40,7 @@ static inline RepositoryTree repository_tree(const PlanMount *workspace) {
 
 /* Where git goes on by itself. Paths are relative to the tree and in normal form. */
 typedef struct RepositoryLinks {
-        StrList links; /* the gitlinks, without the .git */
+        StrList links; /* the gitlinks and submodules, without the .git */
         /* Sparse directories, which git keeps off the disk. While nothing is there nothing is
          * entered; what may be entered once something is, only the repository's objects know. "."
          * where the tree lies in one. */
@@ -48,7 +48,7 @@ typedef struct RepositoryLinks {
 } RepositoryLinks;
 
 /* Adds those of the repository whose .git is at path, relative to the tree, by its index as it is
- * now; nothing where there is no repository, or no index.
+ * now, and by the submodules that it keeps (git-modules.h); nothing where there is no repository.
  *
  * 0; what git_index_read() says of an index that git did not write; -ELOOP or another negative
  * errno of openat2(2). The caller ends with repository_links_clear(). */

@@ -495,6 +495,30 @@ def test_a_submodule_of_a_submodule_is_guarded(
     assert repository.use() is not sandboxed
 
 
+# While it is not in the index: an earlier run, or one beside this, took it out.
+TAKEN_OUT = {
+    "sub": ("git rm -q --cached sub", own("sub")),
+    "inner": ("git rm -q --cached sub", own("sub/inner")),
+    "no index": ("rm .git/index", own("sub/inner")),
+}
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize(("before", "plant"), TAKEN_OUT.values(), ids=TAKEN_OUT.keys())
+def test_a_submodule_is_guarded_while_no_index_names_it(
+    before: str, plant: Plant, sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    with_submodule(repository, place, nested=True)
+    for script in (before, plant(repository)):
+        if sandboxed:
+            holt.sh(script)
+        else:
+            repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    repository.git("reset", "-q")
+
+    assert repository.use() is not sandboxed
+
+
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_one_with_its_repository_in_it_is_guarded(
     sandboxed: bool, holt: Holt, repository: Repository

@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         GitConfig config = { 0 };
 
         (void)git_config_read((const char *)data, size, &config);
-        if (config.hooks.count + config.includes.count > GIT_CONFIG_PATHS_MAX)
+        if (config.hooks.count + config.includes.count + config.worktrees.count >
+            GIT_CONFIG_PATHS_MAX)
                 __builtin_trap();
         for (size_t i = 0; i < config.hooks.count; i++)
                 if (strlen(config.hooks.items[i]) >= PATH_MAX)

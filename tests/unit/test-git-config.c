@@ -65,6 +65,18 @@ static void test_includes_are_found_on_any_condition(void **state) {
         git_config_clear(&config);
 }
 
+static void test_work_trees_are_found(void **state) {
+        GitConfig config = { 0 };
+
+        (void)state;
+        assert_int_equal(
+                read_text("[core]\nworktree = ../../../sub\nWorkTree = \"b c\"\n", &config), 0);
+        assert_int_equal(config.worktrees.count, 2);
+        assert_string_equal(config.worktrees.items[0], "../../../sub");
+        assert_string_equal(config.worktrees.items[1], "b c");
+        git_config_clear(&config);
+}
+
 static void test_others_are_not(void **state) {
         static const char *const others[] = {
                 "",
@@ -83,6 +95,7 @@ static void test_others_are_not(void **state) {
 
                 assert_int_equal(read_text(others[i], &config), 0);
                 assert_int_equal(config.hooks.count + config.includes.count, 0);
+                assert_int_equal(config.worktrees.count, 0);
                 git_config_clear(&config);
         }
 }
@@ -144,6 +157,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_hooks_are_found),
                 cmocka_unit_test(test_includes_are_found_on_any_condition),
+                cmocka_unit_test(test_work_trees_are_found),
                 cmocka_unit_test(test_others_are_not),
                 cmocka_unit_test(test_what_is_no_config_is_refused),
                 cmocka_unit_test(test_a_zero_is_refused),
