@@ -154,7 +154,8 @@ def test_ctrl_c_ends_the_whole_job_inside(terminal: Start) -> None:
 
 
 def test_a_command_may_go_on_after_ctrl_c(terminal: Start) -> None:
-    caller = terminal(["run", "--", "bash", "-c", "trap 'echo caught; exit 9' INT; echo ready; while :; do read; done"])
+    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done"
+    caller = terminal(["run", "--", "bash", "-c", script])
     caller.expect("ready")
     caller.send(CTRL_C)
     caller.expect("caught")
