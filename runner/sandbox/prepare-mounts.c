@@ -34,6 +34,14 @@ static const struct {
         { "/var/spool", true, NULL },  { "/var/tmp", false, NULL },
 };
 
+/* /run/user and what is in it, one for each user: sockets of all that serves them. */
+static bool is_runtime_directory(const char *path) {
+        static const char runtime[] = "/run/user";
+
+        return path_below(path, runtime) &&
+               !(path[strlen(runtime)] && strchr(path + sizeof(runtime), '/'));
+}
+
 static bool is_wide(const char *path) {
         for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
                 if (streq(path, wide_paths[i].path))
@@ -42,47 +50,55 @@ static bool is_wide(const char *path) {
                     !(wide_paths[i].except && str_starts(path, wide_paths[i].except)))
                         return true;
         }
-        return false;
+        return is_runtime_directory(path);
 }
 
-/* The caller's home as /etc/passwd has it; services and cron jobs come without HOME. */
-static int passwd_home(char home[PATH_MAX]) {
-        FILE *file = fopen("/etc/passwd", "re");
-        struct passwd *entry;
-        int r = -ENOENT;
+/* Whether home is the directory, or below it. */
+static bool is_home(const PlanMount *mount, const char *home) {
+        struct stat st;
 
-        while (file && r < 0 && (entry = fgetpwent(file)))
-                if (entry->pw_uid == getuid() && entry->pw_dir &&
-                    strlen(entry->pw_dir) < PATH_MAX) {
-                        (void)strcpy(home, entry->pw_dir);
-                        r = 0;
-                }
+        if (!home || home[0] != '/')
+                return false;
+        if (path_below(home, mount->real))
+                return true;
+        return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
+}
+
+/* As /etc/passwd has it; NULL where it has none. */
+static const char *account_home(uid_t uid, char home[PATH_MAX]) {
+        FILE *file = fopen("/etc/passwd", "re");
+        const struct passwd *entry;
+        const char *found = NULL;
+
+        while (file && !found && (entry = fgetpwent(file)))
+                if (entry->pw_uid == uid && entry->pw_dir && entry->pw_dir[0] == '/' &&
+                    strlen(entry->pw_dir) < PATH_MAX)
+                        found = strcpy(home, entry->pw_dir);
         if (file)
                 (void)fclose(file);
-        return r;
+        return found;
 }
 
-/* NULL where nobody says. Kept, since root's environment is wiped when root is given up. */
+/* NULL where nobody says: services and cron jobs come without HOME. Kept, since root's environment
+ * is wiped when root is given up. */
 static const char *find_home(void) {
         static char home[PATH_MAX];
         const char *set = getenv("HOME");
 
         if (!home[0] && set && set[0] == '/' && strlen(set) < sizeof(home))
                 (void)strcpy(home, set);
-        else if (!home[0] && (passwd_home(home) < 0 || home[0] != '/'))
-                home[0] = '\0';
+        if (!home[0])
+                (void)account_home(getuid(), home);
         return home[0] ? home : NULL;
 }
 
-static bool is_home(const PlanMount *mount, const char *path) {
-        const char *home = find_home();
-        struct stat st;
+/* The caller's; the account's where HOME says another; and of a directory its owner's: under sudo
+ * HOME may be either, and the command works as the owner. */
+static bool is_a_home(const PlanMount *mount, uid_t owner) {
+        char home[PATH_MAX];
 
-        if (!home)
-                return false;
-        if (path_below(home, path))
-                return true;
-        return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
+        return is_home(mount, find_home()) || is_home(mount, account_home(getuid(), home)) ||
+               (owner != getuid() && is_home(mount, account_home(owner, home)));
 }
 
 bool prepare_has_home(const char *path) {
@@ -93,10 +109,10 @@ bool prepare_has_home(const char *path) {
 }
 
 /* By the kernel's path, so that a link to / is as wide as / itself. */
-static int check_wide(const PlanMount *mount, Error *reterr) {
-        const char *path = mount->real;
-
-        return is_wide(path) || is_home(mount, path) ? plan_refuse_wide(mount, path, reterr) : 0;
+static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
+        return is_wide(mount->real) || is_a_home(mount, owner)
+                       ? plan_refuse_wide(mount, mount->real, reterr)
+                       : 0;
 }
 
 static const struct {
@@ -159,7 +175,8 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->device = st.st_dev;
         mount->inode = st.st_ino;
         mount->directory = S_ISDIR(st.st_mode);
-        if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide && check_wide(mount, reterr) < 0)
+        if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide &&
+            check_wide(mount, st.st_uid, reterr) < 0)
                 return -EINVAL;
         return is_of_use(fd, !(mount->flags & PLAN_READ_ONLY))
                        ? 0

@@ -114,11 +114,44 @@ def test_without_home_a_link_to_the_account_s_is_as_wide(
     assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=[*prefix, *NO_HOME[0]]).refusal()
 
 
-def test_with_home_the_account_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
-    """Which shows of the two above that it is the account that counts there."""
+def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
+    """As sudo may leave another's."""
     home, prefix = account
 
+    assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=prefix).refusal()
+    holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
+
+
+def test_nobody_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
+    """Which shows of those above that it is the account that counts there."""
+    home, prefix = account
+    (place / "passwd").write_text("other:x:12345:0::/nonexistent:/bin/sh\n")
+
     holt(["run", "--", "true"], cwd=home, prefix=prefix).ok()
+
+
+@pytest.mark.identities("root")
+def test_for_root_it_is_the_owner_s_home(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
+    """Under sudo, say; the command acts as the owner."""
+    home, prefix = account
+    (place / "passwd").write_text(f"owner:x:4321:4321:Me:{home}:/bin/sh\n")
+    holt(["run", "--", "true"], cwd=home, prefix=prefix).ok()
+    os.chown(home, 4321, 4321)
+
+    assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=prefix).refusal()
+
+
+# In the place of /run, where the user's sockets are.
+WITH_RUN = 'mount -t tmpfs none /run && mkdir -p /run/user/1/project && chmod -R 777 /run/user && exec "$0" "$@"'
+
+
+def test_a_runtime_directory_is_wide(holt: Holt, identity: Identity) -> None:
+    flags, _, rest = OWN_MOUNTS[identity.name]
+    prefix = ["unshare", "--mount", *flags, "--", "sh", "-c", WITH_RUN, *(rest or ["env"])]
+
+    for path in ("/run/user", "/run/user/1"):
+        assert "too wide" in holt(["run", "--rw", f"{path}:/x", "--", "true"], prefix=prefix).refusal()
+    holt(["run", "--rw", "/run/user/1/project:/x", "--", "true"], prefix=prefix).ok()
 
 
 def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity, nothing_left: None) -> None:
