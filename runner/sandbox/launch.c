@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/sys.h"
+#include "base/time.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/clone.h"
 #include "sandbox/diagnose.h"
@@ -247,9 +248,11 @@ static unsigned wanted_layers(const Launch *launch) {
 
 static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error *reterr) {
         ChildStart start = { .launch = launch, .argv = argv };
-        pid_t pid = clone_vfork(namespace_flags(launch), child_main, &start, &sandbox->pidfd);
+        pid_t pid;
         unsigned expected = 0;
 
+        sandbox->started = time_now_usec();
+        pid = clone_vfork(namespace_flags(launch), child_main, &start, &sandbox->pidfd);
         if (pid < 0)
                 return diagnose_clone(-pid, wanted_layers(launch), reterr);
         sandbox->pid = pid;

@@ -58,7 +58,8 @@ typedef struct Launch {
 
 /* A live sandbox. */
 typedef struct Sandbox {
-        pid_t pid; /* of init */
+        pid_t pid;        /* of init */
+        uint64_t started; /* usec of CLOCK_MONOTONIC, when it began to be made */
         int pidfd;
         int control_fd;  /* seqpacket to init (helpers/init-protocol.h) */
         int terminal_fd; /* master of the sandbox's terminal, or FD_NONE */

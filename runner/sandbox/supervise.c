@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/time.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/failure.h"
 
@@ -56,13 +57,6 @@ typedef struct Supervisor {
         OomWatch oom;
         Denials *denials;
 } Supervisor;
-
-static uint64_t now_usec(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static void tell_init(const Supervisor *s, uint32_t type, int32_t value) {
         const InitMessage message = { .type = type, .value = value };
@@ -124,7 +118,7 @@ static void told_to_stop(Supervisor *s, int signal) {
         if (s->told_to_stop && s->stopping)
                 return kill_all(s);
         s->told_to_stop = s->stopping = true;
-        s->deadline = now_usec() + s->launch->plan->kill_after;
+        s->deadline = time_now_usec() + s->launch->plan->kill_after;
         tell_init(s, INIT_SIGNAL_ALL, signal);
 }
 
@@ -211,7 +205,7 @@ static int poll_timeout(const Supervisor *s) {
                 next = s->oom_due;
         if (!next)
                 return -1;
-        now = now_usec();
+        now = time_now_usec();
         left = next > now ? next - now : 0;
         return left > 3600000000ULL ? 3600000 : (int)((left + 999) / 1000);
 }
@@ -224,12 +218,12 @@ static void kill_in_time(Supervisor *s) {
                 return kill_all(s);
         }
         s->killing = true;
-        s->deadline = now_usec() + KILL_PATIENCE;
+        s->deadline = time_now_usec() + KILL_PATIENCE;
         tell_init(s, INIT_SIGNAL_ALL, SIGKILL);
 }
 
 static void check_time(Supervisor *s) {
-        if (!s->deadline || s->ended || now_usec() < s->deadline)
+        if (!s->deadline || s->ended || time_now_usec() < s->deadline)
                 return;
         if (s->timed_out || s->stopping || s->cut)
                 return kill_in_time(s);
@@ -241,7 +235,7 @@ static void check_time(Supervisor *s) {
 /* Not at once: the counter is a tenth of a millisecond away, a short command is over before it need
  * be read, and to use up a cgroup's memory takes longer. */
 static void check_oom(Supervisor *s) {
-        if (!s->oom_due || (!s->ended && now_usec() < s->oom_due))
+        if (!s->oom_due || (!s->ended && time_now_usec() < s->oom_due))
                 return;
         s->oom_due = 0;
         if (!s->ended)
@@ -255,14 +249,14 @@ static void check_output(Supervisor *s) {
         if (s->cut || s->ended || s->timed_out || s->stopping || !output_passed(s->launch->output))
                 return;
         s->cut = true;
-        s->deadline = now_usec() + s->launch->plan->kill_after;
+        s->deadline = time_now_usec() + s->launch->plan->kill_after;
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
 /* Until when the caller may leave its output where it is, if none of it moves meanwhile: to the end
  * of the time, and for a pause after it or when holt was told to stop. 0 is for ever. */
 static uint64_t delivery_end(const Supervisor *s) {
-        const uint64_t pause = now_usec() + DELIVERY_PAUSE, timeout = s->launch->plan->timeout;
+        const uint64_t pause = time_now_usec() + DELIVERY_PAUSE, timeout = s->launch->plan->timeout;
 
         if (s->timed_out || s->stopping)
                 return pause;
@@ -296,7 +290,7 @@ static void deliver(Supervisor *s) {
                         s->stop_signal = SIGKILL;
                 else if (fds[0].revents)
                         read_signals(s);
-                if (s->stop_signal || (s->deadline && now_usec() >= s->deadline))
+                if (s->stop_signal || (s->deadline && time_now_usec() >= s->deadline))
                         return give_up(s, earlier);
                 if (output_pump(output, fds + 1))
                         s->deadline = delivery_end(s);
@@ -361,7 +355,7 @@ static int open_signals(Supervisor *s, Error *reterr) {
 /* --- the end --- */
 
 static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r) {
-        usage->wall_us = now_usec() - s->started;
+        usage->wall_us = time_now_usec() - s->started;
         usage->user_us = (uint64_t)r->ru_utime.tv_sec * 1000000 + (uint64_t)r->ru_utime.tv_usec;
         usage->system_us = (uint64_t)r->ru_stime.tv_sec * 1000000 + (uint64_t)r->ru_stime.tv_usec;
         usage->max_rss = (uint64_t)r->ru_maxrss * 1024;
@@ -459,7 +453,7 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
         Supervisor s = { .launch = launch,
                          .sandbox = sandbox,
                          .signal_fd = FD_NONE,
-                         .started = now_usec(),
+                         .started = sandbox->started,
                          .oom = OOM_WATCH_NONE,
                          .denials = &ret->denials };
         int r = open_signals(&s, reterr);

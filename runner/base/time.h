@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What time it is, as numbers. */
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+/* usec of CLOCK_MONOTONIC: for what lasts, and for deadlines. */
+static inline uint64_t time_now_usec(void) {
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
