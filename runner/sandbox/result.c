@@ -133,4 +133,19 @@ void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, co
         json_write_uint(w, "count", count);
         json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
         json_write_string(w, "grant", why_not ? NULL : grant);
+        json_write_string(w, "why_not", why_not);
+}
+
+const char result_foreign_why_not[] = "a program that was built for another ABI than the kernel's "
+                                      "own (32-bit, x32) runs in no sandbox: use a 64-bit build";
+
+void result_write_foreign(JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "layer", "seccomp");
+        json_write_string(w, "what", RESULT_FOREIGN);
+        json_write_uint(w, "count", 1);
+        json_write_string(w, "answer", "SIGSYS");
+        json_write_null(w, "grant");
+        json_write_string(w, "why_not", result_foreign_why_not);
+        json_write_end(w);
 }

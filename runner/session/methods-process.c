@@ -226,9 +226,10 @@ static void write_denials(const Keeper *keeper, const Process *process, JsonWrit
                 why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers, denial);
                 json_write_object(w, NULL);
                 result_write_denial(w, denial, count, why_not);
-                json_write_string(w, "why_not", why_not);
                 json_write_end(w);
         }
+        if (process->outcome.exit_code == RESULT_FOREIGN_CODE)
+                result_write_foreign(w);
         json_write_end(w);
 }
 

@@ -318,6 +318,7 @@ def test_a_denied_call_is_reported_with_its_grant(holt: Holt) -> None:
     assert result.out == "-1 1\n"
     denial = result.denials["ptrace"]
     assert (denial["layer"], denial["count"], denial["answer"]) == ("seccomp", 1, "EPERM")
+    assert denial["why_not"] is None
     assert holt(["run", *denial["grant"].split(), "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
 
 
@@ -330,6 +331,7 @@ def test_set_id_bits_have_no_grant(holt: Holt) -> None:
     result = holt.sh("touch x; chmod u+s x")
 
     assert {d["grant"] for d in result.denials.values()} == {None}
+    assert all("set-user-ID" in d["why_not"] for d in result.denials.values())
     assert "set-user-ID" in result.err
     assert "--allow-syscall" not in result.err
 

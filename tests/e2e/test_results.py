@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import signal
 import subprocess
 from collections.abc import Callable
@@ -44,6 +45,37 @@ def test_a_signal_that_ends_the_command_is_128_and_its_number(name: str, holt: H
     result = holt(["run", "--", "sh", "-c", f"ulimit -c 0; kill -{name} $$"])
 
     assert ending(result) == (128 + number, "signaled", f"SIG{name}")
+
+
+FOREIGN = "import ctypes; ctypes.CDLL(None).syscall(39 | 1 << 30)"  # getpid of x32
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="another machine has other foreign ABIs")
+@pytest.mark.parametrize("shell", (False, True), ids=("itself", "a child"))
+def test_a_foreign_abi_is_told(shell: bool, holt: Holt) -> None:
+    command = ["sh", "-c", 'python3 -c "$0"; exit $?', FOREIGN] if shell else ["python3", "-c", FOREIGN]
+    result = holt(["run", "--", *command])
+
+    assert result.code == 128 + signal.SIGSYS
+    assert "holt: refused a foreign ABI (1x, SIGSYS); a program that was built for another ABI" in result.err
+    denial = result.denials["a foreign ABI"]
+    assert denial["grant"] is None and "64-bit" in denial["why_not"]
+
+
+def test_other_ends_tell_of_no_foreign_abi(holt: Holt) -> None:
+    result = holt.sh("kill -SEGV $$")
+
+    assert not result.denials and "ABI" not in result.err
+
+
+def test_the_time_has_that_of_the_processor_in_it(holt: Holt) -> None:
+    """It counts from when the sandbox begins to be made, as the processor's does."""
+    for _ in range(20):
+        result = holt(["run", "--", "true"])
+
+        assert result.report
+        used = result.report["usage"]
+        assert used["wall_us"] >= used["user_us"] + used["system_us"] - 1000, used  # counted by ticks on some
 
 
 def test_a_real_time_signal_too(holt: Holt) -> None:
