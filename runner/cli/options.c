@@ -101,6 +101,9 @@ static int unknown_option(const Parser *parser, const char *argument) {
 
         if (!name)
                 return error_oom(parser->reterr);
+        if (streq(name, "--help"))
+                return usage_cure(
+                        parser, error_set(parser->reterr, ERROR_USAGE, 0, "--help takes no value"));
         r = other_option(parser, name);
         if (r < 0)
                 return usage_cure(parser, r);

@@ -163,9 +163,14 @@ static int fail_target(const PlanMount *mount, int errnum, Error *error) {
                         "Make it there, or name another place inside that is in no "
                         "directory of the host, as in --ro PATH:/TARGET or --tmpfs TARGET");
         }
-        return step_fail(error, LAYER_NONE, errnum, mount->origin,
-                         errnum == ELOOP ? "has a link in the way of its mount point"
-                                         : "can't be mounted at its place inside");
+        r = step_fail(error, LAYER_NONE, errnum, mount->origin,
+                      errnum == ELOOP ? "has a link in the way of its mount point"
+                                      : "can't be mounted at its place inside");
+        return errnum == ELOOP
+                       ? step_cure(error, r,
+                                   "Put a directory in the link's place, or name another place "
+                                   "inside, as in --ro PATH:/TARGET or --tmpfs TARGET")
+                       : r;
 }
 
 static int attach_at_path(const LaunchPlan *plan, int mount_fd, const PlanMount *mount,

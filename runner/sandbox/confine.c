@@ -133,7 +133,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
                 if (fd < 0)
                         return step_fail(error,
                                          notify && errno == EBUSY ? LAYER_NOTIFY : LAYER_SECCOMP,
-                                         errno, "cannot load", "the system call filter");
+                                         errno, "cannot load", "the filter");
                 if (!notify)
                         fd = FD_NONE; /* a plain 0, not an fd */
         }

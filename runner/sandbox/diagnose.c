@@ -186,6 +186,19 @@ int diagnose(Error *error) {
         return error->errnum > 0 ? -error->errnum : -EINVAL;
 }
 
+/* Reasons that know more of what going without a layer means say it themselves. */
+static int cure_by(const Reason *reason, Error *error, int ret) {
+        const LayerInfo *layer = &layer_table[error->layer];
+
+        if (layer->degradable && reason->holds != inside_holt &&
+            !strstr(reason->cure, "--allow-degraded"))
+                return error_cure(error, ret,
+                                  "It was refused since %s.\n%s\nOr go without it: "
+                                  "--allow-degraded %s",
+                                  reason->why, reason->cure, layer->name);
+        return error_cure(error, ret, "It was refused since %s.\n%s", reason->why, reason->cure);
+}
+
 int diagnose_layer(Error *error) {
         /* Not every refusal has an errno, and none of them is a success. */
         const int errnum = error->errnum, ret = errnum > 0 ? -errnum : -EINVAL;
@@ -201,8 +214,7 @@ int diagnose_layer(Error *error) {
                         continue;
                 (void)snprintf(error->text + used, sizeof(error->text) - used, " [layer %s]",
                                layer_table[error->layer].name);
-                return error_cure(error, ret, "It was refused since %s.\n%s", reason->why,
-                                  reason->cure);
+                return cure_by(reason, error, ret);
         }
         return error_cure(error, ret, "holt doctor tries every layer and says more");
 }

@@ -132,6 +132,14 @@ static bool cure_shell(const LaunchPlan *plan, const char *name, Error *reterr) 
         return true;
 }
 
+/* Whether its PATH has a directory in it that does not depend on where the command starts. */
+static bool has_search_path(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->env.count; i++)
+                if (str_starts(plan->env.items[i], "PATH="))
+                        return strchr(plan->env.items[i], '/') != NULL;
+        return true;
+}
+
 static int explain_lookup(const LaunchPlan *plan, const char *program, const char *name,
                           Error *reterr) {
         _cleanup_free_ char *path = place_inside(plan, program), *wanted = NULL;
@@ -143,6 +151,10 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
                 return error_oom(reterr);
         if (cure_shell(plan, name, reterr))
                 return r;
+        if (!strchr(program, '/') && !has_search_path(plan))
+                return error_cure(reterr, r,
+                                  "PATH names no directory inside, so it is looked for nowhere: "
+                                  "--env PATH=/usr/bin:/bin");
         if (!strchr(program, '/'))
                 return error_cure(reterr, r,
                                   "Install it on the host below /usr, or mount where it lies (--ro "

@@ -142,6 +142,14 @@ def test_a_place_inside_that_is_not_there(flags: list[str], said: str, cure: str
     assert cure in result.cure
 
 
+def test_a_link_in_the_place_of_a_mount_point(holt: Holt) -> None:
+    (holt.cwd / "link").symlink_to("/usr")
+    result = holt(["run", "--tmpfs", f"{holt.cwd}/link/x", *TOUCH])
+
+    assert "has a link in the way of its mount point" in result.refusal()
+    assert "Put a directory in the link's place" in result.cure
+
+
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
 def test_an_option_without_its_value(option: str, holt: Holt) -> None:
     assert option in holt(["run", option], report=False).refusal()
@@ -306,6 +314,12 @@ def test_a_program_that_is_nowhere_is_no_matter_of_mounts(holt: Holt) -> None:
     for name in ("/no/such", "/usr/bin/no-such"):
         assert "The host has none either" in cure(holt(["run", "--", name]))
     assert "is looked for in /home/agent" in cure(holt(["run", "--workspace", "none", "--", "./x"]))
+
+
+def test_a_path_of_nothing_is_told_from_a_program_that_is_not_there(holt: Holt) -> None:
+    for path in ("PATH=", "PATH=bin"):
+        assert "PATH names no directory" in cure(holt(["run", "--env", path, "--", "ls"]))
+    assert "Install it" in cure(holt(["run", "--", "no-such-program"]))
 
 
 def test_a_link_that_leads_out_is_told_from_a_program_that_is_not_there(holt: Holt, place: Path, put: Make) -> None:

@@ -100,6 +100,7 @@ def test_no_namespaces_of_a_kind(layer: str, holt: Holt) -> None:
     cure = refused(holt(["run", *ECHO], prefix=limited(layer)), layer)
 
     assert f"sysctl -w user.max_{NAMESPACES[layer][0]}_namespaces=" in cure
+    assert (f"Or go without it: --allow-degraded {layer}" in cure) == (layer in DEGRADABLE)
     doctor_finds(holt, limited(layer), layer)
 
 

@@ -144,6 +144,7 @@ static void test_refused(void **state) {
                   "unknown option \"--reprot\"; did you mean --report?" },
                 { &run_syntax, "--polic|x", "unknown option \"--polic\"; did you mean --policy?" },
                 { &run_syntax, "--quite-another", "unknown option \"--quite-another\"" },
+                { &run_syntax, "--help=x", "--help takes no value" },
                 { &run_syntax, "-x", "unknown option \"-x\"" },
                 { &run_syntax, "--time", "unknown option \"--time\"; did you mean --timeout?" },
                 { &run_syntax, "--timeouts|3",
