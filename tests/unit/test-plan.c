@@ -211,6 +211,30 @@ static void test_limits_are_carried(void **state) {
         case_end(&c);
 }
 
+/* Some are on no kernel that the tests see, so that nothing else would notice. */
+static void test_what_proc_has_of_the_host_is_covered(void **state) {
+        static const TreeProc covered[] = {
+                { "sys", false },        { "sysrq-trigger", false },
+                { "irq", false },        { "bus", false },
+                { "fs", false },         { "kcore", true },
+                { "keys", true },        { "timer_list", true },
+                { "sched_debug", true }, { "latency_stats", true },
+                { "acpi", true },        { "scsi", true },
+                { "asound", true },      { "interrupts", true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(covered); i++) {
+                bool found = false;
+
+                for (size_t j = 0; j < tree_proc_count; j++)
+                        found |= streq(tree_proc[j].name, covered[i].name) &&
+                                 tree_proc[j].masked >= covered[i].masked;
+                if (!found)
+                        fail_msg("%s", covered[i].name);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths_are_made_normal),
@@ -221,6 +245,7 @@ int main(void) {
                 cmocka_unit_test(test_mount_points_are_made_in_memory_only),
                 cmocka_unit_test(test_what_can_not_be_is_refused),
                 cmocka_unit_test(test_an_argument_too_long_is_refused),
+                cmocka_unit_test(test_what_proc_has_of_the_host_is_covered),
                 cmocka_unit_test(test_limits_are_carried),
         };
 
