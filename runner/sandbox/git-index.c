@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum {
@@ -143,19 +144,36 @@ static bool is_mode(uint32_t mode) {
         return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
 }
 
-/* git writes no other path, but reads one and goes there: "./sub" is sub, and "." is itself without
- * end. Nor has it ever seen a name that no file system takes. */
+static bool is_part(const char *part, size_t length) {
+        return length > 0 && !(length == 1 && part[0] == '.') &&
+               !(length == 2 && part[0] == '.' && part[1] == '.') &&
+               !(length == 4 && strncasecmp(part, ".git", 4) == 0);
+}
+
+/* git writes no other path, but reads one and goes there: "./sub" is sub, "." is itself without
+ * end, and `git checkout .` writes "../file", "/file" and ".git/hooks/post-checkout". */
 static bool is_path(const char *name) {
         for (const char *part = name;; part++) {
                 const size_t length = strcspn(part, "/");
 
-                if (length == 0 || length > NAME_MAX || (length == 1 && part[0] == '.') ||
-                    (length == 2 && part[0] == '.' && part[1] == '.'))
+                if (!is_part(part, length))
                         return false;
                 part += length;
                 if (*part == '\0')
-                        return (size_t)(part - name) < PATH_MAX - sizeof("/.git");
+                        return true;
         }
+}
+
+/* A repository has never been where no file system takes the name. */
+static bool can_be_there(const char *name) {
+        for (const char *part = name; *part; part += *part == '/') {
+                const size_t length = strcspn(part, "/");
+
+                if (length > NAME_MAX)
+                        return false;
+                part += length;
+        }
+        return strlen(name) < PATH_MAX - sizeof("/.git");
 }
 
 static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
@@ -170,7 +188,7 @@ static int take_tree(Reader *reader, GitIndex *ret) {
                 return -EBADMSG;
         /* The name before is what version 4 goes on with. */
         reader->name[reader->length - 1] = '\0';
-        if (!is_path(reader->name))
+        if (!is_path(reader->name) || !can_be_there(reader->name))
                 return -EBADMSG;
         if (ret->trees.count == GIT_INDEX_TREES_MAX)
                 return -E2BIG;
@@ -192,9 +210,11 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                 ret->nameless |= link;
                 return 0;
         }
+        if (strlen(reader->name) != reader->length || !is_path(reader->name))
+                return -EBADMSG;
         if (!link && !every)
                 return 0;
-        if (strlen(reader->name) != reader->length || !is_path(reader->name))
+        if (!can_be_there(reader->name))
                 return -EBADMSG;
         if (ret->links.count == GIT_INDEX_LINKS_MAX)
                 return -E2BIG;

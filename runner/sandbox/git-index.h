@@ -3,7 +3,9 @@
  * (gitformat-index(5), versions 2 to 4, SHA-1 and SHA-256, split indexes too).
  *
  * The bytes may be an attacker's. What git could read in two ways is refused, so that nobody can
- * show us one list of entries and git another. */
+ * show us one list of entries and git another; and so is an entry whose path leads out of the work
+ * tree or into .git, which git never writes but goes by: `git checkout .` would write there, and
+ * `git add .` take in what is there. */
 #pragma once
 
 #include <stdbool.h>

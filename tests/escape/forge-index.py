@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a .git/index that git itself would not: run inside, at the workspace's top, with the kind as its argument.
 
-In each git finds a gitlink to the repository at sub (or d/sub), by other bytes than one would look for.
+In each git finds a gitlink to the repository at sub (or d/sub), by other bytes than one would look for; or, where the
+kind is "file", a program at the path that is the second argument.
 """
 
 import hashlib
@@ -56,8 +57,18 @@ def many_blocks() -> bytes:
     return index(*entries, rest=block * 100000)
 
 
+def one_file(path: str) -> bytes:
+    blob = git("hash-object", "-w", "--stdin", text="#!/bin/sh\n")
+    names = sorted((("file", FILE, git("rev-parse", "HEAD:file")), (path, 0o100755, blob)))
+    return index(*(entry(*each) for each in names))
+
+
 def main() -> None:
     kind = sys.argv[1]
+    if kind == "file":
+        with open(".git/index", "wb") as out:
+            out.write(one_file(sys.argv[2]))
+        return
     path = "evil" if kind == "git-directory" else "d/sub" if kind.startswith("sparse") else "sub"
     link, blob = git("-C", path, "rev-parse", "HEAD"), git("rev-parse", "HEAD:file")
     file = entry("file", FILE, blob)

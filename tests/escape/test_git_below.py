@@ -7,6 +7,7 @@ says it, on the .git of submodules that were there before, and on the places whe
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -298,6 +299,47 @@ def test_each_forged_index_works_without_holt(plant: Plant, repository: Reposito
     repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
 
     assert repository.use()
+
+
+OUTSIDE = ("../precious", "{place}/precious", ".git/hooks/post-checkout", "sub/.GIT/config")
+SECRET = "nobody else knows\n"
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("rest", ("", "; git update-index --split-index"), ids=("whole", "split"))
+@pytest.mark.parametrize(
+    "path, use", (*((path, "checkout") for path in OUTSIDE), *((path, "add") for path in OUTSIDE[:2]))
+)
+def test_a_file_in_the_index_lies_nowhere_else(
+    path: str, use: str, rest: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """git writes there, as `git checkout .` does, or takes in what is there, as `git add -u` and `git commit -a`."""
+    precious = place / "precious"
+    precious.write_text(SECRET)
+    repository.identity.own(precious)
+    repository.identity.run(["bash", "-c", "rm -rf .git/hooks; mkdir -p sub"], cwd=repository.path)
+    script = f"/usr/bin/python3 forge.py file {path.format(place=place)}{rest}"
+    if sandboxed:
+        assert ".git/index.holt-untrusted" in holt.sh(script).ok().set_aside
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path).check_returncode()
+    if use == "add":
+        repository.git("add", "-u")
+        blob = hashlib.sha1(b"blob %d\0" % len(SECRET) + SECRET.encode()).hexdigest()
+        happened = "blob" in repository.git("cat-file", "-t", blob).split()
+    else:
+        repository.git("checkout", "-q", ".")
+        happened = precious.read_text() != SECRET or any((repository.path / p).exists() for p in OUTSIDE[2:])
+
+    assert happened is not sandboxed
+
+
+@pytest.mark.usefixtures("forge")
+def test_a_long_name_in_the_index_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+    """As it comes with a clone whose files no file system takes."""
+    assert holt.sh(f"/usr/bin/python3 forge.py file {'n' * 300}").ok().set_aside == []
+    holt(["run", "--", "true"]).ok()
 
 
 @pytest.fixture

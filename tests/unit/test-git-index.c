@@ -121,6 +121,22 @@ static const char *const plain_links[] = { "sub", "vendor/other", NULL };
 
 /* --- tests --- */
 
+/* Whatever is there: git goes by it. */
+static void test_paths_of_files_are_looked_at(void **state) {
+        static const char *const paths[] = {
+                "../file", "/file",       "./file", "a/../../file",  "a//file",
+                "file/",   ".git/config", ".git",   "a/.GIT/config",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                Bytes bytes = make_header(2, 1, 20);
+
+                put_entry(&bytes, 0100644, paths[i]);
+                assert_refused(&bytes);
+        }
+}
+
 static void test_gitlinks_are_found(void **state) {
         const Bytes sha1 = make_plain(20), sha256 = make_plain(32);
 
@@ -340,6 +356,7 @@ static void test_there_is_a_bound(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_gitlinks_are_found),
+                cmocka_unit_test(test_paths_of_files_are_looked_at),
                 cmocka_unit_test(test_the_repository_says_which_hash),
                 cmocka_unit_test(test_compressed_names_are_put_together),
                 cmocka_unit_test(test_a_name_that_cuts_more_than_there_is_is_refused),
