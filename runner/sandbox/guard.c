@@ -33,17 +33,29 @@ static void note(Sweep *sweep, int r) {
                 sweep->result = r;
 }
 
+/* What ends in it git takes for no ref (git-check-ref-format(1)). Else the next command would make
+ * a branch of the name that is aside now, and git would write through that. */
+static const char *aside_end(const char *dir) {
+        static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
+
+        for (size_t i = 0; i < ELEMENTSOF(of_refs); i++)
+                if (str_starts(dir, of_refs[i]))
+                        return ".lock";
+        return "";
+}
+
 /* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
  * that the last is one that it can't have guessed. */
-static char *aside_name(const char *name, int attempt) {
+static char *aside_name(const char *dir, const char *name, int attempt) {
+        const char *end = aside_end(dir);
         uint64_t random = 0;
 
         if (attempt == 1)
-                return str_format("%s" GUARD_SUFFIX, name);
+                return str_format("%s" GUARD_SUFFIX "%s", name, end);
         if (attempt < NAMES_TRIED)
-                return str_format("%s" GUARD_SUFFIX ".%d", name, attempt);
+                return str_format("%s" GUARD_SUFFIX ".%d%s", name, attempt, end);
         (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
-        return str_format("%s" GUARD_SUFFIX ".%016llx", name, (unsigned long long)random);
+        return str_format("%s" GUARD_SUFFIX ".%016llx%s", name, (unsigned long long)random, end);
 }
 
 /* The command may have taken our right to enter or change a directory of its own; as its owner we
@@ -73,12 +85,12 @@ static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, 
 
 /* One try. The name may be so long that nothing fits behind it. */
 static int move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
-        _cleanup_free_ char *aside = aside_name(name, attempt), *other = NULL;
+        _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
         int r = move_to(sweep, dir_fd, dir, name, aside);
 
         if (r != -ENAMETOOLONG)
                 return r;
-        other = aside_name("", NAMES_TRIED);
+        other = aside_name(dir, "", NAMES_TRIED);
         return move_to(sweep, dir_fd, dir, name, other);
 }
 

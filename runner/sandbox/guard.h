@@ -12,7 +12,7 @@
 #include "policy/plan.h"
 
 /* What is set aside as NAME is called NAME.holt-untrusted, with a number or more behind it where
- * that is taken. */
+ * that is taken, and ".lock" where git has refs. */
 #define GUARD_SUFFIX ".holt-untrusted"
 
 /* Whether a guard is mounted over path, relative to the workspace, or over what it lies in. */
@@ -26,8 +26,8 @@ int guard_make_usable(int dir_fd);
  * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.
  * Then the .git of each submodule that was none at the start, by the indexes as they are now, since
  * another run may have added it; the workspace's own index where nobody can say what git would
- * read in it; and what git would write through (strays.h). Names of what is aside now are added to
- * moved.
+ * read in it; and what git would write through, or be led astray by (strays.h). Names of what is
+ * aside now are added to moved.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */

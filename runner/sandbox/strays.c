@@ -9,6 +9,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/git-state.h"
 #include "sandbox/guard.h"
 
 enum {
@@ -68,16 +69,28 @@ static bool goes_on(const Walk *walk, const char *directory, const char *name, c
         return !strstr(name, GUARD_SUFFIX) && !guard_holds(walk->plan, path);
 }
 
-static int add_stray(Walk *walk, int dir_fd, const char *name, const char *path) {
-        char target[PATH_MAX];
-        ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+static int add_stray(Walk *walk, const char *path, const char *target) {
         int r;
 
         if (walk->found->paths.count == STRAYS_MAX)
                 return -E2BIG;
-        target[n < 0 ? 0 : n] = '\0';
         r = strlist_add(&walk->found->paths, path);
         return r == 0 ? strlist_add(&walk->found->targets, target) : r;
+}
+
+/* What is no directory. */
+static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *path, mode_t type) {
+        char target[PATH_MAX];
+        ssize_t n;
+
+        if (type == S_IFREG)
+                return git_state_leads(walk->tree_fd, dir_fd, name, path + strlen(walk->git),
+                                       target)
+                               ? add_stray(walk, path, target)
+                               : 0;
+        n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+        target[n < 0 ? 0 : n] = '\0';
+        return add_stray(walk, path, target);
 }
 
 /* As readdir(3) has it, where the file system tells. */
@@ -90,6 +103,13 @@ static mode_t type_of(int dir_fd, const struct dirent *entry) {
                                                                             : st.st_mode & S_IFMT;
 }
 
+/* At the top and in refs/ a file may lead git elsewhere. */
+static bool looks_at_files(const Walk *walk, const char *directory) {
+        const char *inner = directory + strlen(walk->git);
+
+        return inner[0] == '\0' || str_starts(inner, "refs/");
+}
+
 static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
         const char *name = entry->d_name;
         _cleanup_free_ char *path = NULL;
@@ -100,13 +120,13 @@ static int look_at(Walk *walk, int dir_fd, const char *directory, const struct d
         if (++walk->entries > ENTRIES_MAX)
                 return -E2BIG;
         type = type_of(dir_fd, entry);
-        if (type == S_IFREG)
+        if (type == S_IFREG && !looks_at_files(walk, directory))
                 return 0;
         path = str_format("%s%s", directory, name);
         if (!path)
                 return -ENOMEM;
         if (type != S_IFDIR)
-                return add_stray(walk, dir_fd, name, path);
+                return look_at_file(walk, dir_fd, name, path, type);
         return goes_on(walk, directory, name, path)
                        ? strlist_take(&walk->left, str_format("%s/", path))
                        : 0;

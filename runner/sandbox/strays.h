@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is neither a file nor a directory in a directory of git's. git makes no such thing there,
  * and writes through it: a link called COMMIT_EDITMSG is a file of the caller's with the next
- * message in it, one in logs/ a file with the name of a branch. */
+ * message in it, one in logs/ a file with the name of a branch. And what is a file, but leads git
+ * astray by what it says (git-state.h). */
 #pragma once
 
 #include "policy/plan.h"

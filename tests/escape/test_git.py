@@ -14,7 +14,7 @@ import pytest
 
 from lib.hostile import Attack, Run
 from lib.identity import Identity
-from lib.repository import Repository, config, hook
+from lib.repository import FSMONITOR, Repository, config, hook
 from lib.sandbox import Holt, Result
 
 
@@ -429,7 +429,7 @@ def test_git_writes_nowhere_else(
 
 @pytest.mark.parametrize("script, aside", (
     ("mkfifo .git/FETCH_HEAD", ".git/FETCH_HEAD"),
-    ("mv .git/refs/heads r; ln -s ../../r .git/refs/heads", ".git/refs/heads"),
+    ("mv .git/refs/heads r; ln -s ../../r .git/refs/heads", ".git/refs/heads.holt-untrusted.lock"),
     ("ln -s /tmp .git/rebase-merge", ".git/rebase-merge"),
     ("mkdir .git/rebase-apply; ln -s /tmp/x .git/rebase-apply/patch", ".git/rebase-apply/patch"),
     ("mv .git/objects/info i; ln -s ../../i .git/objects/info", ".git/objects/info"),
@@ -439,7 +439,9 @@ def test_git_writes_nowhere_else(
 def test_what_git_makes_no_links_of_is_set_aside(
     script: str, aside: str, holt: Holt, repository: Repository
 ) -> None:
-    assert holt.sh(script).ok().set_aside == [f"{aside}.holt-untrusted"]
+    name = aside if aside.endswith(".lock") else f"{aside}.holt-untrusted"
+
+    assert holt.sh(script).ok().set_aside == [name]
     assert holt.sh("true").ok().set_aside == []
 
 
@@ -447,7 +449,7 @@ def test_a_workspace_that_is_a_git_directory_has_no_new_links(holt: Holt, empty:
     empty.git("init", "-q", "--bare")
     result = holt.sh("ln -s /tmp/x FETCH_HEAD; mkdir -p logs tree; ln -s /tmp/x logs/HEAD; ln -s /tmp/x tree/x").ok()
 
-    assert sorted(result.set_aside) == ["FETCH_HEAD.holt-untrusted", "logs/HEAD.holt-untrusted"]
+    assert sorted(result.set_aside) == ["FETCH_HEAD.holt-untrusted", "logs/HEAD.holt-untrusted.lock"]
 
 
 def test_the_callers_links_stay_where_they_lead(holt: Holt, place: Path, repository: Repository) -> None:
@@ -457,6 +459,109 @@ def test_the_callers_links_stay_where_they_lead(holt: Holt, place: Path, reposit
 
     assert result.set_aside == [".git/other.holt-untrusted"]
     assert (repository.path / ".git/one").is_symlink()
+
+
+RERERE = "mkdir -p .git/rr-cache/{hex}; touch .git/rr-cache/{hex}/preimage; printf '{hex}{path}\\0' >.git/MERGE_RR"
+BLANK = "\\t"
+COMMIT = ("commit", "--allow-empty", "-qm", "next")
+
+
+def rerere(path: str) -> str:
+    return RERERE.format(hex="0123456789" * 4, path=path)
+
+
+# What a command writes to files that git goes by, and what the caller does then. Of the paths {precious} is a file of
+# the caller's, {new} is not there.
+LED_ASTRAY: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "a ref that is another file": (
+        "h=$(git rev-parse HEAD); cp -r .git $h; mv $h .git; {config} >.git/$h/config;"
+        "echo 'ref: commondir' >.git/ORIG_HEAD",
+        ("reset", "-q"), ".git/ORIG_HEAD",
+    ),
+    "a ref that goes up": ("echo 'ref: refs/../../../new' >.git/ORIG_HEAD", ("reset", "-q"), ".git/ORIG_HEAD"),
+    "a ref of a ref": (
+        "printf 'ref:\\t refs/../../../new\\n' >.git/refs/x; echo 'ref: refs/x' >.git/ORIG_HEAD",
+        ("reset", "-q"), ".git/refs/x",
+    ),
+    "a ref by a directory that is set aside": (
+        "mkdir .git/x.holt-untrusted; ln -s ../../.. .git/x.holt-untrusted/l;"
+        "echo 'ref: x.holt-untrusted/l/new' >.git/ORIG_HEAD",
+        ("reset", "-q"), ".git/ORIG_HEAD",
+    ),
+    "a recorded conflict": (rerere("\\t{precious}"), COMMIT, ".git/MERGE_RR"),
+    "a recorded conflict above": (rerere(".0\\t../precious"), COMMIT, ".git/MERGE_RR"),
+    "a recorded conflict that is a link": (f"ln -s ../precious l; {rerere(BLANK + 'l')}", COMMIT, ".git/MERGE_RR"),
+    "a recorded conflict behind a blank": (rerere(".\\t1\\t{precious}"), COMMIT, ".git/MERGE_RR"),
+    "an autostash": (
+        "git init -q sub; git -C sub commit -q --allow-empty -m s; git add sub; t=$(git write-tree);"
+        "git read-tree HEAD; i=$(git commit-tree -p HEAD -m i $t); git commit-tree -p HEAD -p $i -m s $t >.git/MERGE_AUTOSTASH;"
+        "git rev-parse HEAD >.git/MERGE_HEAD; {config} >sub/.git/config",
+        COMMIT, ".git/MERGE_AUTOSTASH",
+    ),
+}
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("script, use, aside", LED_ASTRAY.values(), ids=LED_ASTRAY.keys())
+def test_git_is_not_led_astray(
+    script: str, use: tuple[str, ...], aside: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    precious, new = place / "precious", place / "new"
+    precious.write_text("mine\n")
+    repository.identity.own(precious)
+    text = "printf '" + FSMONITOR.format(payload=repository.payload) + "'"
+    script = f"{COMMITTER}; {script.format(precious=precious, config=text)}"
+    if sandboxed:
+        assert f"{aside}.holt-untrusted" in [name.removesuffix(".lock") for name in holt.sh(script).ok().set_aside]
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    repository.git(*use)
+    repository.git("status")
+    taken = [path for path in repository.path.glob(".git/rr-cache/*/postimage*") if path.read_text() == "mine\n"]
+
+    assert (bool(taken) or new.exists() or repository.marker.exists()) is not sandboxed
+
+
+def test_what_leads_git_where_it_should_go_stays(holt: Holt, repository: Repository) -> None:
+    script = (
+        f"{COMMITTER}; git symbolic-ref refs/heads/alias refs/heads/main; git update-ref refs/remotes/o/main HEAD;"
+        "git symbolic-ref refs/remotes/o/HEAD refs/remotes/o/main; mkdir .git/rr-cache; git checkout -qb o;"
+        "echo o >file; git commit -qam o; git checkout -q main; echo m >file; git commit -qam m; git merge -q o;"
+        "tr '\\0' '\\n' <.git/MERGE_RR"
+    )
+    result = holt.sh(script)
+
+    assert result.out.endswith("\tfile\n") and result.set_aside == []
+
+
+def test_the_callers_own_autostash_stays(holt: Holt, repository: Repository) -> None:
+    path = repository.path / ".git/MERGE_AUTOSTASH"
+    repository.identity.run(["sh", "-c", "git rev-parse HEAD >.git/MERGE_AUTOSTASH"], cwd=repository.path)
+    assert holt.sh("true").ok().set_aside == [] and path.exists()
+    assert holt.sh("echo >>.git/MERGE_AUTOSTASH").ok().set_aside == [".git/MERGE_AUTOSTASH.holt-untrusted"]
+
+
+# What one command has made, and the next goes by under the name that it has then.
+@pytest.mark.parametrize("first, second", (
+    ("ln -s {to} .git/logs/refs/heads/x", "git checkout -qb x.holt-untrusted"),
+    ("ln -s {to} .git/logs/refs/heads/x", "git checkout -qb x.holt-untrusted.lock"),
+    (
+        "ln -s ../../../.. .git/refs/heads/x",
+        "git symbolic-ref ORIG_HEAD refs/heads/x.holt-untrusted.lock/new; "
+        "echo ref: refs/heads/x.holt-untrusted.lock/new >.git/ORIG_HEAD",
+    ),
+    ("ln -s ../../../.. .git/refs/heads/x", "echo ref: refs/heads/x.holt-untrusted/new >.git/ORIG_HEAD"),
+))
+def test_what_is_aside_is_no_ref(first: str, second: str, holt: Holt, place: Path, repository: Repository) -> None:
+    precious = place / "precious"
+    precious.write_text("mine\n")
+    repository.identity.own(precious)
+    assert holt.sh(first.format(to=precious)).ok().set_aside
+    holt.sh(second)
+    repository.git("commit", "--allow-empty", "-q", "-m", "next")
+    repository.git("reset", "-q")
+
+    assert precious.read_text() == "mine\n" and not (place / "new").exists()
 
 
 def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repository) -> None:
