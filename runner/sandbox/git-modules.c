@@ -45,7 +45,7 @@ static int add_module(const Modules *modules, int git_fd, const char *git) {
         if (r == -ENOENT || r == -EBADMSG) /* a submodule may be called config */
                 return 0;
         if (r < 0)
-                return r == -ENOMEM ? r : 1;
+                return repository_is_closed(r) ? r : 1;
         r = git_config_read(bytes, size, &config) == -ENOMEM ? -ENOMEM : 0;
         for (size_t i = 0; r == 0 && i < config.worktrees.count; i++)
                 r = add_tree(modules, git, config.worktrees.items[i]);

@@ -10,5 +10,6 @@
 /* Adds the work trees of those that git_fd, a git directory, has in modules/, and of theirs: paths
  * relative to top, in normal form; none that lies elsewhere, and none that is in ret already. git
  * and top are absolute paths of the kernel's, git that of git_fd, which may be of a mount to which
- * none leads. Links are not followed. 0 or -ENOMEM. */
+ * none leads. Links are not followed. 0, -ENOMEM, or -EAGAIN
+ * as of repository_read(). */
 int git_modules_find(int git_fd, const char *git, const char *top, StrList *ret);

@@ -259,8 +259,11 @@ static void sweep_link(Sweep *sweep, size_t index, size_t *next, RepositoryLinks
                 return note(sweep, -ENOMEM);
         if (!is_pinned(sweep->plan, path, next))
                 sweep_one(sweep, &link);
-        else if (repository_links(&sweep->tree, path, found) == -ENOMEM)
-                note(sweep, -ENOMEM);
+        else {
+                int r = repository_links(&sweep->tree, path, found);
+
+                note(sweep, repository_is_closed(r) ? r : 0);
+        }
 }
 
 /* The index that has it is out of reach: what is in its place goes. */

@@ -367,8 +367,8 @@ static int read_config(const Search *search, const char *path, GitConfig *ret, E
                 return -EINVAL;
         if (r == 0)
                 r = git_config_read(text, size, ret);
-        if (r == -ENOMEM)
-                return error_oom(reterr);
+        if (repository_is_closed(r))
+                return prepare_repository_closed(search->workspace, r, reterr);
         return r == -EBADMSG || r == -E2BIG ? refuse_config(path, -r, reterr) : 0;
 }
 
@@ -477,7 +477,9 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
         int r = file ? repository_read(AT_FDCWD, file, PATH_MAX, &text, &size) : -ENOMEM;
 
         if (r < 0)
-                return r == -ENOMEM ? error_oom(reterr) : 0;
+                return repository_is_closed(r)
+                               ? prepare_repository_closed(search->workspace, r, reterr)
+                               : 0;
         text[strcspn(text, "\r\n")] = '\0';
         common = text[0] == '/' ? strdup(text) : str_format("%s/%s", directory, text);
         if (!common)
@@ -502,6 +504,8 @@ static int follow_both(Search *search, const char *directory, Error *reterr) {
 static int find_directory(const PlanMount *workspace, const char *path, char **ret, Error *reterr) {
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->real, path, ret);
 
+        if (git_fd == -EAGAIN)
+                return prepare_repository_closed(workspace, git_fd, reterr);
         if (git_fd >= 0 && !*ret) {
                 *ret = path_join(workspace->real, path);
                 return *ret ? 0 : error_oom(reterr);
@@ -535,6 +539,8 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
                 _cleanup_close_ int git_fd = repository_open_above(above);
                 char directory[PATH_MAX];
 
+                if (git_fd == -EAGAIN)
+                        return prepare_repository_closed(search->workspace, git_fd, reterr);
                 if (git_fd < 0 || path_of_fd(git_fd, directory) < 0)
                         return 0;
                 *found = true;

@@ -54,6 +54,18 @@ const char *prepare_within(const PlanMount *workspace, const char *path) {
         return NULL;
 }
 
+int prepare_repository_closed(const PlanMount *workspace, int r, Error *reterr) {
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        r = error_set(reterr, ERROR_POLICY, -r,
+                      "cannot tell what to protect in %s: a git config or index of it is held by a "
+                      "lease of another process",
+                      workspace->source);
+        return error_cure(reterr, r,
+                          "Another command in a sandbox may do that (/proc/locks says which): end "
+                          "it, or wait for its end.");
+}
+
 /* Where the directory that a .git file names lies in the workspace itself, by whatever links, and
  * nothing protects it there, the command could write in it what the host's git runs. */
 static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, const char *path,
@@ -64,6 +76,8 @@ static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, co
         char real[PATH_MAX];
         int r;
 
+        if (git_fd == -EAGAIN)
+                return prepare_repository_closed(workspace, git_fd, reterr);
         if (!inside && git_fd >= 0 && path_of_fd(git_fd, real) == 0)
                 inside = prepare_within(workspace, real);
         if (!inside || guard_holds(plan, inside))
@@ -215,8 +229,9 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
         r = look_at_guard(plan, guard, workspace, reterr);
         if (r < 0 || !guard->pinned)
                 return r;
-        if (repository_links(&tree, path, found) == -ENOMEM)
-                return error_oom(reterr);
+        r = repository_links(&tree, path, found);
+        if (repository_is_closed(r))
+                return prepare_repository_closed(workspace, r, reterr);
         return prepare_config_of(plan, workspace, path, looks, reterr);
 }
 
@@ -228,10 +243,12 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Prep
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
 
+        if (!repository_is_closed(r) && r < 0)
+                return refuse_index(workspace, -r, reterr);
+        if (r == 0)
+                r = repository_links_above(&tree, &found);
         if (r < 0)
-                return r == -ENOMEM ? error_oom(reterr) : refuse_index(workspace, -r, reterr);
-        if (repository_links_above(&tree, &found) < 0)
-                return error_oom(reterr);
+                return prepare_repository_closed(workspace, r, reterr);
         for (size_t i = 0; r == 0 && i < found.links.count; i++)
                 r = prepare_submodule(plan, workspace, i, &found, looks, reterr);
         for (size_t i = 0; r == 0 && i < found.trees.count; i++)

@@ -25,6 +25,10 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
 /* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);
 
+/* The error of a search of repositories that has ended with r, one of repository_is_closed().
+ * Returns a negative errno. */
+int prepare_repository_closed(const PlanMount *workspace, int r, Error *reterr);
+
 /* How much has been looked at for git's configs, of all repositories together. Ends with
  * strlist_clear() of the directories. */
 typedef struct PrepareLooks {

@@ -38,32 +38,35 @@ static int open_file(int dir_fd, const char *path) {
 /* --- .git --- */
 
 /* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
-static char *read_link(int tree_fd, const char *tree, const char *path) {
+static int read_link(int tree_fd, const char *tree, const char *path, char **ret) {
         static const char prefix[] = "gitdir: ";
         _cleanup_close_ int fd = open_file(tree_fd, path);
         _cleanup_free_ char *file = path_join(tree, path), *directory = NULL;
         char text[PATH_MAX + sizeof(prefix)] = "";
 
-        if (fd < 0 || !file || read(fd, text, sizeof(text) - 1) <= 0 || !str_starts(text, prefix))
-                return NULL;
+        if (fd == -EAGAIN || !file)
+                return file ? fd : -ENOMEM;
+        if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 || !str_starts(text, prefix))
+                return -ENOENT;
         text[strcspn(text, "\r\n")] = '\0';
         directory = path_join(file, "..");
-        return directory ? path_join(directory, text + strlen(prefix)) : NULL;
+        *ret = directory ? path_join(directory, text + strlen(prefix)) : NULL;
+        return *ret ? 0 : -ENOMEM;
 }
 
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads) {
         _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
         _cleanup_free_ char *leads = NULL;
         struct stat st;
-        int other;
+        int other, r;
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISDIR(st.st_mode))
                 return TAKE_FD(fd);
-        leads = read_link(tree_fd, tree, path);
-        if (!leads)
-                return -ENOENT;
+        r = read_link(tree_fd, tree, path, &leads);
+        if (r < 0)
+                return r;
         other = open(leads, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (other < 0)
                 other = -errno;
@@ -91,7 +94,7 @@ int repository_open_above(char *tree) {
                 slash[1] = '\0';
                 fd = open_above(tree);
                 *slash = '\0';
-                if (fd >= 0)
+                if (fd >= 0 || fd == -EAGAIN)
                         return fd;
         }
         return -ENOENT;
@@ -222,9 +225,11 @@ static int add_index(int git_fd, const char *skip, const char *outer, Repository
 static int add_links(int git_fd, const char *git, const RepositoryTree *tree, const char *skip,
                      const char *outer, RepositoryLinks *ret) {
         int r = add_index(git_fd, skip, outer, ret);
+        int found = repository_is_closed(r)
+                            ? 0
+                            : git_modules_find(git_fd, git, tree->real, &ret->links);
 
-        return r != -ENOMEM && git_modules_find(git_fd, git, tree->real, &ret->links) < 0 ? -ENOMEM
-                                                                                          : r;
+        return found < 0 ? found : r;
 }
 
 /* A .git in the workspace may be of a mount that no path leads to; what it leads to is not. */
@@ -242,6 +247,8 @@ int repository_links(const RepositoryTree *tree, const char *path, RepositoryLin
 
         if (!outer)
                 return -ENOMEM;
+        if (git_fd == -EAGAIN)
+                return git_fd;
         if (git_fd < 0 || name_git(tree, path, git_fd, leads, git) < 0)
                 return 0;
         return add_links(git_fd, git, tree, "", outer, ret);
@@ -262,11 +269,11 @@ int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret) {
         _cleanup_free_ char *above = strdup(tree->real);
         int r = above ? 0 : -ENOMEM;
 
-        while (r != -ENOMEM) {
+        while (!repository_is_closed(r)) {
                 _cleanup_close_ int git_fd = repository_open_above(above);
 
                 if (git_fd < 0)
-                        return 0;
+                        return git_fd == -EAGAIN ? git_fd : 0;
                 r = add_above(git_fd, above, tree, ret);
         }
         return r;

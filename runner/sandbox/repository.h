@@ -4,10 +4,18 @@
  * that has a .git, and does what that one's config says. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "policy/plan.h"
 #include "sandbox/git-index.h"
+
+/* What ends a search: no memory, and -EAGAIN, when somebody keeps a lease on a file (F_SETLEASE of
+ * fcntl(2)), which a command of another run may. What it says nobody knows then, and not to know
+ * would be to leave unprotected what it leads to. All functions here return it. */
+static inline bool repository_is_closed(int r) {
+        return r == -ENOMEM || r == -EAGAIN;
+}
 
 /* Opens what path, a .git relative to tree_fd, the work tree that is tree on the host, is or leads
  * to: an O_PATH fd that the caller owns, or a negative errno.
@@ -19,13 +27,13 @@ int repository_open(int tree_fd, const char *tree, const char *path, char **ret_
 
 /* Reads the whole of a regular file of max bytes at most, by whatever links: a git config or the
  * like. *ret is the caller's, with a zero behind it. 0, -ENXIO for a device, as /dev/null is,
- * -EBADMSG for what else is no regular file, -E2BIG, -ENOMEM, or another negative errno of
- * openat(2) or read(2). */
+ * -EBADMSG for what else is no regular file, -E2BIG, -ENOMEM, -EAGAIN, or another negative errno
+ * of openat(2) or read(2). */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
 /* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
  * tree where that is ("" for the root), so that the next call finds the next one: an fd as above.
- * -ENOENT when there is none. */
+ * -ENOENT when there is none, or -EAGAIN. */
 int repository_open_above(char *tree);
 
 /* A work tree, or a directory of one. All borrowed. */
@@ -55,7 +63,8 @@ typedef struct RepositoryLinks {
 int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret);
 
 /* Adds those of every repository that the tree lies in: a .git between, which an earlier run may
- * have made, need not be one to git. An index that can't be read tells nothing. 0 or -ENOMEM. */
+ * have made, need not be one to git. An index that can't be read tells nothing. 0, -ENOMEM or
+ * -EAGAIN. */
 int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret);
 
 void repository_links_clear(RepositoryLinks *links);

@@ -160,6 +160,29 @@ def test_two_runs_do_not_give_each_other_a_repository(holt: Holt, repository: Re
     assert result.set_aside == ["sub/.git.holt-untrusted.2"]
 
 
+LEASE = (
+    "import fcntl, os, sys, time\nfd = os.open(sys.argv[1], os.O_RDONLY)\n"
+    "fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('leased', flush=True)\n"
+    "while not os.path.exists('end'): time.sleep(0.05)"
+)
+
+
+@pytest.mark.parametrize("path", (".git/config", ".git/index", ".git/modules/sub/config", "sub/.git"))
+def test_a_run_does_not_keep_another_from_what_it_has_to_read(
+    path: str, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """Whoever has leased a file is asked before it is opened, also where it is read-only inside."""
+    with_submodule(repository, place)
+    repository.git("config", "core.hooksPath", ".husky")
+    first = f"trap '' IO; exec /usr/bin/python3 -c \"{LEASE}\" {path}"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "leased"
+        assert "a lease of another process" in holt(["run", "--", "true"]).refusal()
+        (repository.path / "end").touch()
+        running.wait().ok()
+    holt(["run", "--", "true"]).ok()
+
+
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_a_run_above_gives_one_below_no_repository(
     sandboxed: bool, holt: Holt, repository: Repository
