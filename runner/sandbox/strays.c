@@ -13,8 +13,14 @@
 #include "sandbox/guard.h"
 
 enum {
-        ENTRIES_MAX = 1000000,
         STRAYS_MAX = 2000,
+
+        /* Microseconds, roughly: nobody waits for long, however much the command has made. */
+        WORK_MAX = 2000000,
+        WORK_ENTRY = 1,
+        WORK_FILE = 8, /* to read how it begins */
+        WORK_DIRECTORY = 16,
+        WORK_LENGTH = 16, /* so many bytes of a directory's path are one more */
 };
 
 /* Of these only the names: they have many files, and git opens none of them to write it. */
@@ -32,7 +38,7 @@ typedef struct Walk {
         bool repair;
         const char *git; /* "" or ".git/" */
         StrList left;    /* directories, each with a slash at the end */
-        size_t entries;
+        size_t work;     /* done */
         PlanStrays *found;
 } Walk;
 
@@ -111,16 +117,18 @@ static bool looks_at_files(const Walk *walk, const char *directory) {
 }
 
 static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
+        const bool looks = looks_at_files(walk, directory);
         const char *name = entry->d_name;
         _cleanup_free_ char *path = NULL;
         mode_t type;
 
         if (streq(name, ".") || streq(name, ".."))
                 return 0;
-        if (++walk->entries > ENTRIES_MAX)
-                return -E2BIG;
         type = type_of(dir_fd, entry);
-        if (type == S_IFREG && !looks_at_files(walk, directory))
+        walk->work += type == S_IFREG && looks ? WORK_FILE : WORK_ENTRY;
+        if (walk->work > WORK_MAX)
+                return -E2BIG;
+        if (type == S_IFREG && !looks)
                 return 0;
         path = str_format("%s%s", directory, name);
         if (!path)
@@ -138,6 +146,7 @@ static int look_into(Walk *walk, const char *directory) {
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *entry;
 
+        walk->work += WORK_DIRECTORY + strlen(directory) / WORK_LENGTH;
         if (!dir) {
                 fd_close(fd);
                 return 0;
@@ -154,7 +163,7 @@ static int walk_all(Walk *walk, const char *git) {
         walk->git = git;
         r = strlist_add(&walk->left, git);
         for (size_t i = 0; r == 0 && i < walk->left.count; i++)
-                r = look_into(walk, walk->left.items[i]);
+                r = walk->work > WORK_MAX ? -E2BIG : look_into(walk, walk->left.items[i]);
         strlist_clear(&walk->left);
         return r;
 }

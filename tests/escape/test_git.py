@@ -571,3 +571,15 @@ def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repo
     assert result.code == 125 and "do not use it" in result.err
     refused = holt(["run", "--", "true"])
     assert "more in it than holt looks at" in refused.refusal() and "--protect none" in refused.cure
+
+
+def test_directories_without_end_are_an_error(holt: Holt, repository: Repository) -> None:
+    """Each takes as long as its path is, and as much memory."""
+    deep = "import os; os.chdir('.git/refs')\nfor i in range(1900): os.mkdir('a'); os.chdir('a')\n"
+    many = "for i in range(7500): os.mkdir(str(i))"
+    result = holt.sh(f'/usr/bin/python3 -c "{deep}{many}"')
+    refused = holt(["run", "--", "true"])
+    repository.identity.run(["rm", "-rf", ".git/refs/a"], cwd=repository.path)
+
+    assert result.code == 125 and "do not use it" in result.err
+    assert "more in it than holt looks at" in refused.refusal() and "--protect none" in refused.cure
