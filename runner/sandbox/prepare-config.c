@@ -432,17 +432,23 @@ static int follow_caller(Search *search, const char *directory, const char *name
         return r == 0 ? follow(search, path, 0, reterr) : r;
 }
 
-/* What is asked of every repository. */
+/* What is asked of every repository: what the environment names is asked in place of another
+ * (git(1)), and a git elsewhere may not have it. */
 static int follow_global(Search *search, Error *reterr) {
         const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
-        int r = follow_caller(search, "/etc", "gitconfig", reterr);
+        const bool has_xdg = xdg && xdg[0] == '/';
+        const char *const places[][2] = {
+                { "/etc", "gitconfig" },
+                { home, ".gitconfig" },
+                { has_xdg ? xdg : home, has_xdg ? "git/config" : ".config/git/config" },
+                { getenv("GIT_CONFIG_SYSTEM"), "" },
+                { getenv("GIT_CONFIG_GLOBAL"), "" },
+        };
+        int r = 0;
 
-        if (r == 0 && home && home[0] == '/')
-                r = follow_caller(search, home, ".gitconfig", reterr);
-        if (r == 0 && xdg && xdg[0] == '/')
-                r = follow_caller(search, xdg, "git/config", reterr);
-        else if (r == 0 && home && home[0] == '/')
-                r = follow_caller(search, home, ".config/git/config", reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(places); i++)
+                if (places[i][0] && places[i][0][0] == '/')
+                        r = follow_caller(search, places[i][0], places[i][1], reterr);
         return r;
 }
 

@@ -196,6 +196,22 @@ def test_hooks_of_a_submodule_are_not_turned(
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("name", ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"))
+def test_a_config_that_the_environment_names_is_not_turned(
+    name: str, sandboxed: bool, holt: Holt, home: Path, repository: Repository
+) -> None:
+    path = repository.path / "c"
+    act(repository, home, "touch c")
+    if sandboxed:
+        holt.sh(config(repository, "c"), env={"HOME": str(home), name: str(path)})
+    else:
+        act(repository, home, config(repository, "c"))
+    act(repository, home, f"{name}={path} git status")
+
+    assert repository.marker.exists() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_a_config_of_the_home_is_guarded_without_a_repository(
     sandboxed: bool, holt: Holt, home: Path, place: Path, workspace: Path, identity: Identity
 ) -> None:
