@@ -537,6 +537,14 @@ static int prepare_own(Search *search, bool bare, bool *found, Error *reterr) {
         return r == 0 ? follow_global(search, reterr) : r;
 }
 
+/* Another user may make one in /tmp, say, that nobody can read, so that nobody could run anything
+ * below. git does not go by it (safe.directory of git-config(1)). */
+static bool is_strangers(int git_fd) {
+        struct stat st;
+
+        return fstat(git_fd, &st) == 0 && st.st_uid != 0 && st.st_uid != geteuid();
+}
+
 static int prepare_above(Search *search, bool *found, Error *reterr) {
         _cleanup_free_ char *above = strdup(search->workspace->real);
         int r = above ? 0 : error_oom(reterr);
@@ -553,6 +561,8 @@ static int prepare_above(Search *search, bool *found, Error *reterr) {
                 search->top = above[0] ? above : "/";
                 search->git = directory;
                 r = follow_both(search, directory, reterr);
+                if (r < 0 && r != -ENOMEM && is_strangers(git_fd))
+                        r = 0;
                 if (r == 0)
                         r = follow_global(search, reterr);
                 search->git = NULL;

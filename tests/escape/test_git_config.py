@@ -8,6 +8,7 @@ a config that is shared by them, links from .git to them.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,20 @@ def test_a_config_that_the_environment_names_is_not_turned(
     act(repository, home, f"{name}={path} git status")
 
     assert repository.marker.exists() is not sandboxed
+
+
+@pytest.mark.root_host
+@pytest.mark.parametrize("owner", ("stranger", "caller"))
+def test_a_repository_of_a_strangers_above_is_in_nobodys_way(
+    owner: str, holt: Holt, place: Path, workspace: Path, identity: Identity
+) -> None:
+    git = place / ".git"
+    git.mkdir()
+    (git / "config").write_text("[[broken")
+    os.chown(git, identity.uid if owner == "caller" else 54321, -1)
+    result = holt(["run", "--", "true"])
+
+    assert result.code == (125 if owner == "caller" else 0), str(result)
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
