@@ -123,7 +123,7 @@ typedef struct PlanGuard {
 /* What git's directory in the workspace has that git does not make there (sandbox/strays.h). */
 typedef struct PlanStrays {
         StrList paths;   /* relative to the workspace */
-        StrList targets; /* of each, "" where it is no link */
+        StrList targets; /* of each, with what tells it from another of that name */
 } PlanStrays;
 
 typedef struct LaunchPlan {

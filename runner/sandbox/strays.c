@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -75,13 +76,22 @@ static bool goes_on(const Walk *walk, const char *directory, const char *name, c
         return !strstr(name, GUARD_SUFFIX) && !guard_holds(walk->plan, path);
 }
 
-static int add_stray(Walk *walk, const char *path, const char *target) {
+/* With which it is and since when: another run may have made it, and have lost it while this one
+ * has made it anew. */
+static int add_stray(Walk *walk, int dir_fd, const char *name, const char *path,
+                     const char *target) {
+        struct stat st = { 0 };
         int r;
 
         if (walk->found->paths.count == STRAYS_MAX)
                 return -E2BIG;
+        (void)fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
         r = strlist_add(&walk->found->paths, path);
-        return r == 0 ? strlist_add(&walk->found->targets, target) : r;
+        return r < 0 ? r
+                     : strlist_take(&walk->found->targets,
+                                    str_format("%ju %jd.%09ld %s", (uintmax_t)st.st_ino,
+                                               (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec,
+                                               target));
 }
 
 /* What is no directory. */
@@ -92,11 +102,11 @@ static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *pa
         if (type == S_IFREG)
                 return git_state_leads(walk->tree_fd, dir_fd, name, path + strlen(walk->git),
                                        target)
-                               ? add_stray(walk, path, target)
+                               ? add_stray(walk, dir_fd, name, path, target)
                                : 0;
         n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
         target[n < 0 ? 0 : n] = '\0';
-        return add_stray(walk, path, target);
+        return add_stray(walk, dir_fd, name, path, target);
 }
 
 /* As readdir(3) has it, where the file system tells. */

@@ -15,5 +15,6 @@
  * 0, -E2BIG where there is too much to look at, or -ENOMEM. */
 int strays_find(const LaunchPlan *plan, int tree_fd, bool repair, PlanStrays *ret);
 
-/* Whether the one at index of found is among those of known, leading where it did. */
+/* Whether the one at index of found is among those of known, leading where it did, and nobody has
+ * made it anew. */
 bool strays_has(const PlanStrays *known, const PlanStrays *found, size_t index);

@@ -564,6 +564,22 @@ def test_what_is_aside_is_no_ref(first: str, second: str, holt: Holt, place: Pat
     assert precious.read_text() == "mine\n" and not (place / "new").exists()
 
 
+def test_two_runs_do_not_give_each_other_a_link(holt: Holt, place: Path, repository: Repository) -> None:
+    """The second finds that of the first at its start, and makes it again when it is aside."""
+    link = f"ln -s {place}/precious .git/logs/refs/heads/x"
+    await_ = "while {}; do sleep 0.05; done"
+    first = f"{link}; echo made; {await_.format('[ ! -e second ]')}"
+    second = f"touch second; {await_.format('[ -L .git/logs/refs/heads/x ]')}; "
+    for again in (link, "mv .git/logs/refs/heads/x.holt-untrusted.lock .git/logs/refs/heads/x"):
+        with holt.start(["run", "--", "bash", "-c", first]) as running:
+            assert running.readline() == "made"
+            result = holt.sh(second + again).ok()
+            running.wait().ok()
+
+        assert not (repository.path / ".git/logs/refs/heads/x").is_symlink(), str(result)
+        repository.identity.run(["bash", "-c", "rm second .git/logs/refs/heads/x.*"], cwd=repository.path)
+
+
 def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repository) -> None:
     many = "cd .git/refs/heads; /usr/bin/python3 -c 'import os; [os.symlink(\"x\", str(i)) for i in range(2001)]'"
     result = holt.sh(many)
