@@ -35,7 +35,7 @@ static void note(Sweep *sweep, int r) {
 
 /* What ends in it git takes for no ref (git-check-ref-format(1)). Else the next command would make
  * a branch of the name that is aside now, and git would write through that. */
-static const char *aside_end(const char *dir) {
+const char *guard_aside_end(const char *dir) {
         static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
 
         for (size_t i = 0; i < ELEMENTSOF(of_refs); i++)
@@ -47,7 +47,7 @@ static const char *aside_end(const char *dir) {
 /* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
  * that the last is one that it can't have guessed. */
 static char *aside_name(const char *dir, const char *name, int attempt) {
-        const char *end = aside_end(dir);
+        const char *end = guard_aside_end(dir);
         uint64_t random = 0;
 
         if (attempt == 1)

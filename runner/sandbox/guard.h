@@ -15,6 +15,10 @@
  * that is taken, and ".lock" where git has refs. */
 #define GUARD_SUFFIX ".holt-untrusted"
 
+/* What the name of one that is set aside ends with in dir, relative to the workspace and with a
+ * slash at its end, or "" for the workspace itself: ".lock" or "". */
+const char *guard_aside_end(const char *dir);
+
 /* Whether a guard is mounted over path, relative to the workspace, or over what it lies in. */
 bool guard_holds(const LaunchPlan *plan, const char *path);
 

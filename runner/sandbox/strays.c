@@ -40,6 +40,7 @@ typedef struct Walk {
         const char *git; /* "" or ".git/" */
         StrList left;    /* directories, each with a slash at the end */
         size_t work;     /* done */
+        size_t aside;    /* already: where there were too many some are left */
         PlanStrays *found;
 } Walk;
 
@@ -126,6 +127,15 @@ static bool looks_at_files(const Walk *walk, const char *directory) {
         return inner[0] == '\0' || str_starts(inner, "refs/");
 }
 
+/* Whether it has a name that nothing goes by, as this or an earlier sweep of a session gives it. */
+static bool is_aside(const char *directory, const char *name) {
+        const char *end = guard_aside_end(directory);
+        const size_t length = strlen(name), end_length = strlen(end);
+
+        return strstr(name, GUARD_SUFFIX) && length >= end_length &&
+               streq(name + length - end_length, end);
+}
+
 static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
         const bool looks = looks_at_files(walk, directory);
         const char *name = entry->d_name;
@@ -140,6 +150,10 @@ static int look_at(Walk *walk, int dir_fd, const char *directory, const struct d
                 return -E2BIG;
         if (type == S_IFREG && !looks)
                 return 0;
+        if (type != S_IFDIR && is_aside(directory, name)) {
+                walk->aside++;
+                return 0;
+        }
         path = str_format("%s%s", directory, name);
         if (!path)
                 return -ENOMEM;
@@ -192,7 +206,9 @@ int strays_find(const LaunchPlan *plan, int tree_fd, bool repair, PlanStrays *re
         Walk walk = { .plan = plan, .tree_fd = tree_fd, .repair = repair, .found = ret };
         int r = walk_all(&walk, ".git/");
 
-        return r == 0 && is_bare(tree_fd) ? walk_all(&walk, "") : r;
+        if (r == 0 && is_bare(tree_fd))
+                r = walk_all(&walk, "");
+        return r == 0 && ret->paths.count + walk.aside > STRAYS_MAX ? -E2BIG : r;
 }
 
 bool strays_has(const PlanStrays *known, const PlanStrays *found, size_t index) {

@@ -564,6 +564,14 @@ def test_what_is_aside_is_no_ref(first: str, second: str, holt: Holt, place: Pat
     assert precious.read_text() == "mine\n" and not (place / "new").exists()
 
 
+def test_what_is_aside_stays_where_it_is(holt: Holt, repository: Repository) -> None:
+    names = (".git/FETCH_HEAD.holt-untrusted", ".git/refs/x.holt-untrusted.lock")
+    assert holt.sh(f"ln -s /tmp/x {names[0]}; ln -s /tmp/x {names[1]}").ok().set_aside == []
+    assert holt.sh("ln -s /tmp/x .git/refs/x.holt-untrusted").ok().set_aside == [
+        ".git/refs/x.holt-untrusted.holt-untrusted.lock"
+    ]
+
+
 def test_two_runs_do_not_give_each_other_a_link(holt: Holt, place: Path, repository: Repository) -> None:
     """The second finds that of the first at its start, and makes it again when it is aside."""
     link = f"ln -s {place}/precious .git/logs/refs/heads/x"
