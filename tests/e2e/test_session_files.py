@@ -9,14 +9,13 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
-from lib.sandbox import Holt
-from lib.session import Json, Rpc, RpcError, Session
+from lib.sessions import Json, Rpc, RpcError, Session, Sessions
 from lib.terminal import pending_input
 
 MIB = 1 << 20
@@ -25,33 +24,8 @@ Make = Callable[..., Path]
 
 
 @pytest.fixture
-def make(holt: Holt, place: Path) -> Iterator[Callable[..., Session]]:
-    """Makes a session: make("--workspace", PATH)."""
-    sessions: list[Session] = []
-
-    def start(*options: str | os.PathLike[str]) -> Session:
-        sessions.append(Session(holt, place / "data", f"w{len(sessions)}", *options))
-        return sessions[-1]
-
-    yield start
-    for session in sessions:
-        session.remove()
-
-
-@pytest.fixture
-def session(make: Callable[..., Session]) -> Session:
-    return make()
-
-
-@pytest.fixture
 def rpc(session: Session) -> Rpc:
     return session.rpc()
-
-
-def refused(rpc: Rpc, method: str, **params: object) -> RpcError:
-    with pytest.raises(RpcError) as caught:
-        rpc(method, **params)
-    return caught.value
 
 
 def names(answer: Json) -> list[str]:
@@ -66,7 +40,7 @@ def sha256(data: bytes) -> str:
 
 
 def test_what_bash_writes_is_read_and_the_other_way_round(session: Session, rpc: Rpc) -> None:
-    session.sh("mkdir d; echo from bash > d/a; echo mount > /mnt/files/m; echo tmp > /tmp/t; echo home > ~/h")
+    session.out("mkdir d; echo from bash > d/a; echo mount > /mnt/files/m; echo tmp > /tmp/t; echo home > ~/h")
 
     assert rpc("files.read", path="d/a") == {"content": "from bash\n", "next": 10, "eof": True, "size": 10}
     assert rpc("files.read", path="/mnt/files/m")["content"] == "mount\n"
@@ -76,7 +50,7 @@ def test_what_bash_writes_is_read_and_the_other_way_round(session: Session, rpc:
     assert rpc("files.write", path="new/b", content="from a method\n", make_parents=True) == {"size": 14}
     rpc("files.append", path="new/b", content="and more\n")
     rpc("files.write", path="run", content="#!/bin/sh\necho ran\n", mode=0o755)
-    assert session.sh("cat new/b; ./run; stat -c '%U %G %a' new new/b run") == (
+    assert session.out("cat new/b; ./run; stat -c '%U %G %a' new new/b run") == (
         "from a method\nand more\nran\nagent agent 755\nagent agent 644\nagent agent 755\n"
     )
 
@@ -86,7 +60,7 @@ def test_files_last_across_stop_and_start(session: Session) -> None:
     session.rpc()("files.write", path="kept", content="y")
     session.stop()
 
-    assert session.sh("cat /mnt/files/kept kept") == "xy"
+    assert session.out("cat /mnt/files/kept kept") == "xy"
     assert session.rpc()("mount.download", path="/kept")["content"] == "x"
 
 
@@ -97,36 +71,36 @@ def test_what_is_read_only_inside_is_read_only_here(rpc: Rpc) -> None:
         ("files.mkdir", {"path": "/usr/d"}),
         ("files.remove", {"path": "/usr/bin/env"}),
     ):
-        error = refused(rpc, method, **params)
+        error = rpc.refused(method, **params)
         assert (error.kind, error.errno) in (("usage", "EROFS"), ("usage", "EBUSY")), (method, error)
         assert error.hint
 
 
 def test_links_do_not_lead_out(session: Session, rpc: Rpc, secret: Path) -> None:
-    session.sh(f"ln -s /etc/passwd inside; ln -s {secret} out; ln -s ../../../../../../..{secret} up; "
+    session.out(f"ln -s /etc/passwd inside; ln -s {secret} out; ln -s ../../../../../../..{secret} up; "
                f"ln -s / top; ln -s /proc/1/root/etc/passwd magic")
 
     assert "agent" in rpc("files.read", path="inside")["content"]
     for path in ("out", "up", f"top{secret}"):
-        assert refused(rpc, "files.read", path=path).kind == "missing"
-        assert refused(rpc, "files.write", path=path, content="x").kind in ("missing", "usage")
-    assert refused(rpc, "files.read", path="magic").errno in ("ELOOP", "EACCES")
+        assert rpc.refused("files.read", path=path).kind == "missing"
+        assert rpc.refused("files.write", path=path, content="x").kind in ("missing", "usage")
+    assert rpc.refused("files.read", path="magic").errno in ("ELOOP", "EACCES")
     assert secret.read_text().startswith("secret-")
     assert rpc("files.stat", path="out", follow=False)["target"] == str(secret)
 
 
-def test_guarded_places_are_guarded(make: Callable[..., Session], put: Make, workspace: Path) -> None:
+def test_guarded_places_are_guarded(sessions: Sessions, put: Make, workspace: Path) -> None:
     put(".git/hooks/pre-commit.sample", "old")
     put(".git/config", "[core]\n")
     put(".git/HEAD", "ref: refs/heads/main\n")
-    session = make("--workspace", workspace)
+    session = sessions.create("w", "--workspace", workspace)
     rpc = session.rpc()
 
     for path in (".git/hooks/pre-commit", ".git/hooks/pre-commit.sample", ".git/config"):
-        assert refused(rpc, "files.write", path=path, content="x").errno in ("EROFS", "EBUSY"), path
-    assert refused(rpc, "files.move", **{"from": ".git/hooks", "to": ".git/old"}).errno == "EBUSY"
-    assert refused(rpc, "files.remove", path=".git", recursive=True).errno in ("EBUSY", "EROFS")
-    assert session.holt("cp", "/etc/hostname", f"{session.name}:.git/hooks/pre-commit").code == 125
+        assert rpc.refused("files.write", path=path, content="x").errno in ("EROFS", "EBUSY"), path
+    assert rpc.refused("files.move", **{"from": ".git/hooks", "to": ".git/old"}).errno == "EBUSY"
+    assert rpc.refused("files.remove", path=".git", recursive=True).errno in ("EBUSY", "EROFS")
+    assert session.cp("/etc/hostname", f"{session.name}:.git/hooks/pre-commit").code == 125
     assert sorted(p.name for p in (workspace / ".git/hooks").iterdir()) == ["pre-commit.sample"]
 
 
@@ -138,12 +112,12 @@ def test_bytes_of_any_kind(session: Session, rpc: Rpc) -> None:
     rpc("files.write", path="b", base64=base64.b64encode(data).decode())
 
     assert base64.b64decode(rpc("files.read", path="b", base64=True)["content"]) == data
-    assert session.sh("sha256sum < b").split()[0] == sha256(data)
+    assert session.out("sha256sum < b").split()[0] == sha256(data)
     assert rpc("files.read", path="b")["content"] == data.decode(errors="replace")
     for wrong in ("a", "YQ", "YQ==\n", "YR==", "Y-=="):
-        assert refused(rpc, "files.write", path="b", base64=wrong).kind == "usage"
-    assert refused(rpc, "files.write", path="b").kind == "usage"
-    assert refused(rpc, "files.write", path="b", content="x", base64="YQ==").kind == "usage"
+        assert rpc.refused("files.write", path="b", base64=wrong).kind == "usage"
+    assert rpc.refused("files.write", path="b").kind == "usage"
+    assert rpc.refused("files.write", path="b", content="x", base64="YQ==").kind == "usage"
     assert rpc("files.stat", path="b")["size"] == len(data)
 
 
@@ -181,14 +155,14 @@ def test_fds_in_and_out(session: Session, rpc: Rpc, place: Path) -> None:
         assert rpc("files.receive", [file.fileno()], path="up/a", make_parents=True, mode=0o600) == {"size": len(data)}
     with source.open("rb") as file:
         assert rpc("mount.upload", [file.fileno()], path="/u.bin", fd=True)["size"] == len(data)
-    assert session.sh("sha256sum < up/a; stat -c %a up/a").split() == [sha256(data), "-", "600"]
+    assert session.out("sha256sum < up/a; stat -c %a up/a").split() == [sha256(data), "-", "600"]
 
     for method, params in (("files.open", {"path": "up/a"}), ("mount.download", {"path": "u.bin", "fd": True})):
         assert rpc(method, **params)["size"] == len(data)
         with os.fdopen(rpc.fds.pop(), "rb") as file:
             assert sha256(file.read()) == sha256(data)
-    assert refused(rpc, "files.receive", path="x").kind == "usage"
-    assert refused(rpc, "files.open", path="/dev/zero").kind == "usage"
+    assert rpc.refused("files.receive", path="x").kind == "usage"
+    assert rpc.refused("files.open", path="/dev/zero").kind == "usage"
 
 
 def test_an_upload_holds_nobody_and_leaves_nothing_when_its_client_goes(session: Session, rpc: Rpc) -> None:
@@ -215,7 +189,7 @@ def test_what_a_kill_cuts_short_leaves_nothing(whom: str, session: Session, plac
     pid = rpc("session.show")["keeper_pid"]
     rpc("mount.upload", path="old", content="old")
     reading, writing = os.pipe()
-    with session.start("cp", "-", f"{session.name}:/mnt/files/old", stdin=reading) as cp:
+    with session.sessions.start(["cp", "-", f"{session.name}:/mnt/files/old"], stdin=reading) as cp:
         os.close(reading)
         os.write(writing, b"half of it")
         while pending_input(writing):
@@ -227,7 +201,7 @@ def test_what_a_kill_cuts_short_leaves_nothing(whom: str, session: Session, plac
         assert cp.wait().code != 0
     os.close(writing)
 
-    assert session.sh("cat /mnt/files/*; ls -A /mnt/files") == "oldold\n"
+    assert session.out("cat /mnt/files/*; ls -A /mnt/files") == "oldold\n"
 
 
 @pytest.mark.not_sanitized
@@ -237,14 +211,14 @@ def test_64_mib_up_and_down_in_little_memory(session: Session, place: Path, iden
     source.write_bytes(data)
     identity.own(source)
 
-    session.holt("cp", source, f"{session.name}:/mnt/files/large").ok()
-    session.holt("cp", f"{session.name}:/mnt/files/large", back).ok()
+    session.cp(source, f"{session.name}:/mnt/files/large").ok()
+    session.cp(f"{session.name}:/mnt/files/large", back).ok()
     with source.open("rb") as file:
-        session.holt("cp", "-", f"{session.name}:streamed", stdin=file).ok()
+        session.cp("-", f"{session.name}:streamed", stdin=file).ok()
 
     assert sha256(back.read_bytes()) == sha256(data)
-    assert session.sh("sha256sum < streamed; sha256sum < /mnt/files/large").split()[::2] == [sha256(data)] * 2
-    assert session.holt("cp", f"{session.name}:streamed", "-").ok().out_bytes == data
+    assert session.out("sha256sum < streamed; sha256sum < /mnt/files/large").split()[::2] == [sha256(data)] * 2
+    assert session.cp(f"{session.name}:streamed", "-").ok().out_bytes == data
     assert session.keeper_peak() < 16 * MIB
 
 
@@ -252,7 +226,7 @@ def test_64_mib_up_and_down_in_little_memory(session: Session, place: Path, iden
 
 
 def test_pages_of_a_list_meet_while_files_come(session: Session, rpc: Rpc) -> None:
-    session.sh("mkdir d; for i in $(seq 100 199); do echo > d/f$i; done")
+    session.out("mkdir d; for i in $(seq 100 199); do echo > d/f$i; done")
     first = rpc("files.list", path="d", limit=30)
     rpc("files.write", path="d/a-before", content="")
     rpc("files.write", path="d/z-behind", content="")
@@ -266,7 +240,7 @@ def test_pages_of_a_list_meet_while_files_come(session: Session, rpc: Rpc) -> No
 
 
 def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
-    session.sh(r"""mkdir d; cd d; for c in '\1' a '\351' '\352' '\353' '\377' z; do echo > "$(printf "$c")"; done""")
+    session.out(r"""mkdir d; cd d; for c in '\1' a '\351' '\352' '\353' '\377' z; do echo > "$(printf "$c")"; done""")
 
     found, after = [], None
     while page := rpc("files.list", path="d", limit=1, **({"after": after} if after else {})):
@@ -277,7 +251,7 @@ def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
 
 
 def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
-    session.sh("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe;"
+    session.out("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe;"
                "echo > d/sub/x; touch -d '2001-02-03 04:05:06 UTC' d/file")
     entries = {e["name"]: e for e in rpc("files.list", path="d", recursive=True)["entries"]}
 
@@ -288,11 +262,11 @@ def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
         "file": "file", "link": "link", "pipe": "other", "sub": "directory", "sub/x": "file",
     }
     assert entries["link"]["target"] == "file"
-    assert refused(rpc, "files.list", path="d/file").errno == "ENOTDIR"
+    assert rpc.refused("files.list", path="d/file").errno == "ENOTDIR"
 
 
 def test_glob_and_grep(session: Session, rpc: Rpc) -> None:
-    session.sh("mkdir -p src/lib; echo 'int main' > src/a.c; echo 'int Main' > src/lib/b.c; echo main > src/c.txt")
+    session.out("mkdir -p src/lib; echo 'int main' > src/a.c; echo 'int Main' > src/lib/b.c; echo main > src/c.txt")
 
     assert names(rpc("files.glob", pattern="src/**/*.c")) == ["src/a.c", "src/lib/b.c"]
     assert rpc("files.glob", pattern="**/*.c", limit=1)["more"]
@@ -301,28 +275,28 @@ def test_glob_and_grep(session: Session, rpc: Rpc) -> None:
     }
     found = rpc("files.grep", pattern="MAIN", ignore_case=True, glob="*.c")["matches"]
     assert [m["name"] for m in found] == ["src/a.c", "src/lib/b.c"]
-    assert refused(rpc, "files.grep", pattern="(").kind == "usage"
+    assert rpc.refused("files.grep", pattern="(").kind == "usage"
 
 
 def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
     rpc("files.mkdir", path="a/b", make_parents=True)
     rpc("files.write", path="a/b/f", content="f")
-    assert refused(rpc, "files.mkdir", path="a").kind == "exists"
-    assert refused(rpc, "files.remove", path="a").errno == "ENOTEMPTY"
+    assert rpc.refused("files.mkdir", path="a").kind == "exists"
+    assert rpc.refused("files.remove", path="a").errno == "ENOTEMPTY"
     rpc("files.copy", **{"from": "a", "to": "copy", "recursive": True})
     rpc("files.move", **{"from": "a/b/f", "to": "/mnt/files/f"})
-    assert refused(rpc, "files.move", **{"from": "copy/b/f", "to": "/mnt/files/f"}).kind == "exists"
+    assert rpc.refused("files.move", **{"from": "copy/b/f", "to": "/mnt/files/f"}).kind == "exists"
     rpc("files.remove", path="a", recursive=True)
 
     assert rpc("files.exists", path="a") == {"exists": False}
-    assert session.sh("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
+    assert session.out("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
 
 
 # --- /mnt/files ---
 
 
 def test_mount_lists_in_pages(session: Session, rpc: Rpc) -> None:
-    session.sh("cd /mnt/files; mkdir -p out/deep none; for i in $(seq 10 34); do echo $i > out/deep/$i.csv; done;"
+    session.out("cd /mnt/files; mkdir -p out/deep none; for i in $(seq 10 34); do echo $i > out/deep/$i.csv; done;"
                "echo x > report.pdf; ln -s report.pdf link; touch -d '2001-02-03 04:05:06.5 UTC' report.pdf")
     found, cursor, pages = [], None, 0
     while True:
@@ -330,7 +304,7 @@ def test_mount_lists_in_pages(session: Session, rpc: Rpc) -> None:
         found += [item["mount_relative_path"] for item in page["items"]]
         cursor, pages = page["next_cursor"], pages + 1
         if pages == 1:
-            session.sh("echo > /mnt/files/aaa; echo > /mnt/files/zzz")
+            session.out("echo > /mnt/files/aaa; echo > /mnt/files/zzz")
         if not cursor:
             break
     assert found == [*(f"out/deep/{i}.csv" for i in range(10, 35)), "report.pdf", "zzz"]
@@ -352,15 +326,15 @@ def test_mount_up_down_and_delete(session: Session, rpc: Rpc) -> None:
 
     assert rpc("mount.upload", path="/a/b.txt", content="text") == {**said, "size": 4}
     assert rpc("mount.upload", path="a/c", base64="AP8=")["size"] == 2
-    assert session.sh("cat /mnt/files/a/b.txt") == "text"
+    assert session.out("cat /mnt/files/a/b.txt") == "text"
     assert rpc("mount.download", path="a/b.txt", offset=1, length=2)["content"] == "ex"
     assert rpc("mount.download", path="/a/c", base64=True)["content"] == "AP8="
     assert rpc("mount.delete", path="/a/b.txt") == said
-    assert refused(rpc, "mount.delete", path="a/b.txt").kind == "missing"
+    assert rpc.refused("mount.delete", path="a/b.txt").kind == "missing"
     rpc("mount.delete", path="a")
-    assert session.sh("ls -A /mnt/files") == ""
+    assert session.out("ls -A /mnt/files") == ""
     for path in ("", "/", "../etc/passwd", "a/../../x", ".."):
-        assert refused(rpc, "mount.delete", path=path).kind == "usage", path
+        assert rpc.refused("mount.delete", path=path).kind == "usage", path
 
 
 # --- history ---
@@ -369,7 +343,7 @@ def test_mount_up_down_and_delete(session: Session, rpc: Rpc) -> None:
 def test_each_call_is_in_the_history(rpc: Rpc) -> None:
     rpc("files.write", path="a", content="x" * 5000)
     rpc("files.read", path="a")
-    refused(rpc, "files.read", path="none")
+    rpc.refused("files.read", path="none")
     rpc("mount.list")
     rows = rpc("history.list")["rows"]
 
@@ -386,7 +360,7 @@ def test_each_call_is_in_the_history(rpc: Rpc) -> None:
 
 def test_files_verbs(session: Session, place: Path, identity: Identity) -> None:
     def files(*args: str | os.PathLike[str], **options: object) -> str:
-        return session.holt("files", session.name, *args, **options).ok().out
+        return session("files", *args, **options).ok().out
 
     mine = place / "mine"
     mine.write_text("mine\n")
@@ -409,7 +383,7 @@ def test_files_verbs(session: Session, place: Path, identity: Identity) -> None:
 
 def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
     name = session.name
-    session.sh("mkdir -p d/e")
+    session.out("mkdir -p d/e")
     for args, word in (
         (("files", name), "what to do"),
         (("files", name, "nonsense"), "what to do"),
@@ -429,7 +403,7 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         (("cp", f"{name}:d", ""), "directory"),
         (("cp", "/etc/hostname", f"{name}:none/a"), "No such file"),
     ):
-        assert word in session.holt(*args).refusal(), args
+        assert word in session.sessions(args).refusal(), args
 
 
 def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
@@ -439,24 +413,24 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     os.symlink("one", workspace / "t/a/link")
     name = session.name
 
-    told = session.holt("cp", "-r", workspace / "t", f"{name}:")
+    told = session.cp("-r", workspace / "t", f"{name}:")
     assert "left out: 1" in told.ok().err
-    assert session.sh("find t -printf '%M %P\\n' | sort -k2") == (
+    assert session.out("find t -printf '%M %P\\n' | sort -k2") == (
         "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
         "-rw-r--r-- a/one\n-rwxr-xr-x run\n"
     )
-    assert "exists" in session.holt("cp", "-r", workspace / "t", f"{name}:").refusal()
+    assert "exists" in session.cp("-r", workspace / "t", f"{name}:").refusal()
 
-    session.sh("ln -s /etc/passwd t/link; mkdir t/empty")
-    session.holt("cp", "-r", f"{name}:t", place / "back").ok()
+    session.out("ln -s /etc/passwd t/link; mkdir t/empty")
+    session.cp("-r", f"{name}:t", place / "back").ok()
     back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
     assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
     assert (place / "back/a/deep/er/two").read_bytes() == b"\0\xff"
     assert os.access(place / "back/run", os.X_OK)
-    session.holt("cp", "-r", f"{name}:t", place / "back").ok()
+    session.cp("-r", f"{name}:t", place / "back").ok()
     assert (place / "back/t/a/one").read_text() == "1"
-    assert "exists" in session.holt("cp", "-r", f"{name}:t", place / "back").refusal()
-    assert session.sh("ls -A") == "t\n"
+    assert "exists" in session.cp("-r", f"{name}:t", place / "back").refusal()
+    assert session.out("ls -A") == "t\n"
     assert not list(place.glob(".holt-*"))
 
 
@@ -465,24 +439,24 @@ def test_nothing_is_half_written(session: Session, place: Path, identity: Identi
     old.write_text("old")
     old.chmod(0o640)
     identity.own(old)
-    session.sh("echo new > new; mkdir d")
+    session.out("echo new > new; mkdir d")
     name = session.name
 
-    assert session.holt("cp", f"{name}:none", old).code == 125
-    assert session.holt("cp", f"{name}:d", old).code == 125
+    assert session.cp(f"{name}:none", old).code == 125
+    assert session.cp(f"{name}:d", old).code == 125
     assert old.read_text() == "old"
-    session.holt("cp", f"{name}:new", old).ok()
+    session.cp(f"{name}:new", old).ok()
     assert (old.read_text(), old.stat().st_mode & 0o777) == ("new\n", 0o640)
-    session.holt("cp", f"{name}:new", "/dev/null").ok()
+    session.cp(f"{name}:new", "/dev/null").ok()
     assert Path("/dev/null").is_char_device()
     assert not list(place.glob(".holt-*"))
 
 
 def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
     """What is copied out are files and directories; a link would be followed by what is written next."""
-    session.sh(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
+    session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
 
-    session.holt("cp", "-r", f"{session.name}:t", place / "back").ok()
+    session.cp("-r", f"{session.name}:t", place / "back").ok()
     assert list((place / "back").iterdir()) == []
-    assert session.holt("cp", f"{session.name}:t/file", place / "got").code == 125
+    assert session.cp(f"{session.name}:t/file", place / "got").code == 125
     assert not (place / "got").exists()

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -49,6 +50,11 @@ class RpcError(Exception):
         return str(self.data.get("kind"))
 
     @property
+    def errno(self) -> str:
+        """Its name, as ENOENT."""
+        return str(self.data.get("errno"))
+
+    @property
     def hint(self) -> str:
         return str(self.data.get("hint"))
 
@@ -60,12 +66,14 @@ class Closed(Exception):
 class Rpc:
     """A client of JSON-RPC, one object a line. A context manager.
 
-    notes are the notifications that have come so far and nobody has taken.
+    notes are the notifications that have come so far and nobody has taken; fds, of a socket, came with answers since
+    the last request, and are closed by the next unless somebody takes them out.
     """
 
-    def __init__(self, reader: int, writer: int, close: Callable[[], None]) -> None:
-        self.reader, self.writer, self.close = reader, writer, close
+    def __init__(self, reader: int, writer: int, end: Callable[[], None], socket: socket.socket | None = None) -> None:
+        self.reader, self.writer, self._end, self._socket = reader, writer, end, socket
         self.notes: list[Json] = []
+        self.fds: list[int] = []
         self._answers: dict[Any, Json] = {}
         self._ids = itertools.count(1)
         self._buffer = bytearray()
@@ -94,7 +102,7 @@ class Rpc:
         finally:
             os.seteuid(own)
             os.close(directory)
-        return cls(end.fileno(), end.fileno(), end.close)
+        return cls(end.fileno(), end.fileno(), end.close, end)
 
     @classmethod
     def of_process(cls, process: subprocess.Popen[bytes]) -> Rpc:
@@ -115,26 +123,40 @@ class Rpc:
 
         return cls(stdout.fileno(), stdin.fileno(), close)
 
-    def raw(self, data: bytes) -> None:
+    def close(self) -> None:
+        self._drop_fds()
+        self._end()
+
+    def _drop_fds(self) -> None:
+        while self.fds:
+            os.close(self.fds.pop())
+
+    def raw(self, data: bytes, fds: Sequence[int] = ()) -> None:
         view = memoryview(data)
+        if fds:
+            assert self._socket, "fds go through a socket only"
+            view = view[socket.send_fds(self._socket, [view], fds) :]
         while view:
             view = view[os.write(self.writer, view) :]
 
-    def send(self, method: str, **params: Any) -> int:
+    def send(self, method: str, fds: Sequence[int] = (), **params: Any) -> int:
         """Asks without waiting; the id for result()."""
+        self._drop_fds()
         number = next(self._ids)
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.raw(json.dumps(request, ensure_ascii=False).encode() + b"\n")
+        self.raw(json.dumps(request, ensure_ascii=False).encode() + b"\n", fds)
         return number
 
-    def call(self, method: str, *, timeout: float = HANGS, **params: Any) -> Json:
+    def call(self, method: str, fds: Sequence[int] = (), *, timeout: float = HANGS, **params: Any) -> Json:
         """The result. Raises RpcError, or Closed."""
-        return self.result(self.send(method, **params), timeout)
+        return self.result(self.send(method, fds, **params), timeout)
 
-    def refused(self, method: str, **params: Any) -> RpcError:
+    __call__ = call
+
+    def refused(self, method: str, fds: Sequence[int] = (), **params: Any) -> RpcError:
         """The error of a call that has to fail."""
         try:
-            result = self.call(method, **params)
+            result = self.call(method, fds, **params)
         except RpcError as error:
             return error
         raise AssertionError(f"{method} {params} was answered: {result}")
@@ -163,7 +185,7 @@ class Rpc:
         ready, _, _ = select.select([self.reader], [], [], max(timeout, 0))
         assert ready, f"no answer, but notifications {self.notes[-3:]}"
         try:
-            data = os.read(self.reader, 1 << 20)
+            data = self._read()
         except ConnectionResetError:
             data = b""
         if not data:
@@ -175,6 +197,13 @@ class Rpc:
             self._searched = 0
             self._take(json.loads(line))
         self._searched = len(self._buffer)
+
+    def _read(self) -> bytes:
+        if not self._socket:
+            return os.read(self.reader, 1 << 20)
+        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 20, 32)
+        self.fds += fds
+        return data
 
     def _take(self, message: Json) -> None:
         assert message["jsonrpc"] == "2.0", message
@@ -190,6 +219,7 @@ class Sessions:
     def __init__(self, holt: Holt, data: Path) -> None:
         self.holt, self.data = holt, data
         self.env = {"XDG_DATA_HOME": str(data)}
+        self._clients: list[Rpc] = []
 
     @property
     def directory(self) -> Path:
@@ -209,15 +239,21 @@ class Sessions:
         return Session(self, name)
 
     def serve(self, *flags: Arg, **options: Any) -> Rpc:
-        """A client of a "holt serve" of its own, over pipes."""
+        """A client of a "holt serve" of its own, over pipes; who does not close it leaves that to clean_up()."""
         options.setdefault("stderr", None)
-        return Rpc.of_process(self.start(["serve", *flags], stdin=subprocess.PIPE, **options).process)
+        return self.keep(Rpc.of_process(self.start(["serve", *flags], stdin=subprocess.PIPE, **options).process))
+
+    def keep(self, client: Rpc) -> Rpc:
+        self._clients.append(client)
+        return client
 
     def names(self) -> list[str]:
         return [s["name"] for s in json.loads(self(["ls", "--json"]).ok().out)]
 
     def clean_up(self) -> list[str]:
         """Removes all sessions; what of them is there still."""
+        while self._clients:
+            self._clients.pop().close()
         names = self.names() if self.directory.is_dir() else []
         failed = [str(r) for name in names if (r := self(["rm", name])).code != 0]
         for process in keepers():
@@ -260,8 +296,16 @@ class Session:
     def sh(self, script: str, *flags: Arg, **options: Any) -> Result:
         return self.exec("bash", "-c", script, flags=flags, **options)
 
+    def out(self, script: str) -> str:
+        """What a bash script prints, after asserting that it ends with 0."""
+        return self.sh(script).ok().out
+
     def start(self, *argv: Arg, flags: Sequence[Arg] = (), **options: Any) -> Running:
         return self.sessions.start(["exec", self.name, *flags, "--", *argv], **options)
+
+    def cp(self, *args: Arg, **options: Any) -> Result:
+        """holt cp ARGS: names are written out, "w:FILE"."""
+        return self.sessions(["cp", *args], **options)
 
     def detach(self, script: str, *flags: Arg) -> str:
         """The id of a process that runs on."""
@@ -272,10 +316,11 @@ class Session:
         assert self.show()["state"] == "at rest"
 
     def rpc(self) -> Rpc:
-        """A connection to the keeper, which is started where it is not there."""
+        """A connection to the keeper, which is started where it is not there; as serve() has it."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-                return Rpc.of_socket(self.directory / "keeper.sock", self.sessions.holt.identity.uid)
+                path, uid = self.directory / "keeper.sock", self.sessions.holt.identity.uid
+                return self.sessions.keep(Rpc.of_socket(path, uid))
             self.wake()
 
     def wake(self) -> None:
@@ -300,6 +345,11 @@ class Session:
         """Its pid."""
         self.wake()
         return int(self.show()["keeper_pid"])
+
+    def keeper_peak(self) -> int:
+        """Bytes of memory that the keeper has had at most (VmHWM)."""
+        status = Path(f"/proc/{self.keeper()}/status").read_text()
+        return int(re.search(r"^VmHWM:\s*(\d+) kB", status, re.M)[1]) << 10  # type: ignore[index]
 
     def processes(self, name: str | None = None) -> list[leaks.Process]:
         """All in the sandbox of the keeper that runs now, as the host sees them, but those that have ended."""
