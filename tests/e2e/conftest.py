@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lib.sandbox import Holt
+from lib.sessions import Bound, Connect, Rpc, Session, Sessions
 from lib.terminal import Terminal
 
 
@@ -18,3 +19,30 @@ def shell(holt: Holt) -> Iterator[Terminal]:
     with Terminal(holt.identity, ["bash", "--norc", "--noprofile", "-i"], cwd=holt.cwd, env=environment) as shell:
         shell.expect("outer> ")
         yield shell
+
+
+@pytest.fixture(params=("serve", "keeper"))
+def connect(request: pytest.FixtureRequest, sessions: Sessions, session: Session) -> Iterator[Connect]:
+    """Makes clients of the session: of one holt serve each, or of its keeper."""
+    opened: list[Rpc] = []
+
+    def connect() -> Bound:
+        serve = request.param == "serve"
+        opened.append(sessions.serve() if serve else session.rpc())
+        return Bound(opened[-1], {"session": "w"} if serve else {})
+
+    yield connect
+    for rpc in opened:
+        rpc.close()
+
+
+@pytest.fixture
+def rpc(connect: Connect) -> Bound:
+    return connect()
+
+
+@pytest.fixture
+def keeper(session: Session) -> Iterator[Bound]:
+    """A client of the keeper alone, where the way there makes no difference."""
+    with session.rpc() as rpc:
+        yield Bound(rpc, {})

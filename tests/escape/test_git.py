@@ -7,28 +7,21 @@ The end of each attack is the caller's own: git, on the host, as the caller. The
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lib.hostile import Attack, Run
 from lib.identity import Identity
-from lib.repository import FSMONITOR, Repository, config, hook
+from lib.repository import FSMONITOR, Plant, Repository, config, hook
 from lib.sandbox import Holt, Result
-
-
-@pytest.fixture
-def repository(workspace: Path, identity: Identity) -> Repository:
-    return Repository(workspace, identity).init()
 
 
 @pytest.fixture
 def empty(workspace: Path, identity: Identity) -> Repository:
     return Repository(workspace, identity)
 
-
-Plant = Callable[[Repository], str]
 
 # Each is a way to have git on the host run the payload: what a program inside would do, from the workspace.
 EXISTING: dict[str, Plant] = {

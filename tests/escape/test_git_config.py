@@ -23,11 +23,6 @@ Setting = Callable[[Repository], str]
 
 
 @pytest.fixture
-def repository(workspace: Path, identity: Identity) -> Repository:
-    return Repository(workspace, identity).init()
-
-
-@pytest.fixture
 def home(place: Path, identity: Identity) -> Path:
     """A home of the caller's, with nothing in it."""
     path = place / "home"

@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lib.identity import Identity
+
+AS_A = "git -c user.name=a -c user.email=a@b"
+
+# Writes an index as git would not: "forge-index.py KIND", in a repository.
+FORGE = Path(__file__).resolve().parents[1] / "escape" / "forge-index.py"
 
 
 class Repository:
@@ -53,3 +59,40 @@ def hook(repository: Repository, path: str = ".git/hooks/pre-commit") -> str:
 def config(repository: Repository, path: str, more: str = "") -> str:
     text = FSMONITOR.format(payload=repository.payload) + more
     return f"printf '{text}' >{path}"
+
+
+# What a command does to a repository, as a script.
+Plant = Callable[[Repository], str]
+
+
+def make(path: str = "sub", init: str = "git init -q") -> str:
+    """A repository with a commit, so that it can be added."""
+    return f"{init} {path}; (cd {path}; {AS_A} commit -q --allow-empty -m x)"
+
+
+def evil(repository: Repository, path: str = "sub") -> str:
+    """Has the config of the repository at path run the payload."""
+    return config(repository, f"{path}/.git/config")
+
+
+def make_sparse(repository: Repository) -> None:
+    for name in ("core.sparseCheckout", "core.sparseCheckoutCone"):
+        repository.git("config", name, "true")
+
+
+def with_submodule(repository: Repository, place: Path, nested: bool = False) -> Repository:
+    """The repository with a submodule at sub, and one in that at sub/inner."""
+    other = Repository(place / "other", repository.identity)
+    repository.identity.run(["mkdir", other.path]).check_returncode()
+    other.init()
+    if nested:
+        inner = Repository(place / "inner", repository.identity)
+        repository.identity.run(["mkdir", inner.path]).check_returncode()
+        inner.init()
+        other.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.path), "inner")
+        other.git("commit", "-q", "-m", "inner")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.path), "sub")
+    repository.git("commit", "-q", "-m", "sub")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "update", "--init", "--recursive", "-q")
+    assert (repository.path / "sub/inner/.git" if nested else repository.path / "sub/.git").is_file()
+    return repository

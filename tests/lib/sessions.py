@@ -386,3 +386,46 @@ def sessions_of(holt: Holt, place: Path) -> Iterator[Sessions]:
     yield sessions
     left = sessions.clean_up()
     assert not left, "left of the sessions:\n" + "\n".join(left)
+
+
+class Bound:
+    """An Rpc whose calls name the session, where they go by holt serve."""
+
+    def __init__(self, rpc: Rpc, more: Json) -> None:
+        self.rpc, self.more = rpc, more
+        self.note, self.result, self.raw, self.read = rpc.note, rpc.result, rpc.raw, rpc.read
+
+    def call(self, method: str, **params: object) -> Json:
+        return self.rpc.call(method, **self.more, **params)
+
+    def send(self, method: str, **params: object) -> int:
+        return self.rpc.send(method, **self.more, **params)
+
+    def refused(self, method: str, **params: object) -> RpcError:
+        return self.rpc.refused(method, **self.more, **params)
+
+    def sh(self, script: str, **params: object) -> Json:
+        return self.call("exec", shell=script, **params)
+
+    def spawn(self, script: str, **params: object) -> str:
+        return self.call("process.spawn", shell=script, **params)["id"]
+
+    def text(self, process: str, stream: str = "stdout", start: int = 1) -> str:
+        """All that is kept of a stream."""
+        text = ""
+        while chunks := (answer := self.call("process.read", id=process, **{"from": start}))["chunks"]:
+            text += "".join(c["text"] for c in chunks if c["stream"] == stream)
+            start = answer["next"]
+        return text
+
+
+# Makes clients of the session "w": the fixture connect.
+Connect = Callable[[], Bound]
+
+
+def memory(pid: int) -> int:
+    """Bytes of a process's own memory."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"{pid} has ended")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exec by JSON-RPC, over "holt serve" and at a keeper's own socket."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from lib.sessions import Bound, Json, RpcError, Sessions, until
+
+
+def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
+    result = rpc.sh("echo out; echo err >&2; exit 3")
+
+    assert (result["stdout"], result["stderr"], result["exit_code"]) == ("out\n", "err\n", 3)
+    assert result["cause"] == "exited" and result["signal"] is None
+    assert result["usage"]["wall_us"] > 0 and result["usage"]["max_rss_bytes"] > 100_000
+    assert result["stdout_bytes"] == 4 and result["stdout_dropped"] == 0
+
+
+def test_exec_by_a_signal(rpc: Bound) -> None:
+    result = rpc.sh("kill -SEGV $$")
+
+    assert (result["cause"], result["signal"], result["exit_code"]) == ("signaled", 11, 139)
+
+
+def test_exec_takes_stdin_cwd_and_env(rpc: Bound) -> None:
+    result = rpc.call("exec", argv=["sh", "-c", "cat; pwd; echo $A"], stdin="in\n", cwd="/tmp", env={"A": "ä"})
+
+    assert result["stdout"] == "in\n/tmp\nä\n"
+
+
+def test_exec_without_stdin_is_at_its_end(rpc: Bound) -> None:
+    assert rpc.call("exec", argv=["cat"])["stdout"] == ""
+
+
+def test_exec_takes_much_stdin(rpc: Bound) -> None:
+    assert rpc.call("exec", argv=["wc", "-c"], stdin="x" * 900_000)["stdout"] == "900000\n"
+
+
+@pytest.mark.parametrize("keep", ("head", "tail"))
+@pytest.mark.parametrize("most", (0, 1, 1000, 65536))
+def test_what_is_not_kept_is_counted(keep: str, most: int, rpc: Bound) -> None:
+    result = rpc.sh("seq 100000; seq 50000 >&2", output_max=most, keep=keep)
+    for stream, last in (("stdout", 100000), ("stderr", 50000)):
+        whole = "".join(f"{i}\n" for i in range(1, last + 1))
+        text = result[stream]
+        assert result[f"{stream}_bytes"] == len(whole)
+        assert result[f"{stream}_dropped"] == len(whole) - len(text)
+        assert len(text) <= most
+        if keep == "head":
+            assert text == whole[:most]
+        else:
+            assert text == whole[len(whole) - most :]
+
+
+def test_the_tail_is_as_long_as_was_asked_for(keeper: Bound) -> None:
+    assert len(keeper.sh("seq 100000", output_max=1000, keep="tail")["stdout"]) == 1000
+
+
+def test_five_thousand_lines_arrive_whole(rpc: Bound) -> None:
+    expected = "".join(f"line {i} äöü日本🦦\n" for i in range(5000))
+    result = rpc.sh("for i in {0..4999}; do echo \"line $i äöü日本🦦\"; done")
+
+    assert result["stdout"] == expected
+    process = rpc.spawn("for i in {0..4999}; do echo \"line $i äöü日本🦦\"; done")
+    rpc.call("process.watch", id=process)
+    rpc.note("process.exited", id=process)
+    assert rpc.text(process) == expected
+    notes = [n["params"] for n in rpc.rpc.notes if n["method"] == "process.output"]
+    assert "".join(n["text"] for n in notes) == expected
+
+
+def test_bytes_that_are_no_text(rpc: Bound) -> None:
+    """As text they are replaced, one by one; in base64 they are what they were."""
+    process = rpc.spawn(r"printf '\x00\xff\xfea\xc3'")
+    rpc.call("process.wait", id=process)
+    chunks = until(lambda: rpc.call("process.read", id=process, base64=True)["chunks"], "output")
+    until(lambda: rpc.call("process.list")["processes"][0]["state"] == "ended", "its end")
+    chunks = rpc.call("process.read", id=process, base64=True)["chunks"]
+
+    assert b"".join(base64.b64decode(c["base64"]) for c in chunks) == b"\0\xff\xfea\xc3"
+    assert rpc.sh(r"printf '\xffa\xc3'")["stdout"] == "\ufffda\ufffd"
+
+
+def test_exec_in_base64(keeper: Bound) -> None:
+    result = keeper.sh(r"printf '\xff\x00'", base64=True)
+
+    assert base64.b64decode(result["stdout"]) == b"\xff\0"
+
+
+@pytest.mark.parametrize("params", ({}, {"argv": ["true"], "shell": "true"}, {"argv": []}, {"argv": [""]}, {"shell": "true", "keep": "middle"}))
+def test_exec_that_says_nothing_or_too_much(params: Json, keeper: Bound) -> None:
+    assert keeper.refused("exec", **params).kind == "usage"
+
+
+def test_a_command_that_is_not_there(rpc: Bound) -> None:
+    error = rpc.refused("exec", argv=["no-such-command"])
+
+    assert "no-such-command" in error.message
+    assert rpc.sh("no-such-command")["exit_code"] == 127
+
+
+def test_timeouts(rpc: Bound) -> None:
+    result = rpc.sh("echo before; sleep 1000", timeout_ms=150)
+
+    assert (result["cause"], result["exit_code"], result["stdout"]) == ("timeout", 124, "before\n")
+
+
+def test_a_call_can_not_have_more_time_than_the_policy(sessions: Sessions) -> None:
+    session = sessions.create("v", "--timeout", "200ms", "--kill-after", "100ms")
+    with session.rpc() as rpc:
+        for asked in (0, 60000):
+            assert rpc.call("exec", argv=["sleep", "1000"], timeout_ms=asked)["cause"] == "timeout"
+
+
+def test_wait_settles_although_a_grandchild_holds_stdout(rpc: Bound) -> None:
+    result = rpc.sh("sleep 1000 & echo done")
+    assert (result["exit_code"], result["stdout"]) == (0, "done\n")
+    process = rpc.spawn("sleep 1000 & echo done; exit 4")
+
+    assert rpc.call("process.wait", id=process, output=True)["exit_code"] == 4
+    assert rpc.call("process.list")["processes"][0]["state"] == "background"
+    rpc.call("process.kill", id=process)
+    until(lambda: rpc.call("process.list")["processes"][0]["state"] == "ended", "it is killed")
+
+
+def test_all_that_was_printed_before_the_end_is_there(rpc: Bound) -> None:
+    for _ in range(20):
+        assert rpc.sh("head -c 60000 /dev/zero | tr '\\0' x; exit 1")["stdout"] == "x" * 60000
+
+
+def test_many_calls_of_one_client_at_once(rpc: Bound) -> None:
+    numbers = [rpc.send("exec", argv=["echo", str(i)]) for i in range(50)]
+
+    assert [rpc.result(n)["stdout"] for n in numbers] == [f"{i}\n" for i in range(50)]
+
+
+def test_past_the_limit_of_processes_comes_an_error(keeper: Bound) -> None:
+    """Of the policy's pids or of the table: never a hang."""
+    error = None
+    for _ in range(300):
+        try:
+            keeper.spawn("exec sleep 1000")
+        except RpcError as refused:
+            error = refused
+            break
+    assert error and error.kind in ("limit", "setup"), error
+    for process in keeper.call("process.list")["processes"]:
+        keeper.call("process.kill", id=process["id"])
+    until(lambda: all(p["state"] == "ended" for p in keeper.call("process.list")["processes"]), "all end")
+    assert keeper.sh("echo again")["stdout"] == "again\n"

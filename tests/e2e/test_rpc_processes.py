@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""process.* by JSON-RPC: watching, writing, signals, terminals, and whose they are."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+
+from lib.sessions import Bound, Connect, Rpc, RpcError, Session, Sessions, memory, until
+
+
+def test_several_clients_watch_one_process(connect: Connect) -> None:
+    one, two = connect(), connect()
+    process = one.spawn("while read line; do echo got $line; done; echo end", input=True)
+    for client in (one, two):
+        client.call("process.watch", id=process)
+    two.call("process.write", id=process, data="first\n")
+    for client in (one, two):
+        assert client.note("process.output", id=process)["text"] == "got first\n"
+    one.call("process.close_stdin", id=process)
+    for client in (one, two):
+        assert client.note("process.output", id=process)["text"] == "end\n"
+        assert client.note("process.exited", id=process)["exit_code"] == 0
+    assert [c.call("process.wait", id=process)["exit_code"] for c in (one, two)] == [0, 0]
+
+
+def test_numbers_of_chunks_go_on_for_who_comes_back(connect: Connect) -> None:
+    one = connect()
+    process = one.spawn("for i in {1..5}; do echo $i; read; done", input=True)
+    one.call("process.watch", id=process)
+    first = one.note("process.output", id=process)
+    one.call("process.write", id=process, data="\n")
+    second = one.note("process.output", id=process)
+    one.rpc.close()
+    two = connect()
+    two.call("process.write", id=process, data="\n\n\n")
+    two.call("process.watch", id=process, **{"from": second["seq"] + 1})
+    seen = [two.note("process.output", id=process) for _ in range(1)]
+    while "".join(n["text"] for n in seen) != "3\n4\n5\n":
+        seen.append(two.note("process.output", id=process))
+
+    numbers = [first["seq"], second["seq"], *(n["seq"] for n in seen)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert two.text(process, start=second["seq"]) == "2\n3\n4\n5\n"
+    two.call("process.kill", id=process)
+
+
+def test_chunks_do_not_cut_characters(rpc: Bound) -> None:
+    process = rpc.spawn("printf '\\xe6\\x97'; read; printf '\\xa5\\xf0\\x9f'; read; printf '\\xa6\\xa6'", input=True)
+    rpc.call("process.watch", id=process)
+    time.sleep(0.05)
+    rpc.call("process.write", id=process, data="\n")
+    assert rpc.note("process.output", id=process)["text"] == "日"
+    rpc.call("process.write", id=process, data="\n")
+    assert rpc.note("process.output", id=process)["text"] == "🦦"
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(connect: Connect, session: Session) -> None:
+    """While a process prints 50 MB: the keeper keeps what is to be kept, and serves others."""
+    slow, other = connect(), connect()
+    process = slow.spawn("read; head -c 50000000 /dev/zero | tr '\\0' x; echo the end", input=True, output_max=1 << 20, keep="tail")
+    slow.call("process.watch", id=process)
+    before = memory(session.keeper())
+    slow.call("process.write", id=process, data="\n")
+    while other.call("process.list")["processes"][0]["state"] == "running":
+        assert other.sh("echo served")["stdout"] == "served\n"
+        assert memory(session.keeper()) < before + (24 << 20)
+
+    ended = other.call("process.wait", id=process, output=True)
+    assert ended["stdout_bytes"] == 50000008 and ended["stdout"].endswith("the end\n")
+    slow.note("process.exited", id=process)
+
+
+def test_what_a_dead_client_owned_dies_and_the_rest_lives(connect: Connect) -> None:
+    one, two = connect(), connect()
+    owned = one.spawn("setsid sleep 1000 & exec sleep 1000", owned=True)
+    own = one.spawn("exec sleep 1000")
+    one.rpc.close()
+
+    until(lambda: states(two)[owned] == "ended", "the owned process ends")
+    assert states(two)[own] == "running"
+    two.call("process.kill", id=own)
+
+
+def test_a_killed_server_takes_its_clients_processes(sessions: Sessions, session: Session) -> None:
+    with sessions.start(["serve"], stdin=subprocess.PIPE) as server:
+        rpc = Rpc.of_process(server.process)
+        process = rpc.call("process.spawn", session="w", argv=["sleep", "1000"], owned=True)["id"]
+        server.kill()
+        server.process.wait()
+        until(lambda: session.ps()[process]["state"] == "ended", "the owned process ends")
+
+
+def states(client: Bound) -> dict[str, str]:
+    return {p["id"]: p["state"] for p in client.call("process.list")["processes"]}
+
+
+def test_signals(rpc: Bound) -> None:
+    process = rpc.spawn("trap 'echo caught' USR1; trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+    rpc.call("process.watch", id=process)
+    rpc.note("process.output", id=process, text="ready\n")
+    for name in ("USR1", "SIGUSR1", "10"):
+        rpc.call("process.signal", id=process, signal=name)
+        rpc.note("process.output", id=process, text="caught\n")
+    assert rpc.refused("process.signal", id=process, signal="NONE").kind == "usage"
+    assert rpc.refused("process.signal", id=process, signal="0").kind == "usage"
+    rpc.call("process.signal", id=process, signal="TERM")
+    assert rpc.call("process.wait", id=process)["exit_code"] == 7
+
+
+def test_stdin_that_nobody_reads_has_a_limit(keeper: Bound, session: Session) -> None:
+    process = keeper.spawn("exec sleep 1000", input=True)
+    before = memory(session.keeper())
+    written = 0
+    while written < 64 << 20:
+        try:
+            keeper.call("process.write", id=process, data="x" * 500_000)
+        except RpcError as error:
+            assert error.kind == "limit"
+            break
+        written += 500_000
+    assert 1 << 20 < written < 16 << 20
+    assert memory(session.keeper()) < before + (24 << 20)
+    keeper.call("process.kill", id=process)
+
+
+def test_stdin_of_what_has_none_or_has_ended(rpc: Bound) -> None:
+    process = rpc.spawn("exec sleep 1000")
+    assert rpc.refused("process.write", id=process, data="x").kind == "usage"
+    rpc.call("process.kill", id=process)
+    rpc.call("process.wait", id=process)
+    assert rpc.refused("process.write", id=process, data="x").kind == "usage"
+    assert rpc.refused("process.write", id="p99", data="x").kind == "missing"
+
+
+def test_kill(rpc: Bound) -> None:
+    process = rpc.spawn("setsid sleep 1000 & ( ( sleep 1000 & ) & ); echo ready; sleep 1000")
+    waiting = rpc.send("process.wait", id=process)
+    rpc.call("process.watch", id=process)
+    rpc.note("process.output", text="ready\n")
+    assert rpc.call("process.kill", id=process)["killed"]
+
+    result = rpc.result(waiting)
+    assert (result["cause"], result["exit_code"], result["signal"]) == ("killed", 137, 9)
+    until(lambda: states(rpc)[process] == "ended", "all of it ends")
+    assert not rpc.call("process.kill", id=process)["killed"]
+    assert rpc.sh("pgrep sleep")["exit_code"] == 1
+
+
+def test_a_terminal_by_rpc(rpc: Bound) -> None:
+    process = rpc.call("process.spawn", argv=["bash", "--norc", "-i"], terminal=7, rows=33, columns=77, env={"PS1": "> "})["id"]
+    rpc.call("process.watch", id=process)
+    text = ""
+
+    def shows(what: str) -> bool:
+        nonlocal text
+        while what not in text:
+            text += rpc.note("process.output", id=process)["text"]
+        return True
+
+    shows("> ")
+    rpc.call("process.write", id=process, data="stty size\n")
+    shows("33 77")
+    rpc.call("process.resize", id=process, rows=44, columns=88)
+    rpc.call("process.write", id=process, data="stty size; exit 6\n")
+    shows("44 88")
+    assert rpc.call("process.wait", id=process)["exit_code"] == 6
+    assert rpc.refused("process.resize", id=rpc.spawn("true"), rows=1, columns=1).kind == "usage"
+
+
+def test_notifications_of_a_served_session_name_it(sessions: Sessions, session: Session) -> None:
+    sessions.create("other")
+    with sessions.serve() as rpc:
+        for name in ("w", "other"):
+            process = rpc.call("process.spawn", session=name, argv=["cat"], input=True)["id"]
+            rpc.call("process.watch", session=name, id=process)
+            rpc.call("process.write", session=name, id=process, data=name)
+            assert rpc.note("process.output", session=name)["text"] == name

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lasts in a session across stop, start and crash, and whose it is on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sessions import Session, Sessions
+
+Put = Callable[..., Path]
+
+
+PLACES = ("/workspace", "/home/agent", "/tmp", "/var/tmp", "/project", "/opt/tool", "/mnt/files")
+
+
+def leave_files(session: Session) -> None:
+    for place in PLACES:
+        session.sh(f"mkdir -p {place} && echo {place} >{place}/file && ln -s file {place}/link && chmod 751 {place}/file").ok()
+
+
+def assert_files(session: Session) -> None:
+    for place in PLACES:
+        assert session.sh(f"cat {place}/link; stat -c %a-%U {place}/file").ok().out == f"{place}\n751-agent\n"
+
+
+@pytest.mark.parametrize("times", (1, 3))
+def test_files_last_over_stop_and_start(times: int, session: Session) -> None:
+    leave_files(session)
+    for _ in range(times):
+        session.stop()
+        assert_files(session)
+
+
+def test_files_last_over_a_killed_keeper(session: Session) -> None:
+    leave_files(session)
+    session.kill_keeper()
+
+    assert_files(session)
+
+
+def test_run_and_shm_do_not_last(session: Session) -> None:
+    session.sh("touch /run/file /dev/shm/file").ok()
+    session.stop()
+
+    assert session.sh("ls /run /dev/shm").ok().out.split() == ["/dev/shm:", "/run:"]
+
+
+def test_the_host_sees_the_files_as_the_caller_s(session: Session, identity: Identity) -> None:
+    session.sh("echo inside >/workspace/file; echo inside >/mnt/files/file").ok()
+
+    for name in ("workspace", "files"):
+        file = session.directory / name / "file"
+        assert file.read_text() == "inside\n"
+        assert (file.stat().st_uid, file.stat().st_gid) == (identity.uid, identity.gid)
+
+
+def test_a_workspace_of_the_caller_s(sessions: Sessions, workspace: Path, put: Put, identity: Identity) -> None:
+    put("mine", "mine\n", 0o640)
+    session = sessions.create("w", "--workspace", workspace)
+
+    assert session.sh("cat mine; pwd; stat -c %U mine; echo made >made").ok().out == "mine\n/workspace\nagent\n"
+    assert (workspace / "made").read_text() == "made\n"
+    for name in ("mine", "made"):
+        assert (workspace / name).stat().st_uid == identity.uid
+    session("rm").ok()
+    assert (workspace / "made").exists()
+
+
+def test_a_relative_workspace_is_that_of_create(sessions: Sessions, put: Put, workspace: Path) -> None:
+    put("sub/file", "found\n")
+    session = sessions.create("w", "--workspace", "sub", cwd=workspace)
+
+    assert session.exec("cat", "file", cwd="/").ok().out == "found\n"

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy that a session was made with is in force whenever it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sessions import Sessions
+
+Put = Callable[..., Path]
+
+
+FORKS = """
+import os, signal, time
+made = []
+try:
+    while True:
+        made.append(os.fork())
+        if not made[-1]:
+            time.sleep(1000)
+except BlockingIOError:
+    print(len(made))
+for pid in made:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("again", ("at first", "after stop", "after a crash"))
+def test_the_policy_of_create_is_in_force(
+    again: str, sessions: Sessions, place: Path, workspace: Path, put: Put, identity: Identity
+) -> None:
+    data = identity.own(put(place / "ro" / "file", "readable\n").parent)
+    put("hidden", "hidden\n")
+    session = sessions.create(
+        "w", "--workspace", workspace, "--ro", data, "--hide", "hidden", "--env", "SET=it", "--env", "PASSED",
+        "--timeout", "60s", "--pids", "40", env={"PASSED": "as it was"},
+    )
+    if again != "at first":
+        session.exec("true").ok()
+        session.stop() if again == "after stop" else session.kill_keeper()
+
+    assert session.sh(f"cat {data}/file").ok().out == "readable\n"
+    assert session.sh(f"echo x >{data}/file").code == 1
+    assert session.sh("cat hidden").code == 1
+    assert session.sh("echo $SET $PASSED", env={"PASSED": "another"}).ok().out == "it as it was\n"
+    assert 20 < int(session.exec("python3", "-c", FORKS).ok().out) < 40
+
+
+def test_the_policy_s_timeout_is_each_command_s(sessions: Sessions) -> None:
+    session = sessions.create("w", "--timeout", "200ms", "--kill-after", "100ms")
+
+    assert session.exec("sleep", "1000").code == 124
+    session.exec("true").ok()
+    assert session.exec("sleep", "1000", flags=["--timeout", "100ms"]).code == 124
+
+
+def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
+    assert sessions(["create", "w", "--pids", "many"]).code == 125
+    assert sessions(["create", "w", "--workspace", "/nowhere/at/all"]).code in (0, 125)
+    assert not [n for n in os.listdir(sessions.directory) if n.startswith(".")] if sessions.directory.is_dir() else True
+
+
+def test_a_workspace_that_is_gone_is_named(sessions: Sessions, place: Path, workspace: Path, put: Put) -> None:
+    put("sub/file")
+    session = sessions.create("w", "--workspace", workspace / "sub")
+    (workspace / "sub" / "file").unlink()
+    (workspace / "sub").rmdir()
+
+    assert str(workspace / "sub") in session.exec("true").refusal()
+    assert sessions.names() == ["w"]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands leave behind in a session, and kill and timeouts, which take it with them."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from lib import leaks
+from lib.sessions import Session, Sessions, until
+
+
+DAEMON = (
+    "import os, time\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.setsid()\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.chdir('/'); os.closerange(0, 3)\n"
+    "time.sleep(1000)\n"
+)
+
+LEAVES = {
+    "background": "sleep 1000 &",
+    "setsid": "setsid sleep 1000 &",
+    "double fork": "( ( sleep 1000 & ) & )",
+    "daemon": f"python3 -c \"{DAEMON}\"",
+    "nohup": "nohup sleep 1000 >/dev/null 2>&1 & disown",
+    "ignores TERM": "bash -c 'trap \"\" TERM HUP INT; while :; do sleep 1000; done' &",
+}
+
+
+def sleepers(session: Session) -> list[leaks.Process]:
+    return [p for p in session.processes() if p.name in ("sleep", "python3", "bash")]
+
+
+@pytest.mark.parametrize("way", LEAVES)
+def test_what_a_command_leaves_lives_on(way: str, session: Session) -> None:
+    session.sh(f"{LEAVES[way]}\n exit 0", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).ok()
+    until(lambda: sleepers(session), "it runs")
+
+    assert session.ps()["p1"]["state"] == "background"
+    session.exec("true").ok()
+    assert sleepers(session)
+
+
+@pytest.mark.parametrize("way", LEAVES)
+def test_kill_takes_all_that_a_command_has_started(way: str, session: Session) -> None:
+    other = session.detach("exec sleep 2000")
+    killed = session.detach(f"{LEAVES[way]}\n sleep 1000")
+    until(lambda: len(sleepers(session)) >= 3, "both run")
+    session("kill", killed).ok()
+    until(lambda: session.ps()[killed]["state"] == "ended", "it is killed")
+
+    assert session.ps()[killed]["cause"] == "killed"
+    assert session.ps()[other]["state"] == "running"
+    assert len(sleepers(session)) == 1
+
+
+@pytest.mark.parametrize("way", LEAVES)
+def test_kill_takes_what_an_ended_command_has_left(way: str, session: Session) -> None:
+    session.sh(f"{LEAVES[way]}\n exit 0", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).ok()
+    until(lambda: sleepers(session), "it runs")
+    session("kill", "p1").ok()
+
+    until(lambda: session.ps()["p1"]["state"] == "ended", "it is killed")
+    assert sleepers(session) == []
+    assert session.ps()["p1"]["cause"] == "exited"
+
+
+@pytest.mark.parametrize("way", LEAVES)
+def test_a_timeout_takes_all_that_a_command_has_started(way: str, sessions: Sessions) -> None:
+    session = sessions.create("w", "--kill-after", "100ms")
+    result = session.sh(f"{LEAVES[way]}\n sleep 1000", "--timeout", "200ms")
+
+    assert result.code == 124, result
+    until(lambda: session.ps()["p1"]["state"] == "ended", "all of it is killed")
+    assert sleepers(session) == []
+    assert session.ps()["p1"]["cause"] == "timeout"
+    assert [row["kind"] for row in session.audit()] == ["limit"]
+
+
+def test_kill_of_a_client_s_command_is_told_to_the_client(session: Session) -> None:
+    with session.start("sh", "-c", "echo ready; sleep 1000") as running:
+        assert running.readline() == "ready"
+        session("kill", "p1").ok()
+        assert running.wait().code == 137
+
+
+def test_ps_has_states_and_ends(session: Session) -> None:
+    session.sh("exit 3")
+    session.detach("exec sleep 1000")
+    text = session("ps").ok().out.splitlines()
+
+    assert text[0].split() == ["ID", "STATE", "EXIT", "STARTED", "COMMAND"]
+    assert text[1].split()[:2] == ["p2", "running"]
+    assert text[2].split()[:3] == ["p1", "ended", "3"]
+
+
+def test_what_commands_call_themselves_does_not_reach_the_terminal(session: Session) -> None:
+    session.exec("true", "\x1b[2J\x07")
+
+    assert not set(session("ps").ok().out) & set("\x1b\x07")
+
+
+def test_a_detached_command_has_no_client(session: Session) -> None:
+    session.detach("echo told; read; echo $? >/workspace/ended")
+    until(lambda: session.ps()["p1"]["state"] == "ended", "it has ended")
+
+    assert session.sh("cat /workspace/ended").ok().out == "1\n"
+
+
+def test_kill_of_what_is_not_there(session: Session) -> None:
+    assert "at rest" in session("kill", "p9").refusal()
+    session.wake()
+    assert '"p9"' in session("kill", "p9").refusal()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session on a terminal: holt sh, and holt exec where its caller has one."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sessions import Session, Sessions, until
+from lib.terminal import Terminal
+
+
+PROMPT = r"\$ "
+
+
+@pytest.fixture
+def sh(sessions: Sessions, session: Session) -> Iterator[Callable[..., Terminal]]:
+    """Starts "holt sh w", or "holt ARGS", on a terminal."""
+    opened: list[Terminal] = []
+
+    def start(*args: str, **options: object) -> Terminal:
+        argv = sessions.holt.argv([*(args or ("sh", "w"))])
+        options.setdefault("cwd", sessions.holt.cwd)
+        env = {**sessions.env, "TERM": "dumb"}
+        opened.append(Terminal(sessions.holt.identity, argv, env=env, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.__exit__()
+
+
+def test_sh_is_a_shell_on_a_terminal(sh: Callable[..., Terminal]) -> None:
+    shell = sh(size=(33, 77))
+    shell.expect(PROMPT)
+    shell.send("stty size; tty\n")
+    shell.expect(r"33 77\r\n/dev/pts/\d+\r\n")
+    shell.expect(PROMPT)
+    shell.send("exit 9\n")
+    assert shell.wait() == 9
+    assert shell.modes() == shell.initial
+
+
+def test_a_resize_goes_in(sh: Callable[..., Terminal]) -> None:
+    shell = sh()
+    shell.expect(PROMPT)
+    shell.send("trap 'stty size' WINCH; echo se''t\n")
+    shell.expect("set\r\n")
+    shell.until_raw()
+    shell.resize(42, 142)
+    shell.interrupt(signal.SIGWINCH)
+    shell.expect("42 142")
+    shell.send("exit\n")
+    assert shell.wait() == 0
+
+
+def test_ctrl_c_ends_a_job_and_not_the_shell(sh: Callable[..., Terminal]) -> None:
+    shell = sh()
+    shell.expect(PROMPT)
+    shell.send("sh -c \"echo run''ning; exec sleep 1000\"\n")
+    shell.expect("running")
+    shell.send("\x03")
+    shell.expect(PROMPT)
+    shell.send("echo $?-al''ive\n")
+    shell.expect("130-alive")
+    shell.expect(PROMPT)
+    shell.send("\x04")
+    shell.wait()
+
+
+def test_ctrl_z_and_fg(sh: Callable[..., Terminal]) -> None:
+    shell = sh()
+    shell.expect(PROMPT)
+    shell.send("sh -c \"echo run''ning; exec cat\"\n")
+    shell.expect("running")
+    shell.send("\x1a")
+    shell.expect(r"\[1\]\+\s+Stopped")
+    shell.expect(PROMPT)
+    shell.send("fg\n")
+    shell.expect("exec cat.*\r\n")
+    shell.send("back\n")
+    shell.expect("back\r\nback\r\n")
+    shell.send("\x04")
+    shell.expect(PROMPT)
+    shell.send("exit 3\n")
+    assert shell.wait() == 3
+
+
+def test_exec_has_a_terminal_where_its_caller_has(sh: Callable[..., Terminal]) -> None:
+    shell = sh("exec", "w", "--", "bash", "-c", "test -t 0 && test -t 1 && echo a terminal; exit 4")
+    assert shell.wait() == 4
+    assert "a terminal" in shell.output
+
+
+def test_a_terminal_that_goes_ends_its_command(sh: Callable[..., Terminal], session: Session) -> None:
+    shell = sh("exec", "w", "--", "sh", "-c", "echo ready; exec sleep 1000")
+    shell.expect("ready")
+    shell.process.kill()
+    shell.process.wait()
+    until(lambda: not session.processes("sleep"), "the command has ended")
+
+
+def test_only_output_is_a_pipe(sh: Callable[..., Terminal], session: Session, place: Path, identity: Identity) -> None:
+    """Keys come from the terminal; what is printed goes to a file."""
+    target = place / "target"
+    target.touch()
+    identity.own(target)
+    command = f"exec {' '.join(session.sessions.holt.argv(['exec', 'w', '--', 'head', '-n1']))} >{target}"
+    env = {**session.sessions.env, "TERM": "dumb"}
+    argv = ["sh", "-c", command]
+    with Terminal(session.sessions.holt.identity, argv, cwd=session.sessions.holt.cwd, env=env) as terminal:
+        terminal.send("typed\n")
+        assert terminal.wait(timeout=3) == 0
+    assert target.read_text() == "typed\n"

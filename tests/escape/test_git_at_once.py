@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs at once in one repository, or a run and its caller: what the one takes away from the other's protection."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lib.repository import Repository, config, evil, make, make_sparse, with_submodule
+from lib.sandbox import Holt
+
+AWAIT = "while [ ! -e {} ]; do sleep 0.05; done;"
+
+
+def test_two_runs_do_not_give_each_other_a_repository(holt: Holt, repository: Repository) -> None:
+    """The first adds one, which the second finds guarded at its start, and free when the first has ended."""
+    first = f"{make()}; git add sub; echo added; {AWAIT.format('second')}"
+    second = f"touch second; {AWAIT.format('sub/.git.holt-untrusted')} {make()}; {evil(repository)}"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "added"
+        result = holt.sh(second)
+        assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
+
+    assert not repository.use(), str(result)
+    assert result.set_aside == ["sub/.git.holt-untrusted.2"]
+
+
+LEASE = (
+    "import fcntl, os, sys, time\nfd = os.open(sys.argv[1], os.O_RDONLY)\n"
+    "fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('leased', flush=True)\n"
+    "while not os.path.exists('end'): time.sleep(0.05)"
+)
+
+
+@pytest.mark.parametrize("path", (".git/config", ".git/index", ".git/modules/sub/config", "sub/.git"))
+def test_a_run_does_not_keep_another_from_what_it_has_to_read(
+    path: str, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """Whoever has leased a file is asked before it is opened, also where it is read-only inside."""
+    with_submodule(repository, place)
+    repository.git("config", "core.hooksPath", ".husky")
+    first = f"trap '' IO; exec /usr/bin/python3 -c \"{LEASE}\" {path}"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "leased"
+        assert "a lease of another process" in holt(["run", "--", "true"]).refusal()
+        (repository.path / "end").touch()
+        running.wait().ok()
+    holt(["run", "--", "true"]).ok()
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_above_gives_one_below_no_repository(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """The index is out of reach for the one below, which began before the other changed it."""
+    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
+    above = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub"
+    below = f"echo ready; {AWAIT.format('go')} {make()}; {evil(repository)}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
+            assert running.readline() == "ready"
+            holt.sh(f"{above}; touch lib/go").ok()
+            assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
+    else:
+        script = f"{above}; touch lib/go; cd lib; {below}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_above_hides_no_repository_from_one_below(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    make_sparse(repository)
+    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
+    above = f"{make('d/sub')}; /usr/bin/python3 forge.py sparse-below; mv d lib/e"
+    below = f"echo ready; {AWAIT.format('go')} mv e d; {evil(repository, 'd/sub')}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
+            assert running.readline() == "ready"
+            assert holt.sh(above).ok().set_aside == []
+            (repository.path / "lib/go").touch()
+            assert running.wait().set_aside == ["d.holt-untrusted"]
+    else:
+        script = f"{above}; touch lib/go; cd lib; {below}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_a_run_in_a_submodule_gives_one_above_no_repository(
+    sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """The index of the submodule is the one's to write, and what lies in it is the other's."""
+    repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=repository.path)
+    inner = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),inner"
+    outer = f"echo ready; {AWAIT.format('go')} {make('sub/inner')}; {evil(repository, 'sub/inner')}"
+    if sandboxed:
+        with holt.start(["run", "--", "bash", "-c", outer]) as running:
+            assert running.readline() == "ready"
+            holt.sh(inner, cwd=repository.path / "sub").ok()
+            (repository.path / "go").touch()
+            assert running.wait().set_aside == ["sub/inner/.git.holt-untrusted"]
+    else:
+        script = f"touch go; (cd sub; {inner}); {outer}"
+        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, repository: Repository) -> None:
+    """It was written before this run began, and is once more later, which no time of the file shows."""
+    code = (
+        "import hashlib, mmap, os, time; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
+        "m[:1] = d[:1]; at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
+        "open('ready', 'w');\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+        "m[:] = n + hashlib.sha1(n).digest();\nwhile not os.path.exists('end'): time.sleep(0.05)"
+    )
+    (repository.path / "map.py").write_text(code)
+    repository.identity.own(repository.path / "map.py")
+    first = f"/usr/bin/python3 map.py & {AWAIT.format('ready')} echo ready; wait"
+    second = f"rm file; {make('file')}; {evil(repository, 'file')}; touch go; sleep 0.2"
+    with holt.start(["run", "--", "bash", "-c", first]) as running:
+        assert running.readline() == "ready"
+        time.sleep(2.1)  # or the index would be young enough to be read again for that
+        result = holt.sh(second)
+        (repository.path / "end").touch()
+        running.wait()
+
+    assert result.set_aside == ["file/.git.holt-untrusted"]
+    assert not repository.use(), str(result)
+
+
+def test_what_the_host_replaces_is_not_the_commands_to_write(holt: Holt, repository: Repository) -> None:
+    """git writes its config anew, and what is mounted on the old one goes with that."""
+    script = f"echo ready; until {{ {config(repository, '.git/config')}; }} 2>/dev/null; do sleep 0.05; done"
+    with holt.start(["run", "--", "bash", "-c", script]) as running:
+        assert running.readline() == "ready"
+        repository.git("config", "user.name", "Somebody")
+        result = running.wait()
+
+    assert not repository.use(), str(result)
+    assert result.set_aside == [".git/config.holt-untrusted"]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An index that git reads and would not write: whatever way a gitlink is in it, git on the host enters none."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.repository import AS_A, Plant, Repository, config, evil, make, make_sparse
+from lib.sandbox import Holt
+
+
+def forged(kind: str, path: str = "sub") -> Plant:
+    return lambda r: f"mkdir -p d; {make(path)}; /usr/bin/python3 forge.py {kind}; {evil(r, path)}"
+
+
+FORGED: dict[str, Plant] = {
+    "a path with a dot": forged("dot"),
+    "a path that ends in a slash": forged("slash"),
+    "a path with two slashes": forged("slashes"),
+    "a path that goes up": forged("up"),
+    "an absolute path": forged("absolute"),
+    "a name longer than it says": forged("length"),
+    "another list with longer hashes": forged("hashes"),
+}
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("plant", FORGED.values(), ids=FORGED.keys())
+def test_a_forged_index_is_set_aside(plant: Plant, holt: Holt, repository: Repository) -> None:
+    result = holt.sh(plant(repository))
+
+    assert not repository.use(), str(result)
+    assert ".git/index.holt-untrusted" in result.set_aside
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("plant", FORGED.values(), ids=FORGED.keys())
+def test_each_forged_index_works_without_holt(plant: Plant, repository: Repository) -> None:
+    repository.identity.run(["bash", "-c", plant(repository)], cwd=repository.path)
+
+    assert repository.use()
+
+
+OUTSIDE = ("../precious", "{place}/precious", ".git/hooks/post-checkout", "sub/.GIT/config")
+SECRET = "nobody else knows\n"
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("rest", ("", "; git update-index --split-index"), ids=("whole", "split"))
+@pytest.mark.parametrize(
+    "path, use", (*((path, "checkout") for path in OUTSIDE), *((path, "add") for path in OUTSIDE[:2]))
+)
+def test_a_file_in_the_index_lies_nowhere_else(
+    path: str, use: str, rest: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """git writes there, as `git checkout .` does, or takes in what is there, as `git add -u` and `git commit -a`."""
+    precious = place / "precious"
+    precious.write_text(SECRET)
+    repository.identity.own(precious)
+    repository.identity.run(["bash", "-c", "rm -rf .git/hooks; mkdir -p sub"], cwd=repository.path)
+    script = f"/usr/bin/python3 forge.py file {path.format(place=place)}{rest}"
+    if sandboxed:
+        assert ".git/index.holt-untrusted" in holt.sh(script).ok().set_aside
+    else:
+        repository.identity.run(["bash", "-c", script], cwd=repository.path).check_returncode()
+    if use == "add":
+        repository.git("add", "-u")
+        blob = hashlib.sha1(b"blob %d\0" % len(SECRET) + SECRET.encode()).hexdigest()
+        happened = "blob" in repository.git("cat-file", "-t", blob).split()
+    else:
+        repository.git("checkout", "-q", ".")
+        happened = precious.read_text() != SECRET or any((repository.path / p).exists() for p in OUTSIDE[2:])
+
+    assert happened is not sandboxed
+
+
+@pytest.mark.usefixtures("forge")
+def test_a_long_name_in_the_index_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+    """As it comes with a clone whose files no file system takes."""
+    assert holt.sh(f"/usr/bin/python3 forge.py file {'n' * 300}").ok().set_aside == []
+    holt(["run", "--", "true"]).ok()
+
+
+@pytest.fixture
+def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
+    """A workspace on a tmpfs, as /tmp is on many a host."""
+    path = place / "memory"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(path)], check=True)
+    workspace = path / "ws"
+    identity.own(path)
+    identity.run(["mkdir", workspace]).check_returncode()
+    yield workspace
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.mark.root_host
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_an_index_in_memory_keeps_no_change_for_itself(
+    sandboxed: bool, holt: Holt, in_memory: Path, identity: Identity
+) -> None:
+    """What is written by a mapping there leaves the file's times as they were."""
+    repository = Repository(in_memory, identity).init()
+    code = (
+        "import mmap, os; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
+        "at = d.index(b'file\\0') - 62; m[at + 24:at + 28] = bytes([0, 0, 0xe0, 0])"
+    )
+    (in_memory / "map.py").write_text(code)
+    index = in_memory / ".git/index"
+    # Of one that is as young as the run nothing is taken for granted anyway.
+    time.sleep(max(0.0, index.stat().st_ctime + 2.1 - time.time()))
+    before = index.stat()
+    script = f"{make()}; /usr/bin/python3 map.py; rm file; mv sub file; {evil(repository, 'file')}"
+    if sandboxed:
+        result = holt.sh(script, cwd=in_memory)
+        assert result.set_aside == ["file/.git.holt-untrusted"]
+    else:
+        identity.run(["bash", "-c", script], cwd=in_memory)
+
+    assert index.stat().st_ctime_ns == before.st_ctime_ns
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_longer_hashes_are_read(sandboxed: bool, holt: Holt, workspace: Path, identity: Identity) -> None:
+    repository = Repository(workspace, identity)
+    repository.git("init", "-q", "--object-format=sha256")
+    script = f"{make(init='git init -q --object-format=sha256')}; git add sub;" + config(
+        repository,
+        "sub/.git/config",
+        "\\n[extensions]\\n\\tobjectformat = sha256\\n[core]\\n\\trepositoryformatversion = 1\\n",
+    )
+    if sandboxed:
+        assert holt.sh(script).set_aside == ["sub/.git.holt-untrusted"]
+    else:
+        identity.run(["bash", "-c", script], cwd=workspace)
+
+    assert repository.use() is not sandboxed
+
+
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("runs", (1, 2))
+def test_a_gitlink_in_a_sparse_directory_is_not_entered(
+    runs: int, sandboxed: bool, holt: Holt, repository: Repository
+) -> None:
+    """It is in a tree then, and not in the index. In two runs the index is an old one when the directory is made."""
+    make_sparse(repository)
+    script = forged("sparse", "d/sub")(repository)
+    scripts = [script] if runs == 1 else [f"{script}; mv d e", "mv e d"]
+    for one in scripts:
+        if sandboxed:
+            holt.sh(one)
+        else:
+            repository.identity.run(["bash", "-c", one], cwd=repository.path)
+
+    assert repository.use() is not sandboxed
+
+
+def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+    """Of git's own making, and with what is not git's left in it."""
+    repository.identity.run(
+        ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
+    )
+    repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "k")
+    assert "d/" in repository.git("ls-files", "--sparse").split()
+    assert holt.sh(f"echo 1 >k/f; git add k; {AS_A} commit -qm k").ok().set_aside == []
+
+
+def test_a_sparse_directory_that_is_there_is_refused(holt: Holt, repository: Repository) -> None:
+    """What is not git's was left in it, and git would enter what its tree names. The cure cures."""
+    repository.identity.run(
+        ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
+    )
+    repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "k")
+    repository.identity.run(["bash", "-c", "mkdir d; touch d/left"], cwd=repository.path)
+
+    for below in (".", "d"):
+        result = holt(["run", "--", "true"], cwd=repository.path / below)
+        assert "sparse directory" in result.refusal()
+        assert "git sparse-checkout reapply --no-sparse-index" in result.cure
+    repository.git("sparse-checkout", "reapply", "--no-sparse-index")
+    assert holt.sh("touch d/left").ok().set_aside == []
+
+
+# "itself" would have the host's git start itself without end, "long" is a path that no run could look at, "blocks"
+# take hours to check.
+@pytest.mark.usefixtures("forge")
+@pytest.mark.parametrize("kind", ("itself", "long", "blocks"))
+def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Repository) -> None:
+    result = holt.sh(f"{make()}; /usr/bin/python3 forge.py {kind}").ok()
+
+    assert result.set_aside == [".git/index.holt-untrusted"]
+    holt(["run", "--", "true"]).ok()
