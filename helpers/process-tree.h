@@ -21,19 +21,33 @@ typedef struct Process {
 static Process *processes;
 static int processes_count;
 
-/* The parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); the name may have anything in
- * it. 0 for a process that is dead but for its parent's knowing. */
-static int read_parent(const char *stat, long length) {
-        int parent = 0;
-        long i = length;
+static long read_number(const char **at, const char *end) {
+        long number = 0;
 
-        while (i > 0 && stat[i - 1] != ')')
-                i--;
-        if (i + 3 >= length || stat[i + 1] == 'Z' || stat[i + 1] == 'X')
+        for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
+                number = number * 10 + (**at - '0');
+        return number;
+}
+
+/* The parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); the name may have anything in
+ * it. 0 for a process that is dead but for its parent's knowing. A Z alone does not say that: the
+ * first thread may have ended by itself, and field 20, the threads, counts it too. */
+static int read_parent(const char *stat, long length) {
+        const char *end = stat + length, *at = end;
+        long parent, threads;
+        char state;
+
+        while (at > stat && at[-1] != ')')
+                at--;
+        if (at + 3 >= end)
                 return 0;
-        for (i += 3; i < length && stat[i] >= '0' && stat[i] <= '9'; i++)
-                parent = parent * 10 + (stat[i] - '0');
-        return parent;
+        state = at[1];
+        at += 3;
+        parent = read_number(&at, end);
+        for (int field = 4; at < end && field < 20; at++)
+                field += *at == ' ';
+        threads = read_number(&at, end);
+        return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : (int)parent;
 }
 
 static void look_at_process(int proc_fd, const char *name) {

@@ -86,7 +86,7 @@ def tree(keeper: int) -> list[int]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [p.pid for p in leaks.all_processes() if p.pid in pids and p.state not in "ZX"]
+    return [p.pid for p in leaks.all_processes() if p.pid in pids and not p.ended]
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

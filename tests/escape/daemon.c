@@ -4,11 +4,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,12 +82,41 @@ static void stubborn(int fd) {
         plain(fd);
 }
 
+static void *live_in_thread(void *arg) {
+        live(*(const int *)arg);
+        return arg;
+}
+
+/* /proc shows a zombie, which lives in its other thread. */
+static void headless(int fd) {
+        static int kept;
+        pthread_t thread;
+
+        kept = fd;
+        if (fork() != 0)
+                return;
+        (void)setsid();
+        deaf();
+        if (pthread_create(&thread, NULL, live_in_thread, &kept) == 0)
+                (void)syscall(SYS_exit, 0);
+        _exit(1);
+}
+
+/* No child of the command, but one of whoever started it. */
+static void sibling(int fd) {
+        if (syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0) == 0) {
+                deaf();
+                live(fd);
+        }
+}
+
 static const struct {
         const char *name;
         void (*start)(int fd);
 } kinds[] = {
-        { "plain", plain },     { "setsid", own_session }, { "double-fork", double_fork },
-        { "adopted", adopted }, { "stopped", stopped },    { "stubborn", stubborn },
+        { "plain", plain },       { "setsid", own_session }, { "double-fork", double_fork },
+        { "adopted", adopted },   { "stopped", stopped },    { "stubborn", stubborn },
+        { "headless", headless }, { "sibling", sibling },
 };
 
 int main(int argc, char **argv) {

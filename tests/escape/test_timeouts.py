@@ -15,7 +15,7 @@ from lib import leaks
 from lib.hostile import Hostile
 from lib.sandbox import Holt, Running
 
-KINDS = ("plain", "setsid", "double-fork", "adopted", "stopped", "stubborn")
+KINDS = ("plain", "setsid", "double-fork", "adopted", "stopped", "stubborn", "headless", "sibling")
 
 
 def start(holt: Holt, hostile: Hostile, kind: str, *flags: str) -> Running:

@@ -39,17 +39,22 @@ class Process:
     pid: int
     parent: int
     name: str
-    state: str  # "Z" is one that has ended and waits for us
+    state: str  # "Z" is one that has ended and waits for us, or whose first thread has
+    threads: int
+
+    @property
+    def ended(self) -> bool:
+        return self.state in "ZX" and self.threads <= 1
 
     def __str__(self) -> str:
         return f"{self.pid} {self.name} ({self.state})"
 
 
 def _process(stat: str) -> Process:
-    # "PID (NAME) STATE PPID ...", and the name may have blanks and brackets in it (proc(5)).
+    # "PID (NAME) STATE PPID ...", and the name may have blanks and brackets in it (proc(5)); the threads are the 20th.
     name = stat[stat.index("(") + 1 : stat.rindex(")")]
-    state, parent = stat[stat.rindex(")") + 2 :].split()[:2]
-    return Process(int(stat.split(" ", 1)[0]), int(parent), name, state)
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return Process(int(stat.split(" ", 1)[0]), int(fields[1]), name, fields[0], int(fields[17]))
 
 
 def all_processes() -> Iterator[Process]:
@@ -143,7 +148,7 @@ class Snapshot:
 def _reaped() -> list[Process]:
     """Our descendants, after we have waited for those of them that had ended and were left to us."""
     processes = descendants()
-    ended = [p for p in processes if p.state == "Z" and p.parent == os.getpid()]
+    ended = [p for p in processes if p.ended and p.parent == os.getpid()]
     for process in ended:
         try:
             os.waitpid(process.pid, os.WNOHANG)

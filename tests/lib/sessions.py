@@ -266,7 +266,7 @@ class Sessions:
 
 def keepers() -> list[leaks.Process]:
     """Those that are our descendants."""
-    return [p for p in leaks.descendants() if p.state != "Z" and _command(p.pid).startswith("holt\0keeper\0")]
+    return [p for p in leaks.descendants() if not p.ended and _command(p.pid).startswith("holt\0keeper\0")]
 
 
 def _command(pid: int) -> str:
@@ -357,7 +357,7 @@ class Session:
             if _command(keeper.pid).split("\0")[2] == self.name:
                 return [
                     p for p in leaks.descendants(keeper.pid)
-                    if p.state != "Z" and (name is None or p.name == name)
+                    if not p.ended and (name is None or p.name == name)
                 ]
         return []
 
@@ -371,11 +371,12 @@ class Session:
         keeper = self.keeper()
         inside = [p.pid for p in leaks.descendants(keeper)]
         os.kill(keeper, signal.SIGKILL)
-        until(lambda: not _alive([keeper, *inside]), "the sandbox is gone with its keeper")
+        until(lambda: not alive([keeper, *inside]), "the sandbox is gone with its keeper")
 
 
-def _alive(pids: Sequence[int]) -> list[int]:
-    return [p.pid for p in leaks.all_processes() if p.pid in pids and p.state not in "ZX"]
+def alive(pids: Sequence[int]) -> list[int]:
+    """Those of them that have not ended."""
+    return [p.pid for p in leaks.all_processes() if p.pid in pids and not p.ended]
 
 
 def sessions_of(holt: Holt, place: Path) -> Iterator[Sessions]:
