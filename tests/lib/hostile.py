@@ -21,6 +21,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
+from lib.sessions import Session
 
 SOURCES = Path(__file__).resolve().parents[1] / "escape"
 
@@ -195,4 +196,8 @@ class Hostile:
         argv = ["run", "--ro", self.directory, *flags, "--", self.path(attack.program), attack.name, *attack.args]
         return self.outcome(attack, holt(argv, **options))
 
-
+    def attack_in(self, session: Session, attack: Attack, **options: object) -> Outcome:
+        """Runs the attack in a session that has the programs (--ro directory). In an argument $PPID is the PID of the
+        attack's monitor."""
+        script = " ".join(["exec", str(self.path(attack.program)), attack.name, *attack.args])
+        return self.outcome(attack, session.sh(script, **options))
