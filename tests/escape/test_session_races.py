@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process inside exchanges a directory with a link that leads out, all the time, while the host works on the session's
+files: nothing outside is read, and nothing there changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.hostile import Hostile
+from lib.identity import Identity
+from lib.sandbox import HANGS
+from lib.sessions import Rpc, RpcError, Session, Sessions, until
+
+ROUNDS = 300  # of each call, at least
+
+
+class Canary:
+    """A directory of the caller's that no session has to do with, and all that could be seen of a change in it."""
+
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.path = path
+        for directory in (path, path / "sub"):
+            directory.mkdir()
+            identity.own(directory)
+        for name in ("secret", "canary", "sub/secret", "sub/canary"):
+            (path / name).write_text("of the host\n")
+            identity.own(path / name)
+        self.before = self._look()
+
+    def _look(self) -> dict[str, tuple[object, ...]]:
+        seen = {}
+        for path in (self.path, *sorted(self.path.rglob("*"))):
+            st = path.lstat()
+            text = path.read_bytes() if path.is_file() else b""
+            seen[str(path)] = (st.st_mode, st.st_uid, st.st_nlink, st.st_mtime_ns, st.st_ctime_ns, text)
+        return seen
+
+    def assert_untouched(self) -> None:
+        assert self._look() == self.before
+
+    def assert_unread(self, answer: object) -> None:
+        text = json.dumps(answer)
+        assert "of the host" not in text and "canary" not in text, text
+
+
+@pytest.fixture
+def canary(place: Path, identity: Identity) -> Canary:
+    return Canary(place / "outside", identity)
+
+
+def make_tree(script_root: str, link: str) -> str:
+    """The directory and the link that are exchanged, and one that is moved, as a script."""
+    return (
+        f"cd {script_root} && mkdir -p dir/sub a/b/c e && echo inside | tee dir/secret dir/sub/secret a/b/c/secret >/dev/null"
+        f" && ln -sfn {link} link"
+    )
+
+
+def swap(hostile: Hostile) -> list[str]:
+    return [str(hostile.path("swap")), "dir", "link", "a/b", "e/b"]
+
+
+def lead_to(target: Path, directory: Path, way: str) -> str:
+    return str(target) if way == "absolute" else os.path.relpath(target, directory)
+
+
+# --- the control ---
+
+
+def careless_read(directory: Path) -> str:
+    """Looks first whether it is a link, and then reads."""
+    path = directory / "dir"
+    return "" if path.is_symlink() else (path / "secret").read_text()
+
+
+def careless_write(directory: Path) -> None:
+    if not (directory / "dir").is_symlink():
+        (directory / "dir" / "new").write_text("x")
+
+
+@pytest.mark.parametrize("way", ("absolute", "relative"))
+def test_who_looks_first_and_acts_then_is_led_out(
+    way: str, hostile: Hostile, place: Path, identity: Identity, canary: Canary
+) -> None:
+    """The control: on the host, the same exchange gets the better of that."""
+    directory = place / "tree"
+    directory.mkdir()
+    identity.own(directory)
+    script = make_tree(str(directory), lead_to(canary.path, directory, way))
+    identity.run(["sh", "-c", script]).check_returncode()
+    swapping = subprocess.Popen(swap(hostile), cwd=directory, stdout=subprocess.PIPE, **identity.credentials())
+    try:
+        assert swapping.stdout and swapping.stdout.readline() == b"ready\n"
+
+        def led_out() -> bool:
+            careless_write(directory)
+            return "of the host" in careless_read(directory) and (canary.path / "new").exists()
+
+        until(led_out, "the race is won")
+    finally:
+        swapping.kill()
+        swapping.communicate()
+
+
+# --- files.* and mount.* ---
+
+Call = Callable[[Rpc, str], Any]
+
+
+def copied(rpc: Rpc, base: str) -> Any:
+    try:
+        return rpc.call("files.copy", **{"from": f"{base}/dir/sub", "to": f"{base}/copy", "recursive": True})
+    finally:
+        with_ignored(rpc, "files.remove", path=f"{base}/copy", recursive=True)
+
+
+def with_ignored(rpc: Rpc, method: str, **params: Any) -> Any:
+    try:
+        return rpc.call(method, **params)
+    except RpcError:
+        return None
+
+
+def uploaded(rpc: Rpc, base: str) -> Any:
+    reading, writing = os.pipe()
+    os.write(writing, b"x")
+    os.close(writing)
+    try:
+        return rpc.call("files.receive", [reading], path=f"{base}/dir/received")
+    finally:
+        os.close(reading)
+
+
+def opened(rpc: Rpc, base: str) -> Any:
+    rpc.call("files.open", path=f"{base}/dir/secret")
+    with os.fdopen(rpc.fds.pop()) as file:
+        return file.read()
+
+
+def remade(rpc: Rpc, base: str) -> Any:
+    """Removes the whole directory, and has it again, but where the link was in the way."""
+    try:
+        return rpc.call("files.remove", path=f"{base}/dir/sub", recursive=True)
+    finally:
+        with_ignored(rpc, "files.mkdir", path=f"{base}/dir/sub")
+        with_ignored(rpc, "files.write", path=f"{base}/dir/sub/secret", content="inside\n")
+
+
+def moved(rpc: Rpc, base: str) -> Any:
+    try:
+        return rpc.call("files.move", **{"from": f"{base}/dir/secret", "to": f"{base}/dir/other", "replace": True})
+    finally:
+        with_ignored(rpc, "files.move", **{"from": f"{base}/dir/other", "to": f"{base}/dir/secret", "replace": True})
+
+
+CALLS: dict[str, Call] = {
+    "read": lambda rpc, base: rpc.call("files.read", path=f"{base}/dir/secret"),
+    "open": opened,
+    "stat": lambda rpc, base: rpc.call("files.stat", path=f"{base}/dir/secret"),
+    "write": lambda rpc, base: rpc.call("files.write", path=f"{base}/dir/new", content="x"),
+    "replace": lambda rpc, base: rpc.call("files.write", path=f"{base}/dir/secret", content="inside\n"),
+    "append": lambda rpc, base: rpc.call("files.append", path=f"{base}/dir/secret", content="inside\n"),
+    "receive": uploaded,
+    "list": lambda rpc, base: rpc.call("files.list", path=f"{base}/dir", recursive=True),
+    "glob": lambda rpc, base: rpc.call("files.glob", path=f"{base}/dir", pattern="**/*"),
+    "grep": lambda rpc, base: rpc.call("files.grep", path=f"{base}/dir", pattern="host|inside"),
+    "up": lambda rpc, base: rpc.call("files.read", path=f"{base}/a/b/c/../../../dir/secret"),
+    "copy": copied,
+    "move": moved,
+    "remove": remade,
+}
+# They make inside what the link leads to, and from then on it is there.
+MAKING: dict[str, Call] = {
+    "write with parents": lambda rpc, base: rpc.call(
+        "files.write", path=f"{base}/dir/p/q", content="x", make_parents=True
+    ),
+    "mkdir": lambda rpc, base: rpc.call("files.mkdir", path=f"{base}/dir/made/deep", make_parents=True),
+}
+MOUNT_MAKING: dict[str, Call] = {
+    "mount upload": lambda rpc, base: rpc.call("mount.upload", path="dir/new", content="x"),
+}
+MOUNT_CALLS: dict[str, Call] = {
+    "mount download": lambda rpc, base: rpc.call("mount.download", path="dir/secret"),
+    "mount list": lambda rpc, base: rpc.call("mount.list", prefix="dir/"),
+    "mount delete": lambda rpc, base: rpc.call("mount.delete", path="dir/sub/canary"),
+}
+
+
+@pytest.fixture(params=("absolute", "relative"))
+def racing(
+    request: pytest.FixtureRequest, sessions: Sessions, hostile: Hostile, workspace: Path, canary: Canary
+) -> Iterator[Session]:
+    """A session in which both of its lasting places are exchanged all the time."""
+    session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
+    for inside, outside in (("/workspace", workspace), ("/mnt/files", session.directory / "files")):
+        session.out(make_tree(inside, lead_to(canary.path, outside, request.param)))
+        process = session.detach(f"cd {inside} && exec {' '.join(swap(hostile))}")
+        until(lambda: session("logs", process).ok().out == "ready\n", "it swaps")
+    yield session
+
+
+def sees_something(answer: Any) -> bool:
+    lists = [answer[key] for key in ("entries", "matches", "items") if key in answer] if isinstance(answer, dict) else []
+    return all(lists)
+
+
+def race(rpc: Rpc, name: str, call: Call, base: str, canary: Canary, sides: int) -> None:
+    """Calls until that many sides of the exchange have been met."""
+    met: set[bool] = set()
+    deadline, rounds = time.monotonic() + HANGS, 0
+    while rounds < ROUNDS or len(met) < sides:
+        assert time.monotonic() < deadline, f"{name}: only {met} after {rounds}"
+        rounds += 1
+        try:
+            answer = call(rpc, base)
+            met.add(sees_something(answer))
+            canary.assert_unread(answer)
+        except RpcError as error:
+            met.add(False)
+            assert error.kind in ("missing", "usage", "busy", "exists"), error
+    canary.assert_untouched()
+
+
+@pytest.mark.parametrize("base", ("/workspace", "/mnt/files"))
+def test_a_call_is_not_led_out(base: str, racing: Session, canary: Canary) -> None:
+    mount = base == "/mnt/files"
+    with racing.rpc() as rpc:
+        for name, call in {**(MOUNT_CALLS if mount else {}), **CALLS}.items():
+            race(rpc, name, call, base, canary, sides=1 if name == "mount delete" else 2)
+        for name, call in {**MAKING, **(MOUNT_MAKING if mount else {})}.items():
+            race(rpc, name, call, base, canary, sides=1)
+    assert racing.exec("echo", "next").ok().out == "next\n"
