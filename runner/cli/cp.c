@@ -83,8 +83,13 @@ static int put_entry(void *data, const WalkEntry *entry) {
         fd = sys_open_beneath(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return refuse_entry(entry, -errno, putting->reterr);
-        if (entry->type == DT_REG)
+        if (S_ISREG(st.st_mode))
                 return transfer_put_fd(putting->cp->client, fd, path, st.st_mode, putting->reterr);
+        /* It is something else by now: a FIFO may have no end. */
+        if (!S_ISDIR(st.st_mode)) {
+                putting->cp->left_out++;
+                return WALK_ON;
+        }
         r = make_directory(putting->cp, path, st.st_mode, putting->reterr);
         return r < 0 ? r : WALK_DOWN;
 }
@@ -188,18 +193,54 @@ static const char *text_of(const JsonValue *object, const char *key) {
         return text ? text : "";
 }
 
+/* Where a copy is made a command may be able to write, as in a workspace: whatever it has put on
+ * the way by now, none of it is followed. *ret_last is the end of name. */
+static int open_above(int dir_fd, const char *name, const char **ret_last) {
+        const char *slash = strrchr(name, '/');
+        _cleanup_free_ char *above = slash ? strndup(name, (size_t)(slash - name)) : strdup(".");
+        int fd;
+
+        if (!above)
+                return -ENOMEM;
+        *ret_last = slash ? slash + 1 : name;
+        fd = sys_open_beneath(dir_fd, above, O_PATH | O_DIRECTORY);
+        return fd < 0 ? -errno : fd;
+}
+
+static int refuse_making(const char *what, const char *name, int r, Error *reterr) {
+        char quoted[1024];
+
+        return error_set(reterr, ERROR_SETUP, -r, "cannot make %s \"%s\"", what,
+                         str_quote(name, quoted, sizeof(quoted)));
+}
+
 static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsigned mode,
                     Error *reterr) {
-        _cleanup_close_ int source_fd = FD_NONE, fd = FD_NONE;
+        _cleanup_close_ int source_fd = FD_NONE, above_fd = FD_NONE, fd = FD_NONE;
+        const char *last;
         uint64_t length;
         unsigned ignored;
         int r = transfer_open_file(cp->client, path, &source_fd, &ignored, reterr);
 
         if (r < 0)
                 return r;
-        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        r = fd < 0 ? -errno : files_copy_contents(source_fd, fd, &length);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write what is \"%s\"", path) : 0;
+        r = above_fd = open_above(dir_fd, name, &last);
+        if (r >= 0) {
+                fd = openat(above_fd, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                            mode);
+                r = fd < 0 ? -errno : files_copy_contents(source_fd, fd, &length);
+        }
+        return r < 0 ? refuse_making("the file", name, r, reterr) : 0;
+}
+
+static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr) {
+        const char *last;
+        _cleanup_close_ int above_fd = open_above(dir_fd, name, &last);
+        int r = above_fd < 0 ? above_fd : 0;
+
+        if (r == 0 && mkdirat(above_fd, last, mode | 0700) < 0)
+                r = -errno;
+        return r < 0 ? refuse_making("the directory", name, r, reterr) : 0;
 }
 
 /* Nothing of a link is made here: what is written later would follow it. */
@@ -214,10 +255,7 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
         if (streq(type, "file"))
                 return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
         if (streq(type, "directory"))
-                return mkdirat(dir_fd, name, ((unsigned)mode & 0777) | 0700) < 0
-                               ? error_set(reterr, ERROR_SETUP, errno,
-                                           "cannot make the directory \"%s\"", name)
-                               : 0;
+                return get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
         cp->left_out++;
         return 0;
 }
@@ -244,54 +282,61 @@ static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *r
         return r == 0 && next && !*after ? error_oom(reterr) : r;
 }
 
-static int get_tree(Cp *cp, const char *path, const char *directory, Error *reterr) {
-        _cleanup_close_ int dir_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+static int get_tree(Cp *cp, const char *path, int dir_fd, Error *reterr) {
         _cleanup_free_ char *after = NULL;
-        int r = dir_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot open \"%s\"", directory)
-                           : 0;
+        int r;
 
-        do {
-                if (r == 0)
-                        r = get_page(cp, path, dir_fd, &after, reterr);
-        } while (r == 0 && after);
+        do
+                r = get_page(cp, path, dir_fd, &after, reterr);
+        while (r == 0 && after);
         return r;
 }
 
-static void remove_directory(const char *directory) {
-        _cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        char cwd[PATH_MAX];
+static void remove_directory(const FilesPlace *place) {
         Files *files = NULL;
 
-        if (root_fd >= 0 && getcwd(cwd, sizeof(cwd)) && files_new(root_fd, cwd, &files, NULL) == 0)
-                (void)files_remove(files, directory, true, NULL);
+        if (files_new(place->dir_fd, "/", &files, NULL) == 0)
+                (void)files_remove(files, place->name, true, NULL);
         files_free(files);
 }
 
-static int rename_new(const char *from, const char *to) {
-        if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1 /* RENAME_NOREPLACE */) == 0)
-                return 0;
-        return -errno;
+/* A new directory beside the place. Somebody may exchange it before it is opened: it is no link. */
+static int make_beside(const FilesPlace *place, FilesPlace *ret_made, int *ret_fd) {
+        char name[32];
+        int fd;
+
+        new_file_name(name);
+        (void)strcpy(ret_made->name, name);
+        ret_made->dir_fd = place->dir_fd;
+        if (mkdirat(place->dir_fd, name, 0777) < 0)
+                return -errno;
+        fd = sys_open_beneath(place->dir_fd, name, O_PATH | O_DIRECTORY);
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
 }
 
 static int get_directory(Cp *cp, const char *path, const char *target, Error *reterr) {
-        _cleanup_free_ char *temporary = beside(target);
-        int r;
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        _cleanup_close_ int dir_fd = FD_NONE;
+        FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
+        int r = transfer_place(target, &place);
 
-        if (!temporary)
-                return error_oom(reterr);
-        if (mkdir(temporary, 0777) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make the directory \"%s\"",
-                                 target);
-        r = get_tree(cp, path, temporary, reterr);
+        if (r == 0)
+                r = make_beside(&place, &made, &dir_fd);
+        if (r < 0)
+                return refuse_making("the directory", target, r, reterr);
+        r = get_tree(cp, path, dir_fd, reterr);
         if (r == 0) {
-                r = rename_new(temporary, target);
+                r = files_rename(&made, &place, false);
                 if (r == -EEXIST)
                         (void)refuse_existing(target, reterr);
                 else if (r < 0)
-                        (void)error_set(reterr, ERROR_SETUP, -r, "cannot make \"%s\"", target);
+                        (void)refuse_making("the directory", target, r, reterr);
         }
         if (r < 0)
-                remove_directory(temporary);
+                remove_directory(&made);
         return r;
 }
 

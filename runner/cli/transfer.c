@@ -179,7 +179,7 @@ static mode_t get_umask(void) {
         return mask;
 }
 
-static int find_place(const char *path, FilesPlace *ret) {
+int transfer_place(const char *path, FilesPlace *ret) {
         _cleanup_free_ char *copy = strdup(path);
         char *slash = copy ? strrchr(copy, '/') : NULL;
         const char *name = slash ? slash + 1 : copy, *directory = slash ? copy : ".";
@@ -201,7 +201,7 @@ static int replace(int source_fd, const char *path, unsigned mode) {
         char real[PATH_MAX];
         uint64_t length;
         /* A link stays, and what it leads to is replaced. */
-        int r = find_place(realpath(path, real) ? real : path, &file.place);
+        int r = transfer_place(realpath(path, real) ? real : path, &file.place);
 
         if (r == 0)
                 r = new_file_make(&file);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rpc/client.h"
+#include "session/files-path.h"
 
 /* A connection to the session's keeper; owned by the caller. */
 int transfer_open(const char *session, RpcClient **ret, Error *reterr);
@@ -33,6 +34,9 @@ int transfer_put(RpcClient *client, const char *file, const char *path, Error *r
 /* From an fd, which stays the caller's; mode 0 keeps that of what is there. */
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr);
 
+/* Where a path of the caller's leads: the directory opened, and the last part. ret has to be
+ * cleared in any case; -EISDIR of a path without a last part. */
+int transfer_place(const char *path, FilesPlace *ret);
 /* The last part of a path, without slashes at its end: "." of "" or "/". Owned by the caller; NULL
  * when memory is out. */
 char *transfer_name(const char *path);

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -238,3 +239,70 @@ def test_a_call_is_not_led_out(base: str, racing: Session, canary: Canary) -> No
         for name, call in {**MAKING, **(MOUNT_MAKING if mount else {})}.items():
             race(rpc, name, call, base, canary, sides=1)
     assert racing.exec("echo", "next").ok().out == "next\n"
+
+
+# --- holt cp ---
+
+# Takes away what is being copied in, and has a link in its place.
+TAKE = """
+import glob, itertools, os, sys
+print("ready", flush=True)
+for i in itertools.count():
+    for path in glob.glob({pattern!r}):
+        try:
+            os.rename(path, "/workspace/taken%d" % i)
+            os.symlink({target!r}, path)
+        except OSError:
+            pass
+"""
+
+
+def take(session: Session, pattern: str, target: Path) -> str:
+    process = session.detach(f"exec python3 -c {shlex.quote(TAKE.format(pattern=pattern, target=str(target)))}")
+    until(lambda: session("logs", process).ok().out == "ready\n", "it waits")
+    return process
+
+
+def taken(workspace: Path) -> bool:
+    return any(workspace.glob("taken*"))
+
+
+@pytest.mark.parametrize("pattern", ("/workspace/.holt-*/sub", "/workspace/.holt-*"), ids=("below", "at the top"))
+def test_a_directory_that_is_copied_out_to_where_a_command_writes_stays_there(
+    pattern: str, sessions: Sessions, workspace: Path, canary: Canary
+) -> None:
+    """The workspace is the command's as well: what is being made there is taken away, and a link put in its place."""
+    session = sessions.create("w", "--workspace", workspace)
+    session.out("mkdir -p /mnt/files/t/sub; cd /mnt/files/t/sub; for i in $(seq 300); do echo inside >f$i; done; mkdir d")
+    take(session, pattern, canary.path)
+    deadline = time.monotonic() + HANGS
+    while not taken(workspace):
+        assert time.monotonic() < deadline, "nothing was taken"
+        session.cp("-r", "w:/mnt/files/t", workspace / "out")
+        session.out("rm -rf out")
+        canary.assert_untouched()
+
+
+def test_a_directory_of_the_workspace_that_is_copied_in_is_what_is_there(
+    sessions: Sessions, hostile: Hostile, workspace: Path, canary: Canary, identity: Identity
+) -> None:
+    """The host reads it, by its own view."""
+    session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
+    session.out(make_tree("/workspace/", str(canary.path)) + " && mkdir t && mv dir link a e t")
+    session.detach(f"cd t && exec {' '.join(swap(hostile))}")
+    for i in range(30):
+        session.cp("-r", workspace / "t", f"w:/mnt/files/{i}")
+    canary.assert_untouched()
+    assert not [p for p in (session.directory / "files").rglob("*") if p.is_file() and "host" in p.read_text()]
+
+
+def test_a_fifo_that_is_exchanged_for_a_file_does_not_hold_cp(
+    sessions: Sessions, hostile: Hostile, workspace: Path
+) -> None:
+    """Somebody inside holds its other end, so it has no end."""
+    session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
+    session.out("mkdir t && cd t && echo x >dir && mkfifo link && mkdir -p a/b e")
+    session.detach("exec 3<>t/link; sleep 1000 & exec 4<>t/dir; sleep 1000")
+    session.detach(f"cd t && exec {' '.join(swap(hostile))}")
+    for i in range(50):
+        assert session.cp("-r", workspace / "t", f"w:/mnt/files/{i}", timeout=20).code in (0, 125)
