@@ -221,3 +221,18 @@ const char *ask_time(uint64_t ms, char buf[24]) {
                 (void)snprintf(buf, 24, "-");
         return buf;
 }
+
+int ask_writable(const JsonValue *show, StrList *ret) {
+        const JsonValue *mounts = json_member(show, "mounts");
+        int r = strlist_add(ret, ask_text(show, "directory"));
+
+        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m && r == 0;
+             m = json_next(m)) {
+                bool read_only = false;
+
+                (void)json_bool(json_member(m, "read_only"), &read_only);
+                if (!read_only)
+                        r = strlist_add(ret, ask_text(m, "source"));
+        }
+        return r;
+}

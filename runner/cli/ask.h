@@ -82,3 +82,7 @@ uint64_t ask_number(const JsonValue *object, const char *key);
 
 /* "2026-11-21 19:02:47", the caller's time; "-" for 0. Returns buf. */
 const char *ask_time(uint64_t ms, char buf[24]);
+
+/* Adds the host's directories that the session's commands can write, by the answer to session.show:
+ * its own, and what it has read-write. 0 or -ENOMEM. */
+int ask_writable(const JsonValue *show, StrList *ret);

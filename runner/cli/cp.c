@@ -145,7 +145,7 @@ static char *beside(const char *target) {
 }
 
 static int put_directory(Cp *cp, const char *directory, const char *target, Error *reterr) {
-        _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_close_ int fd = transfer_open_own(cp->client, directory, O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *temporary = beside(target);
         struct stat st;
         int r;
@@ -153,7 +153,8 @@ static int put_directory(Cp *cp, const char *directory, const char *target, Erro
         if (!temporary)
                 return error_oom(reterr);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot read \"%s\"", directory);
+                return error_set(reterr, ERROR_SETUP, fd < 0 ? -fd : errno, "cannot read \"%s\"",
+                                 directory);
         r = make_directory(cp, temporary, st.st_mode, reterr);
         if (r < 0)
                 return r;
@@ -321,7 +322,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         _cleanup_close_ int dir_fd = FD_NONE;
         FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
-        int r = transfer_place(target, &place);
+        int r = transfer_place(cp->client, target, &place);
 
         if (r == 0)
                 r = make_beside(&place, &made, &dir_fd);

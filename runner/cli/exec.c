@@ -292,22 +292,6 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
 
 /* --- the result --- */
 
-/* What the session's commands can write: their directory, and what it has read-write. */
-static int find_writable(const Exec *exec, StrList *ret) {
-        const JsonValue *mounts = json_member(exec->show.result, "mounts");
-        int r = strlist_add(ret, ask_text(exec->show.result, "directory"));
-
-        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m && r == 0;
-             m = json_next(m)) {
-                bool read_only = false;
-
-                (void)json_bool(json_member(m, "read_only"), &read_only);
-                if (!read_only)
-                        r = strlist_add(ret, ask_text(m, "source"));
-        }
-        return r;
-}
-
 static int open_report(Exec *exec, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         char cwd[PATH_MAX];
@@ -317,7 +301,7 @@ static int open_report(Exec *exec, Error *reterr) {
         if (!getcwd(cwd, sizeof(cwd)))
                 return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
         exec->report_path = path_join(cwd, exec->options.report);
-        if (!exec->report_path || find_writable(exec, &writable) < 0)
+        if (!exec->report_path || ask_writable(exec->show.result, &writable) < 0)
                 return error_oom(reterr);
         return report_open(exec->report_path, &writable, &exec->report_fd, reterr);
 }

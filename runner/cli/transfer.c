@@ -7,8 +7,11 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/beneath.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "cli/ask.h"
 #include "session/files-copy.h"
 #include "session/keeper.h"
 
@@ -139,6 +142,8 @@ static const struct {
         { ENOTDIR, "A part of the path that has to be a directory is none." },
         { EACCES, "Its permissions refuse it to you." },
         { ENOSPC, "The disk is full." },
+        { ELOOP, "A link is in the way, in a directory that commands in the session can write; "
+                 "holt follows none there." },
 };
 
 static int refuse(const char *doing, const char *path, int r, Error *reterr) {
@@ -179,7 +184,25 @@ static mode_t get_umask(void) {
         return mask;
 }
 
-int transfer_place(const char *path, FilesPlace *ret) {
+int transfer_open_own(RpcClient *client, const char *path, int flags) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        _cleanup_(rpc_message_clear) RpcMessage show = RPC_MESSAGE_NONE;
+        _cleanup_free_ char *full = NULL;
+        char cwd[PATH_MAX];
+        JsonWriter w = { 0 };
+        int r;
+
+        if (!getcwd(cwd, sizeof(cwd)))
+                return -errno;
+        full = path_join(cwd, path);
+        json_write_object(&w, NULL);
+        r = transfer_call(client, "session.show", &w, FD_NONE, &show, NULL);
+        if (r == 0)
+                r = full ? ask_writable(show.result, &writable) : -ENOMEM;
+        return r < 0 ? r : beneath_open(full, &writable, flags, 0);
+}
+
+int transfer_place(RpcClient *client, const char *path, FilesPlace *ret) {
         _cleanup_free_ char *copy = strdup(path);
         char *slash = copy ? strrchr(copy, '/') : NULL;
         const char *name = slash ? slash + 1 : copy, *directory = slash ? copy : ".";
@@ -190,18 +213,17 @@ int transfer_place(const char *path, FilesPlace *ret) {
                 *slash = '\0';
         if (name[0] == '\0' || strlen(name) > NAME_MAX)
                 return name[0] ? -ENAMETOOLONG : -EISDIR;
-        ret->dir_fd = open(slash == copy ? "/" : directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         (void)strcpy(ret->name, name);
-        return ret->dir_fd < 0 ? -errno : 0;
+        ret->dir_fd = transfer_open_own(client, slash == copy ? "/" : directory,
+                                        O_PATH | O_DIRECTORY);
+        return ret->dir_fd < 0 ? ret->dir_fd : 0;
 }
 
 /* Beside the old file, then over it. */
-static int replace(int source_fd, const char *path, unsigned mode) {
+static int replace(RpcClient *client, int source_fd, const char *path, unsigned mode) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
-        char real[PATH_MAX];
         uint64_t length;
-        /* A link stays, and what it leads to is replaced. */
-        int r = transfer_place(realpath(path, real) ? real : path, &file.place);
+        int r = transfer_place(client, path, &file.place);
 
         if (r == 0)
                 r = new_file_make(&file);
@@ -233,17 +255,31 @@ static int write_to(int source_fd, int fd) {
         return r;
 }
 
-static int save(int source_fd, unsigned mode, const char *path) {
+static int save_to(RpcClient *client, int source_fd, int there_fd, const char *path) {
         _cleanup_close_ int fd = FD_NONE;
+        char real[PATH_MAX];
         struct stat st;
-        bool there = stat(path, &st) == 0;
+        int r;
 
-        if (!there || S_ISREG(st.st_mode))
-                return replace(source_fd, path, there ? st.st_mode : mode & ~get_umask());
+        if (fstat(there_fd, &st) < 0)
+                return -errno;
         if (S_ISDIR(st.st_mode))
                 return -EISDIR;
+        if (S_ISREG(st.st_mode)) {
+                /* A link of the caller's stays, and what it leads to is replaced. */
+                r = path_of_fd(there_fd, real);
+                return r < 0 ? r : replace(client, source_fd, real, st.st_mode);
+        }
         fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? -errno : write_to(source_fd, fd);
+}
+
+static int save(RpcClient *client, int source_fd, unsigned mode, const char *path) {
+        _cleanup_close_ int there_fd = transfer_open_own(client, path, O_PATH);
+
+        if (there_fd == -ENOENT)
+                return replace(client, source_fd, path, mode & ~get_umask());
+        return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd, path);
 }
 
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr) {
@@ -253,7 +289,7 @@ int transfer_get(RpcClient *client, const char *path, const char *file, Error *r
 
         if (r < 0)
                 return r;
-        r = streq(file, "-") ? write_to(fd, STDOUT_FILENO) : save(fd, mode, file);
+        r = streq(file, "-") ? write_to(fd, STDOUT_FILENO) : save(client, fd, mode, file);
         return r < 0 ? refuse("write", file, r, reterr) : 0;
 }
 
@@ -278,9 +314,9 @@ int transfer_put(RpcClient *client, const char *file, const char *path, Error *r
 
         if (streq(file, "-"))
                 return transfer_put_fd(client, STDIN_FILENO, path, 0, reterr);
-        fd = open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        fd = transfer_open_own(client, file, O_RDONLY | O_NOCTTY);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return refuse("read", file, -errno, reterr);
+                return refuse("read", file, fd < 0 ? fd : -errno, reterr);
         if (S_ISDIR(st.st_mode))
                 return refuse("read", file, -EISDIR, reterr);
         return transfer_put_fd(client, fd, path, S_ISREG(st.st_mode) ? st.st_mode : 0, reterr);

@@ -34,9 +34,13 @@ int transfer_put(RpcClient *client, const char *file, const char *path, Error *r
 /* From an fd, which stays the caller's; mode 0 keeps that of what is there. */
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr);
 
-/* Where a path of the caller's leads: the directory opened, and the last part. ret has to be
- * cleared in any case; -EISDIR of a path without a last part. */
-int transfer_place(const char *path, FilesPlace *ret);
+/* Opens a path of the caller's; flags as for open(2), O_CLOEXEC is added. In a directory that the
+ * session's commands can write no link is followed: it may be theirs (beneath_open()). An fd that
+ * the caller owns, or a negative errno: -ELOOP where there is such a link. */
+int transfer_open_own(RpcClient *client, const char *path, int flags);
+/* Where such a path leads: the directory opened, and the last part. ret has to be cleared in any
+ * case; -EISDIR of a path without a last part. */
+int transfer_place(RpcClient *client, const char *path, FilesPlace *ret);
 /* The last part of a path, without slashes at its end: "." of "" or "/". Owned by the caller; NULL
  * when memory is out. */
 char *transfer_name(const char *path);

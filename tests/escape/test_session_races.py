@@ -306,3 +306,46 @@ def test_a_fifo_that_is_exchanged_for_a_file_does_not_hold_cp(
     session.detach(f"cd t && exec {' '.join(swap(hostile))}")
     for i in range(50):
         assert session.cp("-r", workspace / "t", f"w:/mnt/files/{i}", timeout=20).code in (0, 125)
+
+
+# --- links that lie there ---
+
+LINKS = {"a file": ("report", "report"), "a directory": ("out", "out/secret"), "below": ("out", "out/sub/secret")}
+
+
+@pytest.mark.parametrize("how", LINKS)
+@pytest.mark.parametrize("way", ("absolute", "relative"))
+def test_cp_follows_no_link_that_a_command_has_made(
+    way: str, how: str, sessions: Sessions, workspace: Path, canary: Canary
+) -> None:
+    """Neither to write there, nor to read from there what the session shall have."""
+    name, path = LINKS[how]
+    target = canary.path / "secret" if how == "a file" else canary.path
+    session = sessions.create("w", "--workspace", workspace)
+    session.out(f"echo inside >/mnt/files/secret; mkdir /mnt/files/t; ln -s {lead_to(target, workspace, way)} {name}")
+
+    for verb in (("cp",), ("files", "w", "get")):
+        source = "w:/mnt/files/secret" if verb == ("cp",) else "/mnt/files/secret"
+        assert "ELOOP" in sessions([*verb, source, workspace / path]).refusal()
+    assert "ELOOP" in session.cp(workspace / path, "w:/mnt/files/stolen").refusal()
+    assert "ELOOP" in session("files", "put", workspace / path, "/mnt/files/stolen").refusal()
+    if how != "a file":
+        assert "ELOOP" in session.cp("-r", workspace / name, "w:/mnt/files/stolen").refusal()
+        assert "ELOOP" in session.cp("-r", "w:/mnt/files/t", workspace / name).refusal()
+    assert not (session.directory / "files" / "stolen").exists()
+    canary.assert_untouched()
+
+
+def test_cp_follows_links_of_the_caller_s(sessions: Sessions, workspace: Path, place: Path, identity: Identity) -> None:
+    session = sessions.create("w", "--workspace", workspace)
+    session.out("echo new >/mnt/files/f")
+    (place / "mine").write_text("old\n")
+    identity.own(place / "mine")
+    (place / "link").symlink_to("mine")
+    (place / "ws").symlink_to(workspace)
+    session.cp("w:/mnt/files/f", place / "link").ok()
+    session.cp(place / "link", "w:/mnt/files/g").ok()
+    session.cp("w:/mnt/files/f", place / "ws" / "h").ok()
+
+    assert (place / "link").is_symlink() and (place / "mine").read_text() == "new\n"
+    assert session.out("cat /mnt/files/g h") == "new\nnew\n"
