@@ -424,6 +424,8 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                 const char *source = words->operands[i], *destination = words->operands[last];
 
                 (void)split(into ? destination : source, name, &path);
+                if (!into && !path[0])
+                        path = "."; /* NAME: is the workspace */
                 r = into ? put(cp, source, path, last > 1, reterr)
                          : get(cp, path, destination, last > 1, reterr);
         }
