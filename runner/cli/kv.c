@@ -2,6 +2,7 @@
 /* holt kv: keys and values that a session keeps. Reading does not start it. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "cli/ask.h"
@@ -65,6 +66,15 @@ static int keys_at_rest(Store *store, const char *path, const void *data, JsonWr
         return answer_kv_keys(store, call->key, call->after, call->limit, w, reterr);
 }
 
+/* As it is, for programs; a terminal would act on what is in it. */
+static void print_key(const char *key) {
+        char visible[4 * STORE_KEY_MAX + 1];
+
+        if (isatty(STDOUT_FILENO))
+                key = str_visible(key, visible, sizeof(visible));
+        (void)printf("%s\n", key);
+}
+
 static int kv_keys(const KvCall *call, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
@@ -82,7 +92,7 @@ static int kv_keys(const KvCall *call, Error *reterr) {
                 return ask_print_json(answer.result, reterr);
         keys = json_member(answer.result, "keys");
         for (const JsonValue *key = keys ? json_first(keys) : NULL; key; key = json_next(key))
-                (void)printf("%s\n", json_string(key));
+                print_key(json_string(key));
         return 0;
 }
 
