@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lib.hostile import Attack, Hostile, Outcome
 from lib.sessions import Session, Sessions, until
+from lib.terminal import Terminal
 
 HOPPER = """
 import os
@@ -70,13 +72,10 @@ def test_who_kills_the_monitor_dies_with_it(session: Session) -> None:
     assert session.exec("echo", "next").ok().out == "next\n"
 
 
-def test_init_and_monitor_can_not_be_entered(session: Session) -> None:
-    script = (
-        "for pid in 1 $PPID; do for file in mem environ root/etc/shadow cwd/ fd/3 maps exe; do"
-        " (head -c1 /proc/$pid/$file) 2>/dev/null | grep -q . && echo open $pid $file; ls /proc/$pid/fd /proc/$pid/cwd/ /proc/$pid/root/ 2>/dev/null; done; done;"
-        " kill -STOP 1; kill -KILL 1; echo tried"
-    )
-    assert session.sh(script).out == "tried\n"
+def test_init_can_not_be_killed(session: Session) -> None:
+    """Of the signals from inside PID 1 gets none that it has not asked for (pid_namespaces(7)). See
+    test_session_monitors.py for its memory and its descriptors."""
+    assert session.out("kill -STOP 1; kill -KILL 1; kill -TERM 1; echo tried") == "tried\n"
     assert session.exec("echo", "next").ok().out == "next\n"
 
 
@@ -139,10 +138,21 @@ def test_hooks_that_a_session_plants_are_set_aside_after_a_crash(sessions: Sessi
     assert not (workspace / ".git" / "hooks" / "post-checkout").exists()
 
 
-def test_keys_can_not_be_pushed_into_a_session_s_terminal(session: Session) -> None:
-    script = "import fcntl, termios, os\nfd = os.open('/dev/tty', os.O_RDWR)\nfor r in (0x5412, 0x5412 | 1 << 32, 0x541c):\n    try:\n        fcntl.ioctl(fd, r if r < 1 << 32 else 0x5412, b'x'); print('pushed')\n    except OSError as e:\n        print('refused', e.errno)\n"
-    with session.rpc() as rpc:
-        process = rpc.call("process.spawn", argv=["python3", "-c", script], terminal=7)["id"]
-        rpc.call("process.wait", id=process)
-        text = rpc.call("process.wait", id=process, output=True)["stdout"]
-    assert "pushed" not in text and "refused" in text
+# The control is in test_terminal.py: test_the_attacks_work_on_a_terminal_of_one_s_own.
+@pytest.mark.parametrize("name", ("tiocsti", "tiocsti-high-bit", "tiocsti-reopened", "tioclinux", "tioclinux-high-bit"))
+@pytest.mark.parametrize("by", ("rpc", "command line"))
+def test_nothing_is_typed_into_a_session_s_terminal(by: str, name: str, sessions: Sessions, hostile: Hostile) -> None:
+    """Neither into that of the caller, nor into that of the exec, which the next one might read."""
+    session = sessions.create("w", "--ro", str(hostile.directory))
+    argv = [str(hostile.path("terminal")), name]
+    if by == "rpc":
+        with session.rpc() as rpc:
+            process = rpc.call("process.spawn", argv=argv, terminal=7)["id"]
+            text = rpc.call("process.wait", id=process, output=True)["stdout"]
+    else:
+        holt = sessions.holt
+        with Terminal(holt.identity, holt.argv(["exec", "w", "--", *argv]), cwd=holt.cwd, env=sessions.env) as caller:
+            caller.wait()
+            text = caller.output
+            assert caller.pushed() == 0
+    assert Outcome.of(Attack("terminal", name), text, text).verdict == "HOLDS"
