@@ -105,6 +105,11 @@ static inline int sys_open_beneath(int dir_fd, const char *path, int flags) {
                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
+/* 5.3 */
+static inline int sys_pidfd_open(pid_t pid) {
+        return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
 /* 5.1 */
 static inline int sys_pidfd_send_signal(int pidfd, int signal) {
         return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);

@@ -154,22 +154,36 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
         return r == 0 && !ret->cwd ? error_oom(reterr) : r;
 }
 
-static int create(const char *name, const char *cwd, const OptionResult *words,
-                  const CreateOptions *options, Error *reterr) {
-        _cleanup_(settings_clear) Settings settings = { 0 };
+/* Under another name, until it has all that it is to have. */
+static int make(const char *name, const Settings *settings, Owner *ret_owner, Error *reterr) {
+        Owner owner = OWNER_NONE;
         char path[PATH_MAX];
+        int r = session_prepare(name, path, reterr);
+
+        if (r < 0)
+                return r;
+        r = fill(path, settings, reterr);
+        if (r == 0 && ret_owner)
+                r = owner_make(path, &owner, reterr);
+        if (r == 0)
+                r = session_publish(path, name, reterr);
+        if (r < 0) {
+                session_discard(path);
+                owner_clear(&owner);
+        } else if (ret_owner) {
+                *ret_owner = owner;
+        }
+        return r;
+}
+
+static int create(const char *name, const char *cwd, const OptionResult *words,
+                  const CreateOptions *options, Owner *ret_owner, Error *reterr) {
+        _cleanup_(settings_clear) Settings settings = { .owned = ret_owner != NULL };
         int r = settle(cwd, words, options, &settings, reterr);
 
         if (r == 0)
-                r = session_prepare(name, path, reterr);
-        if (r < 0)
-                return r;
-        r = fill(path, &settings, reterr);
-        if (r == 0)
-                r = session_publish(path, name, reterr);
-        if (r < 0)
-                session_discard(path);
-        return r;
+                r = owner_take_away(name, reterr);
+        return r < 0 ? r : make(name, &settings, ret_owner, reterr);
 }
 
 static int find_cwd(char ret[PATH_MAX], Error *reterr) {
@@ -188,7 +202,7 @@ static int check_absolute(const char *cwd, Error *reterr) {
 }
 
 int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
-                   Error *reterr) {
+                   Owner *ret_owner, Error *reterr) {
         CreateOptions options = { .tier = TIERS };
         OptionResult words = { 0 };
         char own[PATH_MAX];
@@ -199,7 +213,7 @@ int create_session(const char *name, const char *cwd, int argc, const char *cons
         if (r == 0 && (words.help || words.operands_count > 0))
                 r = error_set(reterr, ERROR_USAGE, 0, "options are options of holt create alone");
         if (r == 0)
-                r = create(name, cwd ? cwd : own, &words, &options, reterr);
+                r = create(name, cwd ? cwd : own, &words, &options, ret_owner, reterr);
         options_clear(&words);
         strlist_clear(&options.allow_degraded);
         return r;
@@ -214,7 +228,7 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
                 return error_cure(reterr, r, "holt create NAME [OPTIONS]");
         }
         r = find_cwd(cwd, reterr);
-        return r < 0 ? r : create(words->operands[0], cwd, words, options, reterr);
+        return r < 0 ? r : create(words->operands[0], cwd, words, options, NULL, reterr);
 }
 
 int cmd_create(int argc, char **argv) {

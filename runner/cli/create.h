@@ -2,9 +2,10 @@
 /* Making a session by the words of a command line. */
 #pragma once
 
-#include "base/error.h"
+#include "session/owner.h"
 
 /* argv is of `holt create` without the name: argv[0] is not looked at. cwd, absolute, is what
- * relative paths are relative to; NULL for the working directory. 0 or a negative errno. */
+ * relative paths are relative to; NULL for the working directory. With ret_owner, which may be
+ * NULL, the session goes when *ret_owner is cleared. 0 or a negative errno. */
 int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
-                   Error *reterr);
+                   Owner *ret_owner, Error *reterr);

@@ -73,6 +73,15 @@ static void print_idle(const JsonValue *session) {
         print_fact("idle", idle ? text : "never stops");
 }
 
+static void print_owned(const JsonValue *session) {
+        bool owned = false;
+
+        if (json_member(session, "owned"))
+                (void)json_bool(json_member(session, "owned"), &owned);
+        if (owned)
+                print_fact("lasts", "as long as the client that has made it");
+}
+
 static void print_mounts(const JsonValue *session) {
         const JsonValue *mounts = json_member(session, "mounts");
         const char *label = "mounts";
@@ -137,6 +146,7 @@ static void print_session(const JsonValue *session) {
         print_fact("created", ask_time(ask_number(session, "created_ms"), when));
         print_fact("directory", ask_text(session, "directory"));
         print_idle(session);
+        print_owned(session);
         print_fact("starts in", ask_text(session, "cwd"));
         print_mounts(session);
         print_limits(session);

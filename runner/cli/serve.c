@@ -13,6 +13,7 @@
 
 #include "cli/create.h"
 #include "cli/options.h"
+#include "cli/serve-owned.h"
 #include "cli/verbs.h"
 #include "session/directory.h"
 #include "session/proxy.h"
@@ -39,15 +40,28 @@ static const OptionSyntax serve_syntax = {
         .options_count = ELEMENTSOF(serve_options),
 };
 
+typedef struct Serve {
+        ServeOptions options;
+        OptionResult words;
+        RpcMethod *methods;
+        size_t methods_count;
+        Loop *loop;
+        Proxy *proxy;
+        Owned *owned;
+        RpcServer *server;
+        int signal_fd;
+} Serve;
+
+static Serve *the_serve; /* the server's data is the Proxy, which its methods want */
+
 /* --- the methods that are no session's own --- */
 
-static int method_create(RpcCall *call, void *data, Error *error) {
+static int create_by(const RpcCall *call, Owner *owner, Error *error) {
         const char *name = rpc_string(call, "name"), *cwd = rpc_string(call, "cwd");
         _cleanup_(strlist_clear) StrList options = { 0 };
         _cleanup_free_ const char **argv = NULL;
         int r = rpc_strings(call, "options", &options, error);
 
-        (void)data;
         if (r < 0)
                 return r;
         argv = calloc(options.count + 2, sizeof(*argv));
@@ -56,10 +70,31 @@ static int method_create(RpcCall *call, void *data, Error *error) {
         argv[0] = "create";
         for (size_t i = 0; i < options.count; i++)
                 argv[i + 1] = options.items[i];
-        r = create_session(name, cwd, (int)options.count + 1, argv, error);
+        return create_session(name, cwd, (int)options.count + 1, argv, owner, error);
+}
+
+static int create_owned(const RpcCall *call, Error *error) {
+        OwnedSession *session;
+        int r = owned_prepare(the_serve->owned, rpc_string(call, "name"), &session, error);
+
         if (r < 0)
                 return r;
-        json_write_string(rpc_result(call), "name", name);
+        r = create_by(call, owned_owner(session), error);
+        if (r < 0)
+                owned_discard(session);
+        else
+                owned_add(session, rpc_call_connection(call));
+        return r;
+}
+
+static int method_create(RpcCall *call, void *data, Error *error) {
+        int r = rpc_bool(call, "owned", false) ? create_owned(call, error)
+                                               : create_by(call, NULL, error);
+
+        (void)data;
+        if (r < 0)
+                return r;
+        json_write_string(rpc_result(call), "name", rpc_string(call, "name"));
         rpc_reply(call);
         return 0;
 }
@@ -110,6 +145,7 @@ static const RpcParam create_params[] = {
         { "name", RPC_STRING, true, SESSION_NAME_MAX, "of the new session" },
         { "options", RPC_STRINGS, false, 1024, "as on the command line: [\"--timeout\", \"5m\"]" },
         { "cwd", RPC_STRING, false, 4095, "absolute: what relative paths are relative to" },
+        { "owned", RPC_BOOL, false, 0, "it is stopped and removed when this connection ends" },
 };
 
 static const RpcParam remove_params[] = {
@@ -126,26 +162,14 @@ static const RpcMethod serve_methods[] = {
 
 /* --- serving --- */
 
-typedef struct Serve {
-        ServeOptions options;
-        OptionResult words;
-        RpcMethod *methods;
-        size_t methods_count;
-        Loop *loop;
-        Proxy *proxy;
-        RpcServer *server;
-        int signal_fd;
-} Serve;
-
 static void on_signal(void *data, uint32_t events) {
         (void)events;
         loop_stop(((Serve *)data)->loop);
 }
 
-static Serve *the_serve; /* the server's data is the Proxy, which its methods want */
-
 static void on_end(RpcConnection *connection, void *data) {
         proxy_client_ended(data, connection);
+        owned_let_go(the_serve->owned, connection);
         if (!the_serve->options.socket)
                 loop_stop(the_serve->loop);
 }
@@ -223,6 +247,8 @@ static int serve_all(Serve *serve, Error *reterr) {
         if (r == 0)
                 r = proxy_new(serve->loop, &serve->proxy, reterr);
         if (r == 0)
+                r = owned_new(serve->loop, &serve->owned, reterr);
+        if (r == 0)
                 r = rpc_server_new(serve->loop, serve->methods, serve->methods_count, serve->proxy,
                                    &serve->server, reterr);
         if (r < 0)
@@ -230,9 +256,12 @@ static int serve_all(Serve *serve, Error *reterr) {
         rpc_server_on_end(serve->server, on_end);
         rpc_server_on_room(serve->server, on_room);
         r = open_server(serve, reterr);
-        if (r == 0)
+        if (r == 0) {
+                owned_take_leftovers(serve->owned);
                 (void)loop_run(serve->loop);
+        }
         serve->server = rpc_server_free(serve->server);
+        serve->owned = owned_free(serve->owned);
         if (r == 0 && serve->options.socket)
                 (void)unlink(serve->options.socket);
         return r;

@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "cli/ask.h"
+#include "cli/stop.h"
 #include "cli/verbs.h"
 #include "session/directory.h"
 
@@ -20,7 +21,7 @@ static int open_peer(int fd) {
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0)
                 return FD_NONE;
-        return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+        return sys_pidfd_open(peer.pid);
 }
 
 /* Until the keeper has let the lock go; or has ended, when the lock may be the next one's already:
@@ -40,15 +41,12 @@ static int wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *ret
         return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
 }
 
-static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
+int stop_session(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
-        _cleanup_close_ int dir_fd = FD_NONE, keeper_fd = FD_NONE;
+        _cleanup_close_ int keeper_fd = FD_NONE;
         RpcClient *client = NULL;
-        int fd, r = session_open(name, &dir_fd, NULL, reterr);
+        int fd, r = session_connect(dir_fd, &fd, reterr);
 
-        if (r < 0)
-                return r;
-        r = session_connect(dir_fd, &fd, reterr);
         if (r == 0)
                 keeper_fd = open_peer(fd);
         if (r == 0)
@@ -58,27 +56,30 @@ static int stop(const char *name, int *ret_dir_fd, Error *reterr) {
         rpc_client_free(client);
         if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE)
                 return r;
-        r = wait_for_rest(dir_fd, keeper_fd, name, reterr);
-        if (r == 0)
-                *ret_dir_fd = TAKE_FD(dir_fd);
-        return r;
+        return wait_for_rest(dir_fd, keeper_fd, name, reterr);
 }
 
-static int stop_one(const char *name, Error *reterr) {
-        int dir_fd, r = stop(name, &dir_fd, reterr);
-
-        if (r == 0)
-                fd_close(dir_fd);
-        return r;
-}
-
-static int remove_one(const char *name, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
-        int r = stop(name, &dir_fd, reterr);
+int stop_and_remove(const char *name, int dir_fd, Error *reterr) {
+        _cleanup_close_ int lock_fd = FD_NONE;
+        int r = stop_session(name, dir_fd, reterr);
 
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
         return r < 0 ? r : session_remove(name, reterr);
+}
+
+static int stop_one(const char *name, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, reterr);
+
+        return r < 0 ? r : stop_session(name, dir_fd, reterr);
+}
+
+static int remove_one(const char *name, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, reterr);
+
+        return r < 0 ? r : stop_and_remove(name, dir_fd, reterr);
 }
 
 /* One that fails keeps none of the others. */

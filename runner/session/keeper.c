@@ -343,6 +343,15 @@ static void on_signal(void *data, uint32_t events) {
                         keeper_stop(keeper);
 }
 
+/* The session goes with its owner; who takes it away waits for the lock. */
+static void on_owner_end(void *data, uint32_t events) {
+        Keeper *keeper = data;
+
+        (void)events;
+        keeper->owner_watch = loop_unwatch(keeper->owner_watch);
+        keeper_stop(keeper);
+}
+
 static void on_connection_end(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
@@ -390,6 +399,13 @@ static int watch(Keeper *keeper, int fd, LoopWatchFn fn, Error *reterr) {
         return fd < 0 ? 0 : loop_watch(keeper->loop, fd, EPOLLIN, fn, keeper, &ignored, reterr);
 }
 
+static int watch_owner(Keeper *keeper, Error *reterr) {
+        if (keeper->owner_fd < 0)
+                return 0;
+        return loop_watch(keeper->loop, keeper->owner_fd, 0, on_owner_end, keeper,
+                          &keeper->owner_watch, reterr);
+}
+
 static int watch_all(Keeper *keeper, Error *reterr) {
         sigset_t all;
         int r;
@@ -413,6 +429,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, on_note, keeper, &keeper->note_timer, reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_sweep, keeper, &keeper->sweep_timer, reterr);
+        if (r == 0)
+                r = watch_owner(keeper, reterr);
         if (r == 0)
                 keeper_used(keeper);
         if (r == 0 && keeper->settings.idle)
@@ -447,6 +465,8 @@ static int serve(Keeper *keeper, Error *reterr) {
 static int start(Keeper *keeper, Error *reterr) {
         int r = session_lock(KEEPER_DIRECTORY_FD, &keeper->lock_fd, reterr);
 
+        if (r == 0)
+                r = owner_watch(KEEPER_DIRECTORY_FD, &keeper->owner_fd, reterr);
         if (r == 0)
                 r = make_plan(keeper, reterr);
         if (r == 0)
@@ -488,6 +508,7 @@ static void detach(void) {
 int keeper_main(int argc, char **argv) {
         static Keeper keeper = { .lock_fd = FD_NONE,
                                  .signal_fd = FD_NONE,
+                                 .owner_fd = FD_NONE,
                                  .sandbox = SANDBOX_NONE,
                                  .launch = { .init_fd = FD_NONE,
                                              .workspace_fd = FD_NONE,

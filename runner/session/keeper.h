@@ -17,6 +17,7 @@
 #include "sandbox/launch.h"
 #include "session/directory.h"
 #include "session/files.h"
+#include "session/owner.h"
 #include "session/process.h"
 #include "session/settings.h"
 #include "store/store.h"
@@ -45,7 +46,7 @@ typedef struct Waiter {
 
 typedef struct Keeper {
         char name[SESSION_NAME_MAX + 1];
-        int lock_fd, ready_fd, signal_fd;
+        int lock_fd, ready_fd, signal_fd, owner_fd;
         uint64_t started_ms; /* since the epoch */
         Settings settings;
         LaunchPlan plan;
@@ -57,7 +58,8 @@ typedef struct Keeper {
         RpcServer *server;
         Processes *processes;
         Waiter *waiters;
-        unsigned receives; /* that go on; session/receive.h */
+        LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
+        unsigned receives;      /* that go on; session/receive.h */
         Denials denials, audited;
         uint64_t used_at; /* usec of loop_now() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;

@@ -228,7 +228,8 @@ static const char process_result[] =
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
-          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, directory, "
+          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, owned, "
+          "directory, "
           "cwd, "
           "workspace, "
           "mounts, limits, allow_degraded, layers",

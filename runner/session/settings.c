@@ -18,6 +18,7 @@
 #define META_IDLE "idle"
 #define META_DEGRADED "degraded"
 #define META_TIER "tier"
+#define META_OWNED "owned" /* 1, or not there */
 
 void settings_clear(Settings *settings) {
         policy_clear(&settings->policy);
@@ -57,6 +58,8 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
                 r = write_number(store, META_DEGRADED, settings->degraded, reterr);
         if (r == 0 && settings->tier)
                 r = store_meta_set(store, META_TIER, settings->tier, reterr);
+        if (r == 0 && settings->owned)
+                r = write_number(store, META_OWNED, 1, reterr);
         return r;
 }
 
@@ -91,7 +94,7 @@ static int read_policy(Store *store, Settings *ret, Error *reterr) {
 }
 
 int settings_read(Store *store, Settings *ret, Error *reterr) {
-        uint64_t degraded = 0;
+        uint64_t degraded = 0, owned = 0;
         int r = read_policy(store, ret, reterr);
 
         if (r == 0)
@@ -102,7 +105,10 @@ int settings_read(Store *store, Settings *ret, Error *reterr) {
                 r = read_number(store, META_DEGRADED, 0, &degraded, reterr);
         if (r == 0)
                 r = store_meta_get(store, META_TIER, &ret->tier, reterr);
+        if (r == 0)
+                r = read_number(store, META_OWNED, 0, &owned, reterr);
         ret->degraded = (unsigned)degraded;
+        ret->owned = owned;
         return r;
 }
 
@@ -138,6 +144,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_uint(w, "created_ms", settings->created_ms);
         json_write_uint(w, "idle_us", settings->idle);
         json_write_string(w, "tier", settings->tier);
+        json_write_bool(w, "owned", settings->owned);
         json_write_string(w, "directory", plan->state.source);
         json_write_string(w, "cwd", plan->cwd);
         json_write_string(w, "workspace", workspace ? workspace->source : NULL);

@@ -15,6 +15,7 @@ typedef struct Settings {
         uint64_t created_ms; /* since the epoch */
         uint64_t idle;       /* usec without use until it is stopped; 0 for never */
         unsigned degraded;   /* LAYER_BITs of --allow-degraded */
+        bool owned;          /* it goes with who made it (session/owner.h) */
         char *tier;          /* by whose name its size was given, or NULL; owned */
 } Settings;
 
@@ -30,5 +31,5 @@ int settings_read(Store *store, Settings *ret, Error *reterr);
 int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr);
 
 /* Members of an object, the same whether the session is live or at rest: created_ms, idle_us, tier,
- * directory, cwd, mounts, limits, allow_degraded. */
+ * owned, directory, cwd, mounts, limits, allow_degraded. */
 void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w);

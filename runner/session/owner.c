@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "session/directory.h"
+
+#define OWNER_NAME "owner"
+
+void owner_clear(Owner *owner) {
+        owner->dir_fd = fd_close(owner->dir_fd);
+        owner->hold_fd = fd_close(owner->hold_fd);
+}
+
+int owner_make(const char *path, Owner *ret, Error *reterr) {
+        Owner owner = OWNER_NONE;
+        int r = 0;
+
+        owner.dir_fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (owner.dir_fd < 0 || mkfifoat(owner.dir_fd, OWNER_NAME, 0600) < 0)
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot make %s/" OWNER_NAME, path);
+        /* For reading too, or it would wait for a keeper (fifo(7)). */
+        if (r == 0)
+                owner.hold_fd = openat(owner.dir_fd, OWNER_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (r == 0 && owner.hold_fd < 0)
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot open %s/" OWNER_NAME, path);
+        if (r < 0)
+                owner_clear(&owner);
+        else
+                *ret = owner;
+        return r;
+}
+
+/* Nobody ever writes to it: an end is that nobody could. */
+static bool has_ended(int fd) {
+        char byte;
+
+        return read(fd, &byte, 1) == 0;
+}
+
+static int open_fifo(int dir_fd) {
+        return openat(dir_fd, OWNER_NAME, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int owner_watch(int dir_fd, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int fd = open_fifo(dir_fd);
+
+        *ret_fd = FD_NONE;
+        if (fd < 0)
+                return errno == ENOENT ? 0
+                                       : error_set(reterr, ERROR_SETUP, errno,
+                                                   "cannot tell whose the session is");
+        if (has_ended(fd)) {
+                (void)error_set(reterr, ERROR_MISSING, 0,
+                                "whoever made the session for as long as he was there has gone");
+                return error_cure(reterr, -ENOENT,
+                                  "It is taken away when the next one is made or served; holt rm "
+                                  "does so at once.");
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+bool owner_is_gone(int dir_fd) {
+        _cleanup_close_ int fd = open_fifo(dir_fd);
+
+        return fd >= 0 && has_ended(fd);
+}
+
+/* The directory that is locked is the one that has the name: nobody else may remove it, and it is
+ * only renamed to be removed. */
+int owner_take_away(const char *name, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        int r;
+
+        if (session_open(name, &dir_fd, NULL, NULL) < 0 || !owner_is_gone(dir_fd))
+                return 0;
+        r = session_lock(dir_fd, &lock_fd, reterr);
+        if (r == -ENOENT)
+                return 0; /* somebody else has just removed it */
+        return r < 0 ? r : session_remove(name, reterr);
+}
