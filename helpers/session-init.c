@@ -13,6 +13,10 @@
  * command can kill its monitor, as its equal: what then comes to init as an orphan belongs to no
  * exec and is killed.
  *
+ * A command on a terminal is a job, as of a shell: the terminal's session is its monitor's, and the
+ * command has a process group of its own, so that Ctrl-Z stops it (in an orphaned group the kernel
+ * discards SIGTSTP) and the monitor can give it the foreground again.
+ *
  * As in init.c: every signal is blocked, nothing is allocated but by mmap, init and monitors are
  * not dumpable, and there is no authority here that the commands don't have. */
 #include <asm/unistd.h>
@@ -43,6 +47,7 @@ enum {
         MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
         TCSETS_REQUEST = 0x5402,
         TIOCSCTTY_REQUEST = 0x540e,
+        TIOCSPGRP_REQUEST = 0x5410,
         TIOCSWINSZ_REQUEST = 0x5414,
         TIOCSPTLCK_REQUEST = 0x40045431,
         TIOCGPTPEER_REQUEST = 0x5441,
@@ -50,6 +55,8 @@ enum {
         MAP_PRIVATE_FLAG = 2,
         MAP_ANONYMOUS_FLAG = 0x20,
         SMALL_SLOTS = 256,
+        WAKE_SIGNAL = SIGUSR1, /* to a monitor on a terminal: look at resume */
+        RESUME_ROUNDS = 100,   /* that init waits for it, of ROUND_PAUSE */
 };
 
 /* As the kernel has them. */
@@ -155,9 +162,10 @@ typedef struct Exec {
         unsigned long slots_size;
         const ExecBlock *block;
         const char *cwd;
-        int fds[3]; /* to become 0 to 2 */
-        int master; /* of the terminal, or -1 */
-        int pid;
+        int fds[3];          /* to become 0 to 2 */
+        int master;          /* of the terminal, or -1 */
+        int pid;             /* of the command, its process group too; 0 when it has ended */
+        volatile int resume; /* init asks for the foreground; the monitor answers by 0 */
         char room[EXECUTE_PATH_MAX];
         char small_block[SESSION_INLINE_MAX] __attribute__((aligned(8)));
         char *small_slots[SMALL_SLOTS];
@@ -235,6 +243,8 @@ static int make_terminal(Exec *exec) {
                 (void)sys3(__NR_ioctl, slave, TCSETS_REQUEST, (long)block->mode);
         if (block->rows || block->columns)
                 (void)sys3(__NR_ioctl, slave, TIOCSWINSZ_REQUEST, (long)size);
+        (void)sys0(__NR_setsid);
+        (void)sys3(__NR_ioctl, slave, TIOCSCTTY_REQUEST, 0);
         for (int fd = 0; fd <= 2; fd++)
                 if (block->terminal & (1U << fd))
                         exec->fds[fd] = (int)slave;
@@ -242,18 +252,30 @@ static int make_terminal(Exec *exec) {
         return 0;
 }
 
+/* SIGTTOU, which it may cause, is blocked here. */
+static long take_foreground(long fd, int group) {
+        return sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group);
+}
+
+static void become_job(const Exec *exec) {
+        (void)sys2(__NR_setpgid, 0, 0);
+        for (int fd = 0; !exec->block->background && fd <= 2; fd++)
+                if (exec->block->terminal & (1U << fd) &&
+                    take_foreground(fd, (int)sys0(__NR_getpid)) == 0)
+                        break;
+}
+
 /* The command's own: shares the monitor's memory until it executes. Does not return. */
 static void run_command(Exec *exec) {
         const uint64_t none = 0;
         long r;
 
-        (void)sys0(__NR_setsid);
         for (int fd = 0; fd <= 2; fd++)
                 (void)sys3(__NR_dup3, exec->fds[fd], fd, 0);
-        for (int fd = 0; exec->master >= 0 && fd <= 2; fd++)
-                if (exec->block->terminal & (1U << fd) &&
-                    sys3(__NR_ioctl, fd, TIOCSCTTY_REQUEST, 0) == 0)
-                        break;
+        if (exec->master >= 0)
+                become_job(exec);
+        else
+                (void)sys0(__NR_setsid);
         (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
         r = sys1(__NR_chdir, (long)exec->cwd);
         if (r < 0) {
@@ -278,24 +300,63 @@ static void report_end(const Exec *exec, int status, const long usage[16]) {
         send_message(&message, -1);
 }
 
-/* Until nobody is left: the command, and all that comes to the subreaper as an orphan. */
-static void reap_all(const Exec *exec) {
-        for (;;) {
-                long usage[16] = { 0 };
-                int status = 0;
-                long pid = sys4(__NR_wait4, -1, (long)&status, WUNTRACED, (long)usage);
+/* The command, or what comes to the subreaper as an orphan. Returns what wait4(2) does. Where there
+ * is no terminal, whoever has stopped the command may wake it. */
+static long reap_one(Exec *exec, int options) {
+        long usage[16] = { 0 };
+        int status = 0;
+        long pid = sys4(__NR_wait4, -1, (long)&status, options, (long)usage);
 
-                if (pid == -EINTR)
+        if (pid <= 0 || pid != exec->pid)
+                return pid;
+        if ((status & 0xff) == 0x7f) {
+                report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
+        } else {
+                exec->pid = 0;
+                report_end(exec, status, usage);
+        }
+        return pid;
+}
+
+static void give_foreground(Exec *exec) {
+        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/dev/tty", O_RDWR | O_CLOEXEC, 0);
+
+        if (fd >= 0 && exec->pid)
+                (void)take_foreground(fd, exec->pid);
+        (void)sys1(__NR_close, fd);
+        exec->resume = 0;
+}
+
+/* Until nobody is left, with an ear for init meanwhile. */
+static void attend_job(Exec *exec) {
+        const uint64_t wake = 1ULL << (SIGCHLD - 1) | 1ULL << (WAKE_SIGNAL - 1);
+        struct pollfd fds[] = { { .events = POLLIN } };
+        char discarded[SIGNALFD_SIZE];
+
+        fds[0].fd = (int)sys4(__NR_signalfd4, -1, (long)&wake, 8, SFD_CLOEXEC_VALUE);
+        while (fds[0].fd >= 0) {
+                long pid = reap_one(exec, WUNTRACED | WNOHANG);
+
+                if (pid > 0 || pid == -EINTR)
                         continue;
                 if (pid < 0)
                         return;
-                if (pid != exec->pid)
-                        continue;
-                if ((status & 0xff) == 0x7f)
-                        report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
-                else
-                        report_end(exec, status, usage);
+                if (exec->resume)
+                        give_foreground(exec);
+                if (sys5(__NR_ppoll, (long)fds, 1, 0, 0, 0) > 0)
+                        (void)sys3(__NR_read, fds[0].fd, (long)discarded, SIGNALFD_SIZE);
         }
+}
+
+/* Until nobody is left. */
+static void reap_all(Exec *exec) {
+        long pid;
+
+        if (exec->master >= 0)
+                attend_job(exec);
+        do
+                pid = reap_one(exec, 0);
+        while (pid > 0 || pid == -EINTR);
 }
 
 static int prepare_exec(Exec *exec) {
@@ -407,6 +468,22 @@ static void kill_exec(const Monitor *monitor, int signal) {
         if (signal == SIGKILL)
                 return kill_below(monitor->pid);
         (void)signal_below(monitor->pid, signal);
+        if (signal != SIGSTOP)
+                (void)signal_below(monitor->pid, SIGCONT);
+}
+
+/* Only the monitor can give the foreground: the terminal is its session's. That comes first, or the
+ * command would stop again for want of it; and it is told to go on once, or it might already have
+ * been stopped by the next key. */
+static void resume_exec(const Monitor *monitor) {
+        Exec *exec = monitor->memory;
+
+        if (exec->master >= 0) {
+                exec->resume = 1;
+                (void)sys2(__NR_kill, monitor->pid, WAKE_SIGNAL);
+                for (int i = 0; i < RESUME_ROUNDS && exec->resume; i++)
+                        pause_round();
+        }
         (void)signal_below(monitor->pid, SIGCONT);
 }
 
@@ -430,6 +507,8 @@ static void obey(const Packet *packet, const int fds[FDS_MAX]) {
                 kill_exec(monitor, message->value);
         else if (message->type == SESSION_SIGNAL && monitor)
                 signal_exec(monitor, (int)message->detail, message->value);
+        else if (message->type == SESSION_RESUME && monitor)
+                resume_exec(monitor);
 }
 
 /* A monitor ends by itself when nobody is left below it. One that was stopped by what it watches

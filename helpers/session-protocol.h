@@ -23,13 +23,15 @@ enum {
                               not the terminal's */
         SESSION_SIGNAL, /* send signal value to the process group of exec's command, pid detail */
         SESSION_KILL,   /* send signal value to every process of exec; SIGKILL until none is left */
+        SESSION_RESUME, /* put exec's command into the foreground of its terminal, if it has one,
+                           and let every process of exec go on */
 };
 
 /* init -> keeper */
 enum {
         SESSION_STARTED = 1, /* value is the pid; with the terminal's master where there is one */
         SESSION_FAILED,      /* it was not started: errno value, INIT_STEP_* detail */
-        SESSION_STOPPED,     /* the command was stopped by signal value */
+        SESSION_STOPPED,     /* the command was stopped by signal value; only on a terminal */
         SESSION_ENDED,       /* value is the wait status of the command, with its usage */
         SESSION_GONE, /* no process of exec is left; value is not 0 where its monitor was killed */
 };
@@ -47,6 +49,7 @@ typedef struct SessionMessage {
 typedef struct ExecBlock {
         uint32_t argc, envc;
         uint32_t terminal;      /* a bit for each of fds 0 to 2 that is one, which init makes */
+        uint32_t background;    /* ... whose keys the command gets only when it reads from it */
         uint16_t rows, columns; /* of the terminal; 0 0 for none said */
         uint32_t has_mode;
         uint8_t mode[60]; /* struct termios, as TCSETS takes it */

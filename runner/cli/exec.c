@@ -71,6 +71,7 @@ typedef struct Exec {
         const char *const *command;
         uint64_t timeout, output; /* usec, bytes */
         bool lost;                /* its end, with the session */
+        uint64_t resuming;        /* the request for it to go on, which is not answered yet; or 0 */
         bool captured;            /* its output goes through the keeper, which keeps a part */
         TerminalPlan plan;
         Terminal *terminal;
@@ -114,6 +115,7 @@ static void write_terminal(const Exec *exec, JsonWriter *w) {
         json_write_uint(w, "terminal", exec->plan.fds);
         if (!exec->plan.fds)
                 return;
+        json_write_bool(w, "background", exec->plan.background);
         /* The kernel's struct termios is the start of the libc's. */
         for (size_t i = 0; i < 60; i++)
                 (void)snprintf(mode + 2 * i, 3, "%02x", i < sizeof(exec->plan.mode) ? bytes[i] : 0);
@@ -177,34 +179,69 @@ static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
 
 /* --- while it runs --- */
 
-static int ask(Exec *exec, const char *method, const char *key, const char *value, Error *reterr) {
+/* Returns the request's id. What cannot be said any more is not, and has 0: the loop sees that the
+ * keeper has gone. */
+static uint64_t ask(const Exec *exec, const char *method, const char *signal, bool all) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        uint64_t id;
+        uint64_t id = 0;
+        Error ignored;
 
         json_write_object(&w, NULL);
         json_write_string(&w, "id", exec->id);
-        if (key)
-                json_write_string(&w, key, value);
+        if (signal)
+                json_write_string(&w, "signal", signal);
+        if (all)
+                json_write_bool(&w, "all", true);
         json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return error_oom(reterr);
-        return rpc_client_send(exec->client, method, &w, NULL, 0, &id, reterr);
+        if (json_write_finish(&w) < 0 ||
+            rpc_client_send(exec->client, method, &w, NULL, 0, &id, &ignored) < 0)
+                return 0;
+        return id;
 }
 
-static void pass_signal(Exec *exec) {
+/* As in a single run (sandbox/supervise.c): where the command wants the keys and holt has them it
+ * gets them, else holt stops with its whole job, and with it all that the command has started. What
+ * was said of a stop before it was told to go on is over, our own included. */
+static void command_stopped(Exec *exec, const RpcMessage *message) {
+        const uint64_t signal = ask_number(message->params, "signal");
+        const bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
+
+        if (!exec->terminal || exec->resuming)
+                return;
+        if (!wants_keys || !terminal_in_foreground(exec->terminal)) {
+                (void)ask(exec, "process.signal", "STOP", true);
+                terminal_stop(exec->terminal, 0);
+        }
+        if (wants_keys)
+                terminal_enter(exec->terminal);
+        exec->resuming = ask(exec, "process.resume", NULL, false);
+}
+
+/* What is the terminal's concern and not the command's. */
+static bool act_on_signal(const Exec *exec, unsigned signal) {
+        if (!exec->terminal)
+                return false;
+        if (signal == SIGWINCH)
+                terminal_resize(exec->terminal);
+        else if (signal == SIGCONT && !exec->plan.background)
+                terminal_enter(exec->terminal);
+        else if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
+                terminal_stop(exec->terminal, getpid());
+        else
+                return signal == SIGCONT;
+        return true;
+}
+
+static void pass_signal(const Exec *exec) {
         struct signalfd_siginfo info;
         char number[12];
-        Error ignored;
 
         if (read(exec->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
                 return;
-        if (info.ssi_signo == SIGWINCH) {
-                if (exec->terminal)
-                        terminal_resize(exec->terminal);
+        if (act_on_signal(exec, info.ssi_signo))
                 return;
-        }
         (void)snprintf(number, sizeof(number), "%u", info.ssi_signo);
-        (void)ask(exec, "process.signal", "signal", number, &ignored);
+        (void)ask(exec, "process.signal", number, false);
 }
 
 /* 1 when the command has ended, 0 when not, or a negative errno. */
@@ -220,6 +257,10 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
                         *reterr = error;
                         return r < 0 ? r : -EINVAL;
                 }
+                if (message.method && streq(message.method, "process.stopped"))
+                        command_stopped(exec, &message);
+                if (message.id == exec->resuming)
+                        exec->resuming = 0;
                 if (message.id != wait_id)
                         continue;
                 exec->settled = message;
@@ -265,13 +306,16 @@ static int wait_for_end(Exec *exec, Error *reterr) {
 }
 
 static int open_signals(Exec *exec, Error *reterr) {
+        /* Of a terminal: without one a stop is as the kernel does it. */
+        static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 },
+                         own[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU };
         sigset_t set;
 
         (void)sigemptyset(&set);
-        for (int s = 1; s < 32; s++)
-                if (s == SIGINT || s == SIGTERM || s == SIGHUP || s == SIGQUIT || s == SIGUSR1 ||
-                    s == SIGUSR2 || s == SIGWINCH)
-                        (void)sigaddset(&set, s);
+        for (size_t i = 0; i < ELEMENTSOF(passed); i++)
+                (void)sigaddset(&set, passed[i]);
+        for (size_t i = 0; i < ELEMENTSOF(own) && exec->plan.fds; i++)
+                (void)sigaddset(&set, own[i]);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         exec->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         return exec->signal_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd")
@@ -444,19 +488,12 @@ static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
         return parse_values(exec, reterr);
 }
 
-/* The keys are the command's from the start: nothing here waits for its SIGTTIN, by which holt run
- * fetches them where only stdin is a terminal. */
-static void plan_terminal(TerminalPlan *plan) {
-        terminal_plan(plan);
-        plan->background = plan->fds & 1 && tcgetpgrp(STDIN_FILENO) != getpgrp();
-}
-
 /* All that is known by now is told, also where the command line is wrong. */
 static int main_with(Exec *exec, Error *error) {
         int r;
 
         if (!exec->captured)
-                plan_terminal(&exec->plan);
+                terminal_plan(&exec->plan);
         r = run(exec, error);
         if (r == 0 && exec->options.detach)
                 return 0;

@@ -71,22 +71,6 @@ static void kill_all(Supervisor *s) {
 
 /* --- stop and go --- */
 
-/* Stops holt as a shell's job, unless nobody would wake it: the kernel discards SIGTSTP in an
- * orphaned process group, which it would not do with SIGSTOP. Returns after SIGCONT. */
-static void stop_self(const Supervisor *s, pid_t target) {
-        sigset_t stop;
-
-        terminal_flush(s->terminal);
-        terminal_leave(s->terminal);
-        (void)sigemptyset(&stop);
-        (void)sigaddset(&stop, SIGTSTP);
-        (void)kill(target, SIGTSTP);
-        (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
-        (void)sigprocmask(SIG_BLOCK, &stop, NULL);
-        if (!s->launch->terminal.background)
-                terminal_enter(s->terminal);
-}
-
 /* The command has stopped. Where it wants the keys and holt has them it gets them; else holt stops
  * with its whole job, as the caller's terminal would have had it, and all that runs inside with it:
  * nothing works on behind a stopped clock. */
@@ -97,7 +81,7 @@ static void command_stopped(const Supervisor *s, int signal) {
                 return;
         if (!wants_keys || !terminal_in_foreground(s->terminal)) {
                 tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
-                stop_self(s, 0);
+                terminal_stop(s->terminal, 0);
         }
         if (wants_keys)
                 terminal_enter(s->terminal);
@@ -137,7 +121,7 @@ static void go_on(Supervisor *s, int signal) {
 static void stop_alone(Supervisor *s, int signal) {
         (void)signal;
         if (s->terminal)
-                stop_self(s, getpid());
+                terminal_stop(s->terminal, getpid());
 }
 
 static void pass_on(Supervisor *s, int signal) {

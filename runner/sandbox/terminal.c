@@ -16,6 +16,7 @@
 enum {
         DRAIN_STALL_MS = 1000,
         FLUSH_CHUNKS = 16,
+        DRAIN_CHUNKS = 1024, /* more than a terminal holds back */
 };
 
 struct Terminal {
@@ -146,6 +147,20 @@ void terminal_leave(Terminal *t) {
         t->raw = t->entered = false;
 }
 
+void terminal_stop(Terminal *t, pid_t pid) {
+        sigset_t stop;
+
+        terminal_flush(t);
+        terminal_leave(t);
+        (void)sigemptyset(&stop);
+        (void)sigaddset(&stop, SIGTSTP);
+        (void)kill(pid, SIGTSTP);
+        (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+        (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+        if (!t->plan.background)
+                terminal_enter(t);
+}
+
 void terminal_resize(Terminal *t) {
         struct winsize size;
 
@@ -242,8 +257,9 @@ static bool move_output(Terminal *t) {
 }
 
 void terminal_drain(Terminal *t) {
-        while ((!t->out.closed || !relay_empty(&t->out)) && move_output(t))
-                ;
+        for (int i = 0; i < DRAIN_CHUNKS && (!t->out.closed || !relay_empty(&t->out)); i++)
+                if (!move_output(t))
+                        break;
         relay_discard(&t->out, t->budget);
 }
 

@@ -45,6 +45,12 @@ void terminal_enter(Terminal *terminal);
 bool terminal_in_foreground(const Terminal *terminal);
 /* Gives it back, before holt stops. */
 void terminal_leave(Terminal *terminal);
+/* Stops holt, or with pid 0 its whole process group, as a shell's job, and the caller's terminal is
+ * as it was meanwhile; unless nobody would wake it: the kernel discards SIGTSTP, which the caller
+ * has blocked, in an orphaned process group, as it would not do with SIGSTOP. Returns after
+ * SIGCONT.
+ */
+void terminal_stop(Terminal *terminal, pid_t pid);
 /* Passes the caller's window size on. */
 void terminal_resize(Terminal *terminal);
 
@@ -54,7 +60,8 @@ struct pollfd;
 size_t terminal_poll(const Terminal *terminal, struct pollfd *fds);
 void terminal_pump(Terminal *terminal, const struct pollfd *fds, size_t count);
 /* Writes out what the sandbox has printed, to its end: for when the command has ended. Waits for a
- * stalled reader at most one second at a time while nothing moves. */
+ * stalled reader at most one second at a time while nothing moves. What a command in a session has
+ * left behind may print on and on: that ends with what the terminal can have held back. */
 void terminal_drain(Terminal *terminal);
 /* Writes out what it has printed by now, before holt stops; not without end, since somebody inside
  * may be printing still. */

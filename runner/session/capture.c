@@ -101,6 +101,13 @@ void capture_pump(Capture *output) {
                         (void)pump_one(output, w);
 }
 
+void capture_tell(const Capture *output, const RpcConnection *except, const char *method,
+                  const JsonWriter *params) {
+        for (const CaptureWatcher *w = output->watchers; w; w = w->next)
+                if (w->connection != except)
+                        (void)rpc_notify(w->connection, method, params);
+}
+
 int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64) {
         CaptureWatcher *watcher;
         unsigned count = 0;

@@ -74,6 +74,11 @@ void capture_pump(Capture *output);
  * has come, once it has all that came before. method is not copied, *params is taken over. */
 void capture_end(Capture *output, const char *method, JsonWriter *params);
 
+/* Tells each watcher but the one called except something else, now, whatever it has read so far.
+ * Who has fallen behind is not told. */
+void capture_tell(const Capture *output, const RpcConnection *except, const char *method,
+                  const JsonWriter *params);
+
 /* Writes the members seq, stream ("stdout"), and text or base64, of a chunk. */
 void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w);
 

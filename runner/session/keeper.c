@@ -189,6 +189,22 @@ static void audit_end(Keeper *keeper, const Process *process) {
                                       w.data, &ignored);
 }
 
+/* To whoever owns it, and so has its terminal, and to those who watch. */
+static void on_stopped(void *data, Process *process, int signal) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        (void)data;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", process->id);
+        json_write_int(&w, "signal", signal);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return;
+        if (process->owner)
+                (void)rpc_notify(process->owner, "process.stopped", &w);
+        capture_tell(&process->output, process->owner, "process.stopped", &w);
+}
+
 static void notify_end(Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -439,7 +455,7 @@ static int watch_all(Keeper *keeper, Error *reterr) {
 }
 
 static int serve(Keeper *keeper, Error *reterr) {
-        const ProcessEvents events = { on_answered, on_settled, keeper };
+        const ProcessEvents events = { on_answered, on_stopped, on_settled, keeper };
         int fd, r;
 
         r = loop_new(&keeper->loop, reterr);

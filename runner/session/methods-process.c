@@ -198,6 +198,7 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
         spec->input = rpc_bool(call, "input", false) ? INPUT_PIPE : INPUT_NONE;
         spec->owner = rpc_bool(call, "owned", false) ? rpc_call_connection(call) : NULL;
         spec->terminal = (unsigned)rpc_uint(call, "terminal", 0);
+        spec->background = rpc_bool(call, "background", false);
         spec->give_master = rpc_bool(call, "master", false);
         spec->rows = (uint16_t)rpc_uint(call, "rows", 0);
         spec->columns = (uint16_t)rpc_uint(call, "columns", 0);
@@ -448,7 +449,21 @@ int method_process_signal(RpcCall *call, void *data, Error *error) {
                 r = find_signal(rpc_string(call, "signal"), &number, error);
         if (r < 0)
                 return r;
-        process_signal(process, number);
+        if (rpc_bool(call, "all", false))
+                process_signal_all(process, number);
+        else
+                process_signal(process, number);
+        reply_nothing(call);
+        return 0;
+}
+
+int method_process_resume(RpcCall *call, void *data, Error *error) {
+        Process *process;
+        int r = find(call, data, &process, error);
+
+        if (r < 0)
+                return r;
+        process_resume(process);
         reply_nothing(call);
         return 0;
 }

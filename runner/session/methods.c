@@ -36,6 +36,8 @@ static const RpcParam spawn_params[] = {
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "owned", RPC_BOOL, false, 0, "it is killed when this connection ends" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
+        { "background", RPC_BOOL, false, 0,
+          "it gets the terminal's keys only when it reads (process.stopped), by process.resume" },
         { "rows", RPC_UINT, false, 65535, "of the terminal" },
         { "columns", RPC_UINT, false, 65535, "of the terminal" },
         { "mode", RPC_STRING, false, 200,
@@ -83,6 +85,8 @@ static const RpcParam resize_params[] = {
 static const RpcParam signal_params[] = {
         { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
         { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
+        { "all", RPC_BOOL, false, 0,
+          "to all that it has started, which goes on then if it was stopped" },
 };
 
 static const RpcParam key_params[] = {
@@ -244,7 +248,8 @@ const RpcMethod session_methods[] = {
           "processes: [{id, command, state, ...}]", NONE, method_process_list },
         { "process.read", "what a process has printed, by chunks", "chunks, next, running",
           PARAMS(read_params), method_process_read },
-        { "process.watch", "notifies of process.output and process.exited from now on", "nothing",
+        { "process.watch",
+          "notifies of process.output, process.stopped and process.exited from now on", "nothing",
           PARAMS(watch_params), method_process_watch },
         { "process.unwatch", "ends process.watch", "nothing", PARAMS(id_params),
           method_process_unwatch },
@@ -256,6 +261,9 @@ const RpcMethod session_methods[] = {
           PARAMS(resize_params), method_process_resize },
         { "process.signal", "sends a signal to a command and its process group", "nothing",
           PARAMS(signal_params), method_process_signal },
+        { "process.resume",
+          "puts a command into the foreground of its terminal; all that it has started goes on",
+          "nothing", PARAMS(id_params), method_process_resume },
         { "process.kill", "kills all that a process has started", "killed", PARAMS(id_params),
           method_process_kill },
         { "process.wait", "waits for the end of a command", process_result, PARAMS(wait_params),

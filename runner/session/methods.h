@@ -21,6 +21,7 @@ METHOD(method_process_write);
 METHOD(method_process_close_stdin);
 METHOD(method_process_resize);
 METHOD(method_process_signal);
+METHOD(method_process_resume);
 METHOD(method_process_kill);
 METHOD(method_process_wait);
 METHOD(method_process_watch);

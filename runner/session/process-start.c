@@ -34,6 +34,7 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
         ExecBlock head = { .argc = (uint32_t)argv->count,
                            .envc = (uint32_t)spec->env.count,
                            .terminal = spec->terminal,
+                           .background = spec->background,
                            .rows = spec->rows,
                            .columns = spec->columns,
                            .has_mode = spec->mode != NULL };

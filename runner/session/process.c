@@ -137,6 +137,14 @@ void process_signal(Process *process, int signal) {
                 tell_init(process, SESSION_SIGNAL, signal);
 }
 
+void process_signal_all(Process *process, int signal) {
+        tell_init(process, SESSION_KILL, signal);
+}
+
+void process_resume(Process *process) {
+        tell_init(process, SESSION_RESUME, 0);
+}
+
 void process_kill(Process *process) {
         process->killed |= !process->settled && !process->timed_out;
         tell_init(process, SESSION_KILL, SIGKILL);
@@ -262,6 +270,11 @@ static void on_ended(Process *process, const SessionMessage *message) {
         settle(process);
 }
 
+static void on_stopped(Process *process, const SessionMessage *message) {
+        if (process->running)
+                process->all->events.stopped(process->all->events.data, process, message->value);
+}
+
 /* A monitor that was killed, as only what it has started may have done, has said nothing. */
 static void answer_for_monitor(Process *process, bool killed) {
         const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK },
@@ -301,6 +314,8 @@ static void obey(Processes *all, const SessionMessage *message, int *fd) {
                 on_started(process, message, fd);
         else if (message->type == SESSION_FAILED)
                 on_failed(process, message);
+        else if (message->type == SESSION_STOPPED)
+                on_stopped(process, message);
         else if (message->type == SESSION_ENDED)
                 on_ended(process, message);
         else if (message->type == SESSION_GONE)

@@ -38,6 +38,7 @@ typedef struct ProcessSpec {
         int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal, made inside */
+        bool background;   /* ... whose keys it gets only when it reads from it */
         bool give_master;  /* the terminal's master is the client's, who reads and writes it */
         uint16_t rows, columns;
         const uint8_t *mode; /* struct termios as TCSETS takes it, or NULL */
@@ -82,6 +83,8 @@ typedef struct ProcessEvents {
         /* It runs now, or could not be started (process->outcome.cause is CAUSE_ERROR). master_fd
          * is taken over if it was asked for, else FD_NONE. */
         void (*answered)(void *data, Process *process, int master_fd);
+        /* Its command, which is on a terminal, was stopped by signal: SIGTSTP, SIGTTIN, ... */
+        void (*stopped)(void *data, Process *process, int signal);
         /* Its command has ended and its output so far is there. */
         void (*settled)(void *data, Process *process);
         void *data;
@@ -109,6 +112,10 @@ unsigned processes_live(const Processes *all);
 
 /* To its command's process group. */
 void process_signal(Process *process, int signal);
+/* To all that it has started, in whatever group, which goes on then if it was stopped. */
+void process_signal_all(Process *process, int signal);
+/* Puts its command into the foreground of its terminal and lets all that it has started go on. */
+void process_resume(Process *process);
 /* Kills everything it has started, what its command has left included. */
 void process_kill(Process *process);
 /* The same, by TERM first and after the policy's kill_after by KILL. */

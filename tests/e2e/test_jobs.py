@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holt is a job of the caller's shell like any other: it stops, goes on, and waits in the background."""
+"""holt is a job of the caller's shell like any other: it stops, goes on, and waits in the background. So is a command in
+a session."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from lib import leaks
 from lib.sandbox import Holt
+from lib.sessions import Sessions, until
 from lib.terminal import Terminal
 
 Put = Callable[..., Path]
@@ -17,6 +21,19 @@ Put = Callable[..., Path]
 PROMPT = "outer> "
 
 CTRL_C, CTRL_D, CTRL_Z = "\x03", "\x04", "\x1a"
+
+
+@pytest.fixture(params=("run", "exec"))
+def shell(request: pytest.FixtureRequest, holt: Holt, sessions: Sessions) -> Iterator[Terminal]:
+    """The caller's interactive bash, where "$JOB" runs a command: in a sandbox of its own, or in a session."""
+    job = ["run", "--"]
+    if request.param == "exec":
+        sessions.create("w", "--workspace", holt.cwd)
+        job = ["exec", "w", "--"]
+    environment = {**sessions.env, "PS1": "outer> ", "TERM": "dumb", "JOB": " ".join(holt.argv(job)), "HISTFILE": ""}
+    with Terminal(holt.identity, ["bash", "--norc", "--noprofile", "-i"], cwd=holt.cwd, env=environment) as shell:
+        shell.expect(PROMPT)
+        yield shell
 
 
 def settings(shell: Terminal) -> str:
@@ -34,7 +51,7 @@ def stopped(shell: Terminal) -> None:
 
 def test_ctrl_z_stops_holt_and_fg_goes_on(shell: Terminal) -> None:
     before = settings(shell)
-    shell.send("$HOLT run -- sh -c 'echo run''ning; exec cat'\n")
+    shell.send("$JOB sh -c 'echo run''ning; exec cat'\n")
     shell.expect("running")
     shell.send("one\n")
     shell.expect("one\r\none\r\n")
@@ -56,7 +73,7 @@ def test_ctrl_z_stops_holt_and_fg_goes_on(shell: Terminal) -> None:
 
 def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
     """Ctrl-C goes inside: the terminal is raw once more."""
-    shell.send("$HOLT run -- bash -c 'trap \"echo caught\" INT; echo run''ning; while :; do sleep 0.1; done'\n")
+    shell.send("$JOB bash -c 'trap \"echo caught\" INT; echo run''ning; while :; do sleep 0.1; done'\n")
     shell.expect("running")
     for _ in range(2):
         shell.send(CTRL_Z)
@@ -72,12 +89,14 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
 
 
 def test_what_holt_runs_is_stopped_with_it(shell: Terminal) -> None:
-    shell.send("$HOLT run -- python3 -c 'import time; print(\"run\" \"ning\", flush=True); time.sleep(1000)'\n")
-    shell.expect("running")
+    """In whatever group or session it is."""
+    shell.send("$JOB sh -c 'setsid sleep 1000 & exec python3 -c \"import time; print(10 * 10, flush=True); time.sleep(1000)\"'\n")
+    shell.expect(r"\n100\r\n")
     shell.send(CTRL_Z)
     stopped(shell)
-    states = {p.name: p.state for p in leaks.descendants(shell.process.pid)}
-    assert states["python3"] == "T"
+    def states() -> dict[str, str]:
+        return {p.name: p.state for p in leaks.descendants() if p.name in ("python3", "sleep")}
+    until(lambda: states() == {"python3": "T", "sleep": "T"}, "both are stopped")
     shell.send("bg\n")
     shell.expect(PROMPT)
     shell.send("jobs\n")
@@ -88,7 +107,7 @@ def test_what_holt_runs_is_stopped_with_it(shell: Terminal) -> None:
 
 
 def test_a_resize_while_stopped_is_seen_after_fg(shell: Terminal) -> None:
-    shell.send("$HOLT run -- bash -c 'echo run''ning; while read; do stty size; done'\n")
+    shell.send("$JOB bash -c 'echo run''ning; while read; do stty size; done'\n")
     shell.expect("running")
     shell.send(CTRL_Z)
     stopped(shell)
@@ -104,7 +123,7 @@ def test_a_resize_while_stopped_is_seen_after_fg(shell: Terminal) -> None:
 def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
     """Until then the keys are the shell's. Whether the shell calls it running or stopped is left open here."""
     before = settings(shell)
-    shell.send("$HOLT run -- sh -c 'echo run''ning; exec cat' &\n")
+    shell.send("$JOB sh -c 'echo run''ning; exec cat' &\n")
     shell.expect("running")
     shell.send("echo the ''shell\n")
     shell.expect("the shell\r\n")
@@ -122,7 +141,7 @@ def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
 
 def test_a_writer_in_the_background_writes_and_ends(shell: Terminal) -> None:
     before = settings(shell)
-    shell.send("$HOLT run -- sh -c 'echo from behind; exit 3' & wait $!; echo en''ded $?\n")
+    shell.send("$JOB sh -c 'echo from behind; exit 3' & wait $!; echo en''ded $?\n")
     shell.expect("from behind\r\n")
     shell.expect("ended 3\r\n")
     shell.expect(PROMPT)
@@ -131,19 +150,19 @@ def test_a_writer_in_the_background_writes_and_ends(shell: Terminal) -> None:
 
 
 def test_two_in_the_background_at_once(shell: Terminal) -> None:
-    shell.send("for i in 1 2; do $HOLT run -- sh -c \"sleep 0.2; exit $i\" & done; wait -n; wait -n; echo en''ded\n")
+    shell.send("for i in 1 2; do $JOB sh -c \"sleep 0.2; exit $i\" & done; wait -n; wait -n; echo en''ded\n")
     shell.expect("ended")
     shell.expect(PROMPT)
 
 
 def test_typing_ahead_is_the_shell_s(shell: Terminal) -> None:
     """Where the command has no terminal, holt takes no keys."""
-    shell.send("$HOLT run -- sleep 0.2 < /dev/null > /dev/null 2>&1\necho typed ''ahead\n")
+    shell.send("$JOB sleep 0.2 < /dev/null > /dev/null 2>&1\necho typed ''ahead\n")
     shell.expect("typed ahead")
 
 
 def test_holt_in_a_pipeline_is_one_job(shell: Terminal) -> None:
-    shell.send("$HOLT run -- sh -c 'echo run''ning; exec sleep 1000' | cat\n")
+    shell.send("$JOB sh -c 'echo run''ning; exec sleep 1000' | cat\n")
     shell.expect("running")
     shell.send(CTRL_Z)
     stopped(shell)
@@ -172,7 +191,7 @@ def test_an_editor_stops_itself_with_its_terminal_raw(shell: Terminal, put: Put)
     """The caller's own terminal is sane meanwhile, and the editor's is as it left it afterwards."""
     put("editor.py", EDITOR)
     before = settings(shell)
-    shell.send("$HOLT run -- python3 editor.py\n")
+    shell.send("$JOB python3 editor.py\n")
     shell.expect("editing")
     shell.send("a")
     shell.expect(r"\[97\]")
@@ -190,7 +209,7 @@ def test_an_editor_stops_itself_with_its_terminal_raw(shell: Terminal, put: Put)
 
 
 def test_a_stopped_holt_can_be_ended(shell: Terminal) -> None:
-    shell.send("$HOLT run -- sh -c 'echo run''ning; exec sleep 1000'\n")
+    shell.send("$JOB sh -c 'echo run''ning; exec sleep 1000'\n")
     shell.expect("running")
     shell.send(CTRL_Z)
     stopped(shell)
