@@ -126,6 +126,8 @@ typedef struct PlanStrays {
         StrList targets; /* of each, with what tells it from another of that name */
 } PlanStrays;
 
+enum { PLAN_CPUS_MAX = 8192 }; /* of one machine; as CONFIG_NR_CPUS has it at most */
+
 typedef struct LaunchPlan {
         /* the tree */
         char *rootfs; /* "" for the host's, else an absolute path without a slash at the end */
@@ -153,7 +155,11 @@ typedef struct LaunchPlan {
         /* limits; 0 is none */
         uint64_t timeout, kill_after; /* usec */
         uint64_t memory, pids, open_files, file_size;
-        uint64_t output;   /* bytes of stdout and stderr together */
+        unsigned cpus;   /* processors that all starts on */
+        uint64_t output; /* bytes of stdout and stderr together */
+        unsigned long cpu_set[PLAN_CPUS_MAX / (8 * sizeof(unsigned long))]; /* prepared: which they
+                                                                             are, where cpus is
+                                                                             not 0 */
         char *pids_origin; /* where pids is 1, which is too few: as policy_limit_text() */
 
         /* confinement */

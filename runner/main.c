@@ -42,6 +42,7 @@ static const Verb verbs[] = {
         { "audit", FULL(cmd_audit), "what was refused, killed or limited in it" },
         { "ls", FULL(cmd_ls), "list the sessions" },
         { "show", FULL(cmd_show), "say what a session is and has" },
+        { "tier", FULL(cmd_tier), "give a session at rest another size" },
         { "stop", FULL(cmd_stop), "end all that runs in a session" },
         { "rm", FULL(cmd_rm), "take a session away, with its files" },
         { "serve", FULL(cmd_serve), "serve JSON-RPC, for adapters" },

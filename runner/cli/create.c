@@ -14,25 +14,23 @@
 #include "policy/plan.h"
 #include "policy/schema.h"
 #include "session/keeper.h"
+#include "session/tier.h"
 
 extern char **environ;
 
 typedef struct CreateOptions {
         const char *idle;
-        unsigned tier; /* an index of tiers[], or TIERS */
+        unsigned tier; /* an index of tier_names[], or TIERS */
         bool json;
         StrList allow_degraded;
 } CreateOptions;
 
-enum { TIERS = 4 };
-static const char *const tier_names[TIERS + 1] = { "standard", "medium", "large", "xlarge", NULL };
-static const char *const tier_memory[TIERS] = { "1GiB", "2GiB", "4GiB", "8GiB" };
-
 static const Option create_options[] = {
         { "--idle", "TIME", "stop it after so long without use; \"none\" for never", OPTION_STRING,
           offsetof(CreateOptions, idle), NULL },
-        { "--tier", "standard|medium|large|xlarge", "memory for each process: 1, 2, 4 or 8 GiB",
-          OPTION_ENUM, offsetof(CreateOptions, tier), tier_names },
+        { "--tier", "standard|medium|large|xlarge",
+          "1, 2, 4 or 8 processors, and as many GiB of memory for each process", OPTION_ENUM,
+          offsetof(CreateOptions, tier), tier_names },
         { "--allow-degraded", "LAYER", "go on where this host refuses the layer", OPTION_LIST,
           offsetof(CreateOptions, allow_degraded), NULL },
         { "--json", NULL, "print what was made as JSON", OPTION_BOOL, offsetof(CreateOptions, json),
@@ -87,19 +85,6 @@ static bool has_word(const OptionResult *words, const char *path) {
         return false;
 }
 
-/* What there is of a tier without cgroups. --memory says it more exactly. */
-static int apply_tier(unsigned tier, const OptionResult *words, Settings *settings, Error *reterr) {
-        if (tier >= TIERS)
-                return 0;
-        settings->tier = strdup(tier_names[tier]);
-        if (!settings->tier)
-                return error_oom(reterr);
-        return has_word(words, "limits.memory")
-                       ? 0
-                       : policy_set(&settings->policy, "limits.memory", tier_memory[tier],
-                                    ORIGIN_CALLER, "--tier", reterr);
-}
-
 /* Mistakes that only show in a plan are told now, not at the first use. */
 static int try_plan(const Settings *settings, const char *path, Error *reterr) {
         LaunchPlan plan;
@@ -147,8 +132,9 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
                 r = options_degraded(&options->allow_degraded, &ret->degraded, reterr);
         if (r == 0)
                 r = resolve(words, &ret->policy, reterr);
-        if (r == 0)
-                r = apply_tier(options->tier, words, ret, reterr);
+        /* --memory says it more exactly. */
+        if (r == 0 && options->tier < TIERS)
+                r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);
         ret->created_ms = keeper_now_ms();
         ret->cwd = strdup(cwd);
         return r == 0 && !ret->cwd ? error_oom(reterr) : r;

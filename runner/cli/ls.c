@@ -114,10 +114,15 @@ static const struct {
 static void print_limits(const JsonValue *session) {
         const JsonValue *limits = json_member(session, "limits");
         const char *tier = ask_text(session, "tier");
+        const uint64_t cpus = ask_number(session, "cpus");
         char text[512] = "";
 
-        if (tier[0])
-                print_fact("tier", tier);
+        if (tier[0]) {
+                (void)snprintf(text, sizeof(text), "%s: memory for each process, %" PRIu64 " cpu%s",
+                               tier, cpus, cpus == 1 ? "" : "s");
+                print_fact("tier", text);
+                text[0] = '\0';
+        }
         for (size_t i = 0; limits && i < ELEMENTSOF(shown_limits); i++) {
                 const uint64_t value = ask_number(limits, shown_limits[i].member);
                 const PolicyField *field = policy_field(shown_limits[i].field);

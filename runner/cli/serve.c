@@ -17,6 +17,7 @@
 #include "cli/verbs.h"
 #include "session/directory.h"
 #include "session/proxy.h"
+#include "session/tier.h"
 
 typedef struct ServeOptions {
         const char *socket;
@@ -141,6 +142,17 @@ static int method_remove(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+static int method_set_tier(RpcCall *call, void *data, Error *error) {
+        int r = tier_change(rpc_string(call, "session"), rpc_string(call, "tier"), error);
+
+        (void)data;
+        if (r < 0)
+                return r;
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
+
 static const RpcParam create_params[] = {
         { "name", RPC_STRING, true, SESSION_NAME_MAX, "of the new session" },
         { "options", RPC_STRINGS, false, 1024, "as on the command line: [\"--timeout\", \"5m\"]" },
@@ -152,10 +164,17 @@ static const RpcParam remove_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
 };
 
+static const RpcParam tier_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+        { "tier", RPC_STRING, true, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
+};
+
 static const RpcMethod serve_methods[] = {
         { "session.create", "makes a session, which its first use starts", "name", create_params,
           ELEMENTSOF(create_params), method_create },
         { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
+        { "session.set_tier", "gives a session another size, from its next start on", "nothing",
+          tier_params, ELEMENTSOF(tier_params), method_set_tier },
         { "session.remove", "takes a session away with all its files", "nothing", remove_params,
           ELEMENTSOF(remove_params), method_remove },
 };

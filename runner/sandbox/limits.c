@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "sandbox/step.h"
 
@@ -42,6 +44,49 @@ static void free_files(void) {
         (void)setrlimit(RLIMIT_FSIZE, &own);
 }
 
+/* --- processors --- */
+
+enum { WORD_BITS = 8 * sizeof(unsigned long) };
+
+static bool has_cpu(const unsigned long *set, unsigned cpu) {
+        return set[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1;
+}
+
+/* Some of those that holt itself may use, from one on that is another for each process, so that
+ * small sandboxes do not crowd on the first. Where there are no more anyway none is chosen. */
+static void choose_cpus(LaunchPlan *plan) {
+        unsigned long own[ELEMENTSOF(plan->cpu_set)] = { 0 };
+        unsigned count = 0, skip, left = plan->cpus;
+
+        if (left == 0)
+                return;
+        if (syscall(SYS_sched_getaffinity, 0, sizeof(own), own) < 0)
+                own[0] = 0;
+        for (unsigned cpu = 0; cpu < PLAN_CPUS_MAX; cpu++)
+                count += has_cpu(own, cpu);
+        if (count <= left) {
+                plan->cpus = 0;
+                return;
+        }
+        skip = (unsigned)getpid() % count;
+        for (unsigned cpu = 0; left > 0; cpu = (cpu + 1) % PLAN_CPUS_MAX) {
+                if (!has_cpu(own, cpu) || skip-- > 0)
+                        continue;
+                skip = 0;
+                plan->cpu_set[cpu / WORD_BITS] |= 1UL << (cpu % WORD_BITS);
+                left--;
+        }
+}
+
+static int confine_cpus(const LaunchPlan *plan, Error *error) {
+        if (plan->cpus > 0 &&
+            syscall(SYS_sched_setaffinity, 0, sizeof(plan->cpu_set), plan->cpu_set) < 0)
+                return step_fail(error, LAYER_LIMITS, errno, "cannot set the limit", "processors");
+        return 0;
+}
+
+/* --- all --- */
+
 void limits_bound(LaunchPlan *plan) {
         for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
                 uint64_t *value = (void *)((char *)plan + limits[i].offset);
@@ -50,6 +95,7 @@ void limits_bound(LaunchPlan *plan) {
                 if (getrlimit(limits[i].resource, &own) == 0)
                         *value = bound(*value, &own);
         }
+        choose_cpus(plan);
         free_files();
 }
 
@@ -77,6 +123,8 @@ int limits_confine(Launch *launch, Error *error) {
         if (launch->layers.missing & LAYER_BIT(LAYER_LIMITS))
                 return 0;
         r = limit_core(error);
+        if (r == 0)
+                r = confine_cpus(launch->plan, error);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {
                 const uint64_t *value = (const void *)((const char *)launch->plan +
                                                        limits[i].offset);

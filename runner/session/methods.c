@@ -232,7 +232,7 @@ static const char process_result[] =
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
-          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, owned, "
+          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, cpus, owned, "
           "directory, "
           "cwd, "
           "workspace, "

@@ -10,6 +10,7 @@
 #include "policy/load.h"
 #include "policy/schema.h"
 #include "sandbox/result.h"
+#include "session/tier.h"
 
 /* Names in the store's meta. */
 #define META_POLICY "policy"   /* a document */
@@ -117,7 +118,11 @@ int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, E
                                       .session = path,
                                       .degraded = settings->degraded };
 
-        return plan_make(&settings->policy, &context, ret, reterr);
+        int r = plan_make(&settings->policy, &context, ret, reterr);
+
+        if (r == 0)
+                ret->cpus = tier_cpus(settings->tier);
+        return r;
 }
 
 /* --- telling --- */
@@ -144,6 +149,10 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_uint(w, "created_ms", settings->created_ms);
         json_write_uint(w, "idle_us", settings->idle);
         json_write_string(w, "tier", settings->tier);
+        if (tier_cpus(settings->tier))
+                json_write_uint(w, "cpus", tier_cpus(settings->tier));
+        else
+                json_write_null(w, "cpus");
         json_write_bool(w, "owned", settings->owned);
         json_write_string(w, "directory", plan->state.source);
         json_write_string(w, "cwd", plan->cwd);

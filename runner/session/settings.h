@@ -31,5 +31,5 @@ int settings_read(Store *store, Settings *ret, Error *reterr);
 int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr);
 
 /* Members of an object, the same whether the session is live or at rest: created_ms, idle_us, tier,
- * owned, directory, cwd, mounts, limits, allow_degraded. */
+ * cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
 void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w);

@@ -25,6 +25,19 @@ def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) ->
         assert rpc.call("session.list")["sessions"] == []
 
 
+def test_a_change_of_tier(sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        rpc.call("session.create", name="a")
+        rpc.call("mount.upload", session="a", path="f", content="kept")
+        assert rpc.refused("session.set_tier", session="a", tier="large").kind == "busy"
+        rpc.call("session.stop", session="a")
+        until(lambda: rpc.call("session.list")["sessions"][0]["state"] == "at rest", "it rests")
+        assert rpc.refused("session.set_tier", session="a", tier="none").kind == "usage"
+        rpc.call("session.set_tier", session="a", tier="large")
+        assert rpc.call("session.show", session="a")["tier"] == "large"
+        assert rpc.call("mount.download", session="a", path="f")["content"] == "kept"
+
+
 def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, place: Path) -> None:
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:

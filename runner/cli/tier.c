@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt tier: another size for a session at rest. */
+#include "session/tier.h"
+
+#include "cli/ask.h"
+#include "cli/verbs.h"
+
+static int do_tier(const OptionResult *words, const void *options, Error *reterr) {
+        (void)options;
+        return tier_change(words->operands[0], words->operands[1], reterr);
+}
+
+int cmd_tier(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "tier",
+                            .usage = "NAME standard|medium|large|xlarge",
+                            .summary = "Gives a session at rest another size, from its next start "
+                                       "on. Its files stay.",
+                            .operands = true },
+                .least = 2,
+                .most = 2,
+                .run = do_tier,
+        };
+
+        return ask_main(&verb, NULL, argc, argv);
+}

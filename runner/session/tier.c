@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/tier.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/directory.h"
+
+const char *const tier_names[TIERS + 1] = { "standard", "medium", "large", "xlarge", NULL };
+
+static const struct {
+        const char *memory;
+        unsigned cpus;
+} tiers[] = { { "1GiB", 1 }, { "2GiB", 2 }, { "4GiB", 4 }, { "8GiB", 8 } };
+static_assert(ELEMENTSOF(tiers) == TIERS, "every tier has a size");
+
+/* TIERS for none of them. */
+static unsigned find_tier(const char *name) {
+        unsigned tier = 0;
+
+        while (tier < TIERS && !streq(tier_names[tier], name))
+                tier++;
+        return tier;
+}
+
+unsigned tier_cpus(const char *tier) {
+        const unsigned found = tier ? find_tier(tier) : TIERS;
+
+        return found < TIERS ? tiers[found].cpus : 0;
+}
+
+int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reterr) {
+        char *name = strdup(tier_names[tier]);
+
+        if (!name)
+                return error_oom(reterr);
+        free(settings->tier);
+        settings->tier = name;
+        return keep_memory ? 0
+                           : policy_set(&settings->policy, "limits.memory", tiers[tier].memory,
+                                        ORIGIN_CALLER, "--tier", reterr);
+}
+
+/* The session's lock is held. */
+static int rewrite(int dir_fd, unsigned tier, Error *reterr) {
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        char database[64];
+        Store *store = NULL;
+        int r;
+
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
+        r = store_open(database, STORE_WRITE, &store, reterr);
+        if (r == 0)
+                r = settings_read(store, &settings, reterr);
+        if (r == 0)
+                r = tier_apply(tier, false, &settings, reterr);
+        if (r == 0)
+                r = settings_write(&settings, store, reterr);
+        store_free(store);
+        return r;
+}
+
+int tier_change(const char *session, const char *tier, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        const unsigned found = find_tier(tier);
+        char quoted[80];
+        int r;
+
+        if (found == TIERS) {
+                r = error_set(reterr, ERROR_USAGE, 0, "there is no tier \"%s\"",
+                              str_quote(tier, quoted, sizeof(quoted)));
+                return error_cure(reterr, r, "standard, medium, large or xlarge");
+        }
+        r = session_open(session, &dir_fd, NULL, reterr);
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, reterr);
+        return r < 0 ? r : rewrite(dir_fd, found, reterr);
+}
