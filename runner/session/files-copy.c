@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "session/files-walk.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -14,6 +15,7 @@
 enum {
         BUFFER_SIZE = 128 * 1024,
         NAMES_TRIED = 8,
+        STEP_SIZE = 64 << 20, /* bytes between two looks at whether it is to end */
 };
 
 int files_write_all(int fd, const char *data, size_t length) {
@@ -129,7 +131,7 @@ int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length) {
         if (r == 0 && !copying.regular)
                 r = copy_by_buffer(source_fd, to_fd, UINT64_MAX, &copying.length);
         while (r == 0 && copying.regular)
-                r = files_copying_step(&copying, UINT64_MAX);
+                r = walk_stopped() ? -ECANCELED : files_copying_step(&copying, STEP_SIZE);
         if (r < 0)
                 return r;
         *ret_length = copying.length;

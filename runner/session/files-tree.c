@@ -239,7 +239,10 @@ static int copy_to(int from_fd, const FilesPlace *to, bool replace, bool whole,
         if (r == 0)
                 r = files_rename(&made, to, replace);
         if (r < 0) {
+                const atomic_bool *stop = walk_until(NULL);
+
                 (void)remove_tree(to->dir_fd, name);
+                (void)walk_until(stop);
                 return r;
         }
         *ret_left_out = copy.left_out;

@@ -11,6 +11,21 @@ enum {
         PAGE_BYTES_MAX = 8 << 20,
 };
 
+/* --- the end from outside --- */
+
+static _Thread_local const atomic_bool *thread_stop;
+
+const atomic_bool *walk_until(const atomic_bool *stop) {
+        const atomic_bool *before = thread_stop;
+
+        thread_stop = stop;
+        return before;
+}
+
+bool walk_stopped(void) {
+        return thread_stop && atomic_load_explicit(thread_stop, memory_order_relaxed);
+}
+
 /* --- one directory --- */
 
 typedef struct Name {
@@ -81,6 +96,8 @@ static int batch_run(Batch *batch, int dir_fd, uint64_t *left, WalkNameFn fn, vo
 
                 if (*left == 0)
                         return -E2BIG;
+                if (walk_stopped())
+                        return -ECANCELED;
                 *left -= 1;
                 if (name->type == DT_UNKNOWN)
                         name->type = type_of(dir_fd, name->name);

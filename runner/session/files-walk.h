@@ -3,6 +3,8 @@
  * followed. Negative errnos; see files-path.h. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "session/files-path.h"
 
 enum {
@@ -18,6 +20,11 @@ typedef int (*WalkNameFn)(void *data, int dir_fd, const char *name, unsigned cha
  * directory no more is held in memory. *left counts down by one for each; at 0 it is -E2BIG.
  * path_fd may be an O_PATH fd. */
 int walk_names(int path_fd, uint64_t *left, WalkNameFn fn, void *data);
+
+/* From now on walks of this thread, and copies of contents, end with -ECANCELED once *stop is set;
+ * NULL: none do. Returns what was in force. */
+const atomic_bool *walk_until(const atomic_bool *stop);
+bool walk_stopped(void);
 
 typedef struct WalkEntry {
         int dir_fd;

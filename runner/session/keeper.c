@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -289,7 +290,8 @@ static void on_idle(void *data) {
         Keeper *keeper = data;
         uint64_t now = loop_now();
 
-        if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0)
+        if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0 ||
+            works_busy(keeper->works))
                 keeper->used_at = now;
         if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);
@@ -467,6 +469,8 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
         if (r == 0)
+                r = works_new(keeper->loop, &keeper->works, reterr);
+        if (r == 0)
                 r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
                                    &keeper->server, reterr);
         if (r < 0)
@@ -499,6 +503,7 @@ static int start(Keeper *keeper, Error *reterr) {
 static void finish(Keeper *keeper) {
         keeper->server = rpc_server_free(keeper->server);
         (void)unlinkat(keeper->plan.state.fd, "keeper.sock", 0);
+        keeper->works = works_free(keeper->works);
         keeper->processes = processes_free(keeper->processes);
         sandbox_clear(&keeper->sandbox);
         sweep(keeper);
@@ -542,6 +547,9 @@ int keeper_main(int argc, char **argv) {
         detach();
         keeper.started_ms = keeper_now_ms();
         keeper.used_at = loop_now();
+#ifdef M_ARENA_MAX
+        (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */
+#endif
         if (start(&keeper, &error) < 0) {
                 (void)!write(KEEPER_READY_FD, &error, sizeof(error));
                 sandbox_clear(&keeper.sandbox);

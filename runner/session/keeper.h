@@ -4,10 +4,10 @@
  * Theory of operation. Whoever needs a session connects to its socket, and where nobody listens
  * there starts a keeper (keeper_connect()): a process of its own, out of the caller's session and
  * environment. The keeper takes the session's lock, so that there is no second one; makes the
- * sandbox; confines itself; and serves JSON-RPC (rpc/server.h) by the table of methods.c, one
- * thread and one loop. It ends when it is told to, when nothing has used it for the session's idle
- * time, or with its sandbox; and the sandbox ends with it, however that comes (PR_SET_PDEATHSIG).
- * What lasts is on disk.
+ * sandbox; confines itself; and serves JSON-RPC (rpc/server.h) by the table of methods.c, from one
+ * loop; only long work on files has threads (session/work.h). It ends when it is told to, when
+ * nothing has used it for the session's idle time, or with its sandbox; and the sandbox ends with
+ * it, however that comes (PR_SET_PDEATHSIG). What lasts is on disk.
  *
  * Run by root, the keeper is the session's unprivileged uid like its sandbox, and reaches the
  * session's directory by an id-mapped mount (sandbox/identity.h). */
@@ -20,6 +20,7 @@
 #include "session/owner.h"
 #include "session/process.h"
 #include "session/settings.h"
+#include "session/work.h"
 #include "store/store.h"
 
 enum {
@@ -54,6 +55,7 @@ typedef struct Keeper {
         Sandbox sandbox;
         Store *store;
         Files *files;
+        Works *works; /* long calls about them */
         Loop *loop;
         RpcServer *server;
         Processes *processes;

@@ -75,28 +75,22 @@ static void write_stat(JsonWriter *w, const FileStat *stat) {
         json_write_string(w, "target", stat->target);
 }
 
-typedef struct Listing {
-        JsonWriter *writer;
-        bool full;           /* the answer has no room for more */
-        char last[PATH_MAX]; /* "" of none */
-} Listing;
-
-static bool listing_full(Listing *listing) {
-        listing->full = listing->full || listing->writer->length > METHOD_ANSWER_MAX;
-        return listing->full;
+static bool is_full(FilesWork *work) {
+        work->full = work->full || work->list.length > METHOD_ANSWER_MAX;
+        return work->full;
 }
 
 static int add_entry(void *data, const char *name, const FileStat *stat) {
-        Listing *listing = data;
-        JsonWriter *w = listing->writer;
+        FilesWork *work = data;
+        JsonWriter *w = &work->list;
 
-        if (listing_full(listing))
+        if (is_full(work))
                 return 0;
         json_write_object(w, NULL);
         json_write_string(w, "name", name);
         write_stat(w, stat);
         json_write_end(w);
-        (void)snprintf(listing->last, sizeof(listing->last), "%s", name);
+        (void)snprintf(work->last, sizeof(work->last), "%s", name);
         return 0;
 }
 
@@ -106,53 +100,74 @@ static const char *path_or_cwd(const RpcCall *call) {
         return path ? path : ".";
 }
 
+static int run_list(FilesWork *work, Error *error) {
+        int r;
+
+        json_write_array(&work->list, NULL);
+        r = files_list(work->files, work->path, work->recursive, work->after, work->limit,
+                       add_entry, work, &work->more, error);
+        json_write_end(&work->list);
+        return r;
+}
+
+static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_value(w, "entries", &work->list);
+        method_write_cursor(w, "next",
+                            (work->more || work->full) && work->last[0] ? work->last : NULL);
+}
+
 int method_files_list(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
         const Keeper *keeper = data;
-        Listing listing = { .writer = rpc_result(call) };
         _cleanup_free_ char *after = NULL;
-        bool more = false;
+        FilesWork *work;
         int r = method_take_cursor(call, "after", &after, error);
 
-        json_write_array(listing.writer, "entries");
         if (r == 0)
-                r = files_list(keeper->files, path_or_cwd(call), rpc_bool(call, "recursive", false),
-                               after, rpc_uint(call, "limit", LIMIT_DEFAULT), add_entry, &listing,
-                               &more, error);
-        if (r < 0) {
-                rpc_fail(call, error);
-                return 0;
-        }
-        json_write_end(listing.writer);
-        method_write_cursor(listing.writer, "next",
-                            (more || listing.full) && listing.last[0] ? listing.last : NULL);
-        rpc_reply(call);
-        return 0;
+                r = work_new(keeper->files, path_or_cwd(call), NULL, NULL, &work, error);
+        if (r < 0)
+                return r;
+        work->after = TAKE_PTR(after);
+        work->recursive = rpc_bool(call, "recursive", false);
+        work->limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
+        return work_start(keeper->works, call, &kind, work, error);
+}
+
+static int run_glob(FilesWork *work, Error *error) {
+        int r;
+
+        json_write_array(&work->list, NULL);
+        r = files_glob(work->files, work->path, work->pattern, work->limit, add_entry, work,
+                       &work->more, error);
+        json_write_end(&work->list);
+        return r;
+}
+
+static void answer_glob(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_value(w, "entries", &work->list);
+        json_write_bool(w, "more", work->more || work->full);
 }
 
 int method_files_glob(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_glob, answer_glob, .looks = true };
         const Keeper *keeper = data;
-        Listing listing = { .writer = rpc_result(call) };
-        bool more = false;
-        int r;
+        FilesWork *work;
+        int r = work_new(keeper->files, path_or_cwd(call), NULL, rpc_string(call, "pattern"), &work,
+                         error);
 
-        json_write_array(listing.writer, "entries");
-        r = files_glob(keeper->files, path_or_cwd(call), rpc_string(call, "pattern"),
-                       rpc_uint(call, "limit", LIMIT_DEFAULT), add_entry, &listing, &more, error);
-        if (r < 0) {
-                rpc_fail(call, error);
-                return 0;
-        }
-        json_write_end(listing.writer);
-        json_write_bool(listing.writer, "more", more || listing.full);
-        rpc_reply(call);
-        return 0;
+        if (r < 0)
+                return r;
+        work->limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
+        return work_start(keeper->works, call, &kind, work, error);
 }
 
 static int add_match(void *data, const char *name, uint64_t line, const char *text) {
-        Listing *listing = data;
-        JsonWriter *w = listing->writer;
+        FilesWork *work = data;
+        JsonWriter *w = &work->list;
 
-        if (listing_full(listing))
+        if (is_full(work))
                 return 0;
         json_write_object(w, NULL);
         json_write_string(w, "name", name);
@@ -162,24 +177,35 @@ static int add_match(void *data, const char *name, uint64_t line, const char *te
         return 0;
 }
 
-int method_files_grep(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        Listing listing = { .writer = rpc_result(call) };
-        bool more = false;
+/* to is the glob of the files' names. */
+static int run_grep(FilesWork *work, Error *error) {
         int r;
 
-        json_write_array(listing.writer, "matches");
-        r = files_grep(keeper->files, path_or_cwd(call), rpc_string(call, "pattern"),
-                       rpc_bool(call, "ignore_case", false), rpc_string(call, "glob"),
-                       rpc_uint(call, "limit", LIMIT_DEFAULT), add_match, &listing, &more, error);
-        if (r < 0) {
-                rpc_fail(call, error);
-                return 0;
-        }
-        json_write_end(listing.writer);
-        json_write_bool(listing.writer, "more", more || listing.full);
-        rpc_reply(call);
-        return 0;
+        json_write_array(&work->list, NULL);
+        r = files_grep(work->files, work->path, work->pattern, work->ignore_case, work->to,
+                       work->limit, add_match, work, &work->more, error);
+        json_write_end(&work->list);
+        return r;
+}
+
+static void answer_grep(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_value(w, "matches", &work->list);
+        json_write_bool(w, "more", work->more || work->full);
+}
+
+int method_files_grep(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_grep, answer_grep, .looks = true };
+        const Keeper *keeper = data;
+        FilesWork *work;
+        int r = work_new(keeper->files, path_or_cwd(call), rpc_string(call, "glob"),
+                         rpc_string(call, "pattern"), &work, error);
+
+        if (r < 0)
+                return r;
+        work->ignore_case = rpc_bool(call, "ignore_case", false);
+        work->limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
+        return work_start(keeper->works, call, &kind, work, error);
 }
 
 int method_files_stat(RpcCall *call, void *data, Error *error) {
@@ -220,36 +246,65 @@ int method_files_mkdir(RpcCall *call, void *data, Error *error) {
         return r;
 }
 
+static void answer_nothing(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        (void)work;
+        (void)w;
+}
+
+static int run_remove(FilesWork *work, Error *error) {
+        return files_remove(work->files, work->path, work->recursive, error);
+}
+
 int method_files_remove(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_remove, answer_nothing };
         const Keeper *keeper = data;
-        int r = files_remove(keeper->files, rpc_string(call, "path"),
-                             rpc_bool(call, "recursive", false), error);
-
-        if (r == 0)
-                reply_nothing(call);
-        return r;
-}
-
-int method_files_move(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        int r = files_move(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"),
-                           rpc_bool(call, "replace", false), error);
-
-        if (r == 0)
-                reply_nothing(call);
-        return r;
-}
-
-int method_files_copy(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        uint64_t left_out = 0;
-        int r = files_copy(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"),
-                           rpc_bool(call, "recursive", false), rpc_bool(call, "replace", false),
-                           &left_out, error);
+        FilesWork *work;
+        int r = work_new(keeper->files, rpc_string(call, "path"), NULL, NULL, &work, error);
 
         if (r < 0)
                 return r;
-        json_write_uint(rpc_result(call), "left_out", left_out);
-        rpc_reply(call);
-        return 0;
+        work->recursive = rpc_bool(call, "recursive", false);
+        return work_start(keeper->works, call, &kind, work, error);
+}
+
+static int run_move(FilesWork *work, Error *error) {
+        return files_move(work->files, work->path, work->to, work->replace, error);
+}
+
+int method_files_move(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_move, answer_nothing };
+        const Keeper *keeper = data;
+        FilesWork *work;
+        int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,
+                         &work, error);
+
+        if (r < 0)
+                return r;
+        work->replace = rpc_bool(call, "replace", false);
+        return work_start(keeper->works, call, &kind, work, error);
+}
+
+static int run_copy(FilesWork *work, Error *error) {
+        return files_copy(work->files, work->path, work->to, work->recursive, work->replace,
+                          &work->left_out, error);
+}
+
+static void answer_copy(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_uint(w, "left_out", work->left_out);
+}
+
+int method_files_copy(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_copy, answer_copy };
+        const Keeper *keeper = data;
+        FilesWork *work;
+        int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,
+                         &work, error);
+
+        if (r < 0)
+                return r;
+        work->recursive = rpc_bool(call, "recursive", false);
+        work->replace = rpc_bool(call, "replace", false);
+        return work_start(keeper->works, call, &kind, work, error);
 }

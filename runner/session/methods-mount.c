@@ -60,12 +60,6 @@ static void write_call(const RpcCall *call, JsonWriter *w) {
 
 /* --- list --- */
 
-typedef struct Listing {
-        JsonWriter *writer;
-        bool full;
-        char last[PATH_MAX];
-} Listing;
-
 /* As in RFC 3339: "2026-11-21T18:53:27.042Z" */
 static void write_time(JsonWriter *w, const char *key, uint64_t ms) {
         const time_t seconds = (time_t)(ms / 1000);
@@ -79,13 +73,13 @@ static void write_time(JsonWriter *w, const char *key, uint64_t ms) {
 }
 
 static int add_item(void *data, const char *name, const FileStat *stat) {
-        Listing *listing = data;
-        JsonWriter *w = listing->writer;
+        FilesWork *work = data;
+        JsonWriter *w = &work->list;
 
-        listing->full = listing->full || w->length > METHOD_ANSWER_MAX;
-        if (listing->full)
+        work->full = work->full || w->length > METHOD_ANSWER_MAX;
+        if (work->full)
                 return 0;
-        (void)snprintf(listing->last, sizeof(listing->last), "%s", name);
+        (void)snprintf(work->last, sizeof(work->last), "%s", name);
         /* It was a regular file a moment ago. */
         if (stat->type != FILE_REGULAR)
                 return 0;
@@ -98,37 +92,43 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         return 0;
 }
 
-static int list(const Keeper *keeper, const RpcCall *call, Listing *listing, bool *ret_more,
-                Error *error) {
-        const char *prefix = rpc_string(call, "prefix");
-        const uint64_t limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
-        _cleanup_free_ char *after = NULL;
-        int r = method_take_cursor(call, "cursor", &after, error);
+/* pattern is the prefix. */
+static int run_list(FilesWork *work, Error *error) {
+        int r;
 
-        if (r < 0)
-                return r;
-        if (limit == 0)
-                return error_set(error, ERROR_USAGE, 0, "mount.list: limit is from 1 to 500");
-        return files_list_below(keeper->files, MOUNT, prefix ? relative(prefix) : "", after, limit,
-                                add_item, listing, ret_more, error);
+        json_write_array(&work->list, NULL);
+        r = files_list_below(work->files, MOUNT, work->pattern, work->after, work->limit, add_item,
+                             work, &work->more, error);
+        json_write_end(&work->list);
+        return r;
+}
+
+static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_value(w, "items", &work->list);
+        method_write_cursor(w, "next_cursor",
+                            (work->more || work->full) && work->last[0] ? work->last : NULL);
 }
 
 int method_mount_list(RpcCall *call, void *data, Error *error) {
-        Listing listing = { .writer = rpc_result(call) };
-        bool more = false;
-        int r;
+        static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
+        const Keeper *keeper = data;
+        const char *prefix = rpc_string(call, "prefix");
+        const uint64_t limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
+        _cleanup_free_ char *after = NULL;
+        FilesWork *work;
+        int r = method_take_cursor(call, "cursor", &after, error);
 
-        json_write_array(listing.writer, "items");
-        r = list(data, call, &listing, &more, error);
-        if (r < 0) {
-                rpc_fail(call, error);
-                return 0;
-        }
-        json_write_end(listing.writer);
-        method_write_cursor(listing.writer, "next_cursor",
-                            (more || listing.full) && listing.last[0] ? listing.last : NULL);
-        rpc_reply(call);
-        return 0;
+        if (r == 0 && limit == 0)
+                r = error_set(error, ERROR_USAGE, 0, "mount.list: limit is from 1 to 500");
+        if (r == 0)
+                r = work_new(keeper->files, MOUNT, NULL, prefix ? relative(prefix) : "", &work,
+                             error);
+        if (r < 0)
+                return r;
+        work->after = TAKE_PTR(after);
+        work->limit = limit;
+        return work_start(keeper->works, call, &kind, work, error);
 }
 
 /* --- one file --- */
@@ -171,16 +171,23 @@ int method_mount_download(RpcCall *call, void *data, Error *error) {
                                            : method_answer_content(data, call, path, error);
 }
 
+static int run_delete(FilesWork *work, Error *error) {
+        return files_remove(work->files, work->path, true, error);
+}
+
+static void answer_delete(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)work;
+        write_call(call, w);
+}
+
 int method_mount_delete(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_delete, answer_delete };
         const Keeper *keeper = data;
         _cleanup_free_ char *path = NULL;
+        FilesWork *work;
         int r = take_path(call, &path, error);
 
         if (r == 0)
-                r = files_remove(keeper->files, path, true, error);
-        if (r < 0)
-                return r;
-        write_call(call, rpc_result(call));
-        rpc_reply(call);
-        return 0;
+                r = work_new(keeper->files, path, NULL, NULL, &work, error);
+        return r < 0 ? r : work_start(keeper->works, call, &kind, work, error);
 }

@@ -9,13 +9,14 @@ import json
 import os
 import re
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
-from lib.sessions import Json, Rpc, RpcError, Session, Sessions
+from lib.sessions import Json, Rpc, RpcError, Session, Sessions, until
 from lib.terminal import pending_input
 
 MIB = 1 << 20
@@ -460,3 +461,83 @@ def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: 
     assert list((place / "back").iterdir()) == []
     assert session.cp(f"{session.name}:t/file", place / "got").code == 125
     assert not (place / "got").exists()
+
+
+# --- long calls ---
+
+# What takes long, with the parameters of its call.
+LONG: dict[str, Json] = {
+    "files.copy": {"from": "tree", "to": "copy", "recursive": True},
+    "files.move": {"from": "tree", "to": "/mnt/files/moved"},
+    "files.remove": {"path": "tree", "recursive": True},
+    "files.list": {"path": "tree", "recursive": True, "limit": 10000},
+    "files.glob": {"pattern": "**/*9*"},
+    "files.grep": {"pattern": "no such text"},
+    "mount.list": {"limit": 500},
+    "mount.delete": {"path": "tree"},
+}
+
+def plant(session: Session, method: str) -> str:
+    """3,000 files, or 12,000 where they are only looked at; where they are."""
+    place = "/mnt/files" if method.startswith("mount.") else "/workspace"
+    each = 600 if method.endswith(("list", "glob")) else 150
+    session.sh(f"cd {place} && mkdir -p tree/{{1..20}} && for d in tree/*; do (cd $d && seq {each} | xargs touch); done")
+    return place
+
+
+@pytest.mark.parametrize("method", LONG)
+def test_others_are_served_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
+    """Whoever came later, and asks for something short, is answered first."""
+    plant(session, method)
+    rpc("kv.set", key="k", value="v")
+    rpc.send(method, **LONG[method])
+    rpc.send("kv.get", key="k")
+
+    assert rpc.receive() == {"value": "v"}
+    rpc.receive()
+
+
+def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> None:
+    plant(session, "files.copy")
+    found = rpc("files.list", path="tree", recursive=True, limit=10000)
+    assert (len(found["entries"]), found["next"]) == (3020, None)
+    assert rpc("files.copy", **LONG["files.copy"]) == {"left_out": 0}
+    assert session.sh("diff -r tree copy && find copy -type f | wc -l") == "3000\n"
+    assert rpc("files.move", **LONG["files.move"]) == {}
+    assert session.sh("ls; find /mnt/files/moved -type f | wc -l") == "copy\n3000\n"
+    assert refused(rpc, "files.remove", path="tree", recursive=True).kind == "missing"
+    assert rpc("files.remove", path="copy", recursive=True) == {}
+    assert session.sh("ls") == ""
+    rows = json.loads(session.holt("history", session.name, "--json").ok().out)["rows"]
+    assert [r["name"] for r in rows if r["name"] == "files.remove" and r["result"]] == ["files.remove"] * 2
+
+
+def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
+    """More than are done at a time: all are answered."""
+    plant(session, "files.copy")
+    for i in range(20):
+        rpc.send("files.copy", **{"from": "tree/1", "to": f"copy{i}", "recursive": True})
+    assert [rpc.receive() for _ in range(20)] == [{"left_out": 0}] * 20
+    assert session.sh("find copy* -type f | wc -l") == "3000\n"
+
+
+def test_what_a_client_asked_for_that_has_gone_is_done(session: Session) -> None:
+    plant(session, "files.remove")
+    gone = session.rpc()
+    for i in range(1, 11):
+        gone.send("files.remove", path=f"tree/{i}", recursive=True)
+    gone.send("files.list", path="tree", recursive=True)
+    other = session.rpc()
+    gone.socket.shutdown(socket.SHUT_WR)
+    gone.close()
+
+    until(lambda: len(other("files.list", path="tree")["entries"]) == 10, "they are removed")
+
+
+def test_a_stop_ends_a_long_call_and_leaves_nothing_of_it(session: Session, rpc: Rpc) -> None:
+    plant(session, "files.copy")
+    rpc.send("files.copy", **LONG["files.copy"])
+    rpc.send("session.stop")
+    session.stop()
+
+    assert session.sh("ls -A; find tree -type f | wc -l") == "tree\n3000\n"

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "files-fixture.h"
+#include "session/files-walk.h"
 
 /* --- remove --- */
 
@@ -311,8 +312,33 @@ static void test_mounts(void **state) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* --- told to end --- */
+
+static void test_what_is_told_to_end_ends(void **state) {
+        Fixture *f = *state;
+        const atomic_bool stop = true;
+        uint64_t left_out = 0;
+
+        assert_int_equal(mkdir("root/work/dir", 0755), 0);
+        make_file("root/work/dir/file", "x");
+        assert_null(walk_until(&stop));
+        assert_fails(f, files_remove(f->files, "dir", true, &f->error), ERROR_SETUP, ECANCELED);
+        assert_fails(f, files_copy(f->files, "dir", "copy", true, false, &left_out, &f->error),
+                     ERROR_SETUP, ECANCELED);
+        assert_fails(f,
+                     files_copy(f->files, "dir/file", "copy", false, false, &left_out, &f->error),
+                     ERROR_SETUP, ECANCELED);
+        assert_ptr_equal(walk_until(NULL), &stop);
+        assert_file("root/work/dir/file", "x");
+        assert_works(f, files_remove(f->files, "dir", true, &f->error));
+        /* Nothing of the copies is there. */
+        assert_int_equal(rmdir("root/work"), 0);
+        assert_int_equal(mkdir("root/work", 0755), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                files_test(test_what_is_told_to_end_ends),
                 files_test(test_remove),
                 files_test(test_remove_follows_no_link),
                 files_test(test_remove_what_was_closed),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls about files that may take long: trees that are copied, removed or looked through.
+ *
+ * Theory of operation. Such a call is done on a thread of its own, WORKERS_MAX at most at a time,
+ * so that the keeper's loop serves everybody else meanwhile; others wait for their turn. The loop
+ * waits a moment itself, so that the short ones, which are most, are answered in the order in which
+ * they came. A thread touches its FilesWork and nothing else: the answer is the loop's. It is
+ * confined as the keeper is, whose filters it inherits, and dies with it. The keeper makes its
+ * sandbox before the first of them and no other process after that.
+ *
+ * What a client has asked for that has gone is done all the same, unless it would only have been
+ * looked at. A keeper that ends stops it where it is. */
+#pragma once
+
+#include <limits.h>
+
+#include "rpc/server.h"
+#include "session/files.h"
+
+enum { WORKERS_MAX = 4 };
+
+typedef struct Works Works;
+
+/* One call. Strings are its own copies, NULL of what it does not take. */
+typedef struct FilesWork {
+        Files *files; /* borrowed */
+        char *path, *to, *pattern, *after;
+        bool recursive, replace, ignore_case;
+        uint64_t limit;
+
+        /* what comes of it */
+        JsonWriter list;     /* an array */
+        bool full, more;     /* the answer has no room for more; there would be more */
+        char last[PATH_MAX]; /* in the list; "" of none */
+        uint64_t left_out;
+} FilesWork;
+
+typedef struct FilesWorkKind {
+        /* On another thread. 0 or a negative errno with *error written. */
+        int (*run)(FilesWork *work, Error *error);
+        /* Writes the members of the answer, which is open. */
+        void (*answer)(const RpcCall *call, const FilesWork *work, JsonWriter *w);
+        bool looks; /* it changes nothing */
+} FilesWorkKind;
+
+/* 0 or a negative errno. */
+int works_new(Loop *loop, Works **ret, Error *reterr);
+/* Waits for those that run, which are told to end. Their calls have ended. NULL is legal; returns
+ * NULL. */
+Works *works_free(Works *works);
+/* Whether there is something to be done. */
+bool works_busy(const Works *works);
+
+/* For a method's function, which hands it to work_start(). The strings are copied; to and pattern
+ * may be NULL. 0 or -ENOMEM. */
+int work_new(Files *files, const char *path, const char *to, const char *pattern, FilesWork **ret,
+             Error *reterr);
+/* Answers call, now or later. Takes work in any case. 0 or -ENOMEM. */
+int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork *work,
+               Error *reterr);
