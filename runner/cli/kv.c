@@ -4,13 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/verbs.h"
 #include "session/answers.h"
 
 typedef struct KvOptions {
-        bool json;
+        bool json, raw;
         const char *after, *limit;
 } KvOptions;
 
@@ -19,6 +20,8 @@ static const Option kv_options[] = {
           NULL },
         { "--limit", "N", "keys: so many at most; 100", OPTION_STRING, offsetof(KvOptions, limit),
           NULL },
+        { "--raw", NULL, "get: the bytes alone, without a newline behind them", OPTION_BOOL,
+          offsetof(KvOptions, raw), NULL },
         { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(KvOptions, json), NULL },
 };
 
@@ -27,7 +30,7 @@ typedef struct KvCall {
         const char *name, *key; /* the session's; the key, or a prefix */
         const char *value, *after;
         uint64_t limit;
-        bool json;
+        bool json, raw;
 } KvCall;
 
 /* --- get, keys --- */
@@ -37,7 +40,21 @@ static int get_at_rest(Store *store, const char *path, const void *data, JsonWri
         const KvCall *call = data;
 
         (void)path;
-        return answer_kv_get(store, call->key, w, reterr);
+        return answer_kv_get(store, call->key, !call->json, w, reterr);
+}
+
+/* value is base64: it may be any bytes. */
+static int print_value(const KvCall *call, const char *value, Error *reterr) {
+        _cleanup_free_ char *bytes = NULL;
+        size_t length = 0;
+        int r = base64_decode(value, &bytes, &length);
+
+        if (r < 0)
+                return error_set(reterr, ERROR_PROTOCOL, -r, "the value came in no base64");
+        (void)fwrite(bytes, 1, length, stdout);
+        if (!call->raw)
+                (void)putchar('\n');
+        return 0;
 }
 
 static int kv_get(const KvCall *call, Error *reterr) {
@@ -47,6 +64,7 @@ static int kv_get(const KvCall *call, Error *reterr) {
 
         json_write_object(&w, NULL);
         json_write_string(&w, "key", call->key);
+        json_write_bool(&w, "base64", !call->json);
         r = ask_look(call->name, "kv.get", &w, get_at_rest, call, &answer, reterr);
         if (r < 0 && reterr->kind == ERROR_MISSING && reterr->cure[0] == '\0')
                 return error_cure(reterr, r, "holt kv %s keys lists them.", call->name);
@@ -54,8 +72,7 @@ static int kv_get(const KvCall *call, Error *reterr) {
                 return r;
         if (call->json)
                 return ask_print_json(answer.result, reterr);
-        (void)printf("%s\n", ask_text(answer.result, "value"));
-        return 0;
+        return print_value(call, ask_text(answer.result, "value"), reterr);
 }
 
 static int keys_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
@@ -98,8 +115,8 @@ static int kv_keys(const KvCall *call, Error *reterr) {
 
 /* --- set, delete --- */
 
-/* All of stdin, which has to be text: that is what JSON carries. */
-static int read_value(char **ret, Error *reterr) {
+/* All of stdin. */
+static int read_value(char **ret, size_t *ret_length, Error *reterr) {
         _cleanup_free_ char *data = malloc(STORE_VALUE_MAX + 2);
         size_t length;
 
@@ -112,14 +129,23 @@ static int read_value(char **ret, Error *reterr) {
                 return error_set(reterr, ERROR_LIMIT, 0, "a value has %d bytes at most",
                                  STORE_VALUE_MAX);
         data[length] = '\0';
-        for (size_t at = 0, n; at < length; at += n) {
-                n = utf8_sequence(data + at, length - at);
-                if (n > 0 && data[at] != '\0')
-                        continue;
-                (void)error_set(reterr, ERROR_USAGE, 0, "the value on stdin is no UTF-8 text");
-                return error_cure(reterr, -EINVAL, "Bytes go as text: base64 FILE | holt kv ...");
-        }
         *ret = TAKE_PTR(data);
+        *ret_length = length;
+        return 0;
+}
+
+/* What JSON carries as it is goes as it is: base64 is longer, and a request has its limit. */
+static int write_value(const char *value, size_t length, JsonWriter *w, Error *reterr) {
+        _cleanup_free_ char *base64 = NULL;
+
+        if (strlen(value) == length && utf8_valid(value)) {
+                json_write_string(w, "value", value);
+                return 0;
+        }
+        base64 = base64_encode(value, length);
+        if (!base64)
+                return error_oom(reterr);
+        json_write_string(w, "base64", base64);
         return 0;
 }
 
@@ -127,14 +153,15 @@ static int kv_set(const KvCall *call, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         _cleanup_free_ char *value = NULL;
-        int r = streq(call->value, "-") ? read_value(&value, reterr) : 0;
+        size_t length = strlen(call->value);
+        int r = streq(call->value, "-") ? read_value(&value, &length, reterr) : 0;
 
         if (r < 0)
                 return r;
         json_write_object(&w, NULL);
         json_write_string(&w, "key", call->key);
-        json_write_string(&w, "value", value ? value : call->value);
-        return ask_keeper(call->name, "kv.set", &w, &answer, reterr);
+        r = write_value(value ? value : call->value, length, &w, reterr);
+        return r < 0 ? r : ask_keeper(call->name, "kv.set", &w, &answer, reterr);
 }
 
 static int kv_delete(const KvCall *call, Error *reterr) {
@@ -172,7 +199,8 @@ static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
                         .value = count > 1 ? operands[3] : "",
                         .after = options->after ? options->after : "",
                         .limit = ANSWER_LIMIT_DEFAULT,
-                        .json = options->json };
+                        .json = options->json,
+                        .raw = options->raw };
         int r = ask_limit(options->limit, &call.limit, reterr);
 
         if (r < 0)

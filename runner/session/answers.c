@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/answers.h"
 
+#include "base/base64.h"
 #include "base/strings.h"
 
 typedef struct Listing {
@@ -11,14 +12,22 @@ typedef struct Listing {
 
 /* --- kv --- */
 
-int answer_kv_get(Store *store, const char *key, JsonWriter *w, Error *reterr) {
-        _cleanup_free_ char *value = NULL;
+int answer_kv_get(Store *store, const char *key, bool base64, JsonWriter *w, Error *reterr) {
+        _cleanup_free_ char *value = NULL, *encoded = NULL;
         size_t length = 0;
         int r = store_kv_get(store, key, &value, &length, reterr);
 
-        if (r == 0)
+        if (r < 0)
+                return r;
+        if (!base64) {
                 json_write_bytes(w, "value", value, length);
-        return r;
+                return 0;
+        }
+        encoded = base64_encode(value, length);
+        if (!encoded)
+                return error_oom(reterr);
+        json_write_string(w, "value", encoded);
+        return 0;
 }
 
 static int add_key(void *data, const char *key, size_t value_length) {

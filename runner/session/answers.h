@@ -9,8 +9,8 @@
 
 enum { ANSWER_LIMIT_DEFAULT = 100, ANSWER_LIMIT_MAX = 1000 }; /* rows, keys */
 
-/* value */
-int answer_kv_get(Store *store, const char *key, JsonWriter *w, Error *reterr);
+/* value, as text or in base64 */
+int answer_kv_get(Store *store, const char *key, bool base64, JsonWriter *w, Error *reterr);
 /* keys, next; prefix and after may be "". */
 int answer_kv_keys(Store *store, const char *prefix, const char *after, uint64_t limit,
                    JsonWriter *w, Error *reterr);

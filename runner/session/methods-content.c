@@ -16,14 +16,15 @@ static int refuse_base64(const char *what, Error *error) {
         return error_cure(error, r, "As RFC 4648 has it: A-Z a-z 0-9 + /, padded, on one line");
 }
 
-int method_take_content(const RpcCall *call, char **ret, size_t *ret_length, Error *error) {
-        const char *content = rpc_string(call, "content"), *base64 = rpc_string(call, "base64");
+int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
+                        Error *error) {
+        const char *content = rpc_string(call, text), *base64 = rpc_string(call, "base64");
         int r;
 
         if (!content == !base64) {
-                r = error_set(error, ERROR_USAGE, 0, "%s takes either content or base64",
-                              rpc_call_method(call)->name);
-                return error_cure(error, r, "content is text; bytes come in base64.");
+                r = error_set(error, ERROR_USAGE, 0, "%s takes either %s or base64",
+                              rpc_call_method(call)->name, text);
+                return error_cure(error, r, "%s is text; bytes come in base64.", text);
         }
         if (base64) {
                 r = base64_decode(base64, ret, ret_length);

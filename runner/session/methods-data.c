@@ -79,14 +79,19 @@ int method_kv_get(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         return reply(call,
-                     answer_kv_get(keeper->store, rpc_string(call, "key"), rpc_result(call), error),
+                     answer_kv_get(keeper->store, rpc_string(call, "key"),
+                                   rpc_bool(call, "base64", false), rpc_result(call), error),
                      error);
 }
 
 int method_kv_set(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
-        const char *value = rpc_string(call, "value");
-        int r = store_kv_set(keeper->store, rpc_string(call, "key"), value, strlen(value), error);
+        _cleanup_free_ char *value = NULL;
+        size_t length = 0;
+        int r = method_take_content(call, "value", &value, &length, error);
+
+        if (r == 0)
+                r = store_kv_set(keeper->store, rpc_string(call, "key"), value, length, error);
 
         if (r < 0)
                 return r;

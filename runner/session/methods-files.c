@@ -33,7 +33,7 @@ int method_files_write(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         _cleanup_free_ char *content = NULL;
         size_t length = 0;
-        int r = method_take_content(call, &content, &length, error);
+        int r = method_take_content(call, "content", &content, &length, error);
 
         if (r == 0)
                 r = files_write(keeper->files, rpc_string(call, "path"), content, length,
@@ -47,7 +47,7 @@ int method_files_append(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         _cleanup_free_ char *content = NULL;
         size_t length = 0;
-        int r = method_take_content(call, &content, &length, error);
+        int r = method_take_content(call, "content", &content, &length, error);
 
         if (r == 0)
                 r = files_append(keeper->files, rpc_string(call, "path"), content, length, error);

@@ -136,7 +136,7 @@ int method_mount_list(RpcCall *call, void *data, Error *error) {
 static int upload_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error) {
         _cleanup_free_ char *content = NULL;
         size_t length = 0;
-        int r = method_take_content(call, &content, &length, error);
+        int r = method_take_content(call, "content", &content, &length, error);
 
         if (r == 0)
                 r = files_write(keeper->files, path, content, length,

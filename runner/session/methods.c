@@ -93,9 +93,15 @@ static const RpcParam key_params[] = {
         { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
 };
 
+static const RpcParam kv_get_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "base64", RPC_BOOL, false, 0, "value in base64, not as text" },
+};
+
 static const RpcParam kv_set_params[] = {
         { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
-        { "value", RPC_STRING, true, STORE_VALUE_MAX, "text" },
+        { "value", RPC_STRING, false, STORE_VALUE_MAX, "text" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
 };
 
 static const RpcParam kv_keys_params[] = {
@@ -314,7 +320,7 @@ const RpcMethod session_methods[] = {
           "mount_relative_path, sandbox_mount_prefix", PARAMS(mount_delete_params),
           method_mount_delete },
 
-        { "kv.get", "the value of a key", "value", PARAMS(key_params), method_kv_get },
+        { "kv.get", "the value of a key", "value", PARAMS(kv_get_params), method_kv_get },
         { "kv.set", "sets a key to a value", "nothing", PARAMS(kv_set_params), method_kv_set },
         { "kv.delete", "takes a key away", "deleted", PARAMS(key_params), method_kv_delete },
         { "kv.keys", "keys in byte order", "keys, next", PARAMS(kv_keys_params), method_kv_keys },

@@ -61,8 +61,9 @@ void method_note(RpcCall *call, const Error *error, void *data);
 
 enum { METHOD_ANSWER_MAX = 900 * 1024 }; /* bytes of what an answer lists: it stays one line */
 
-/* What the parameters content or base64 have; *ret is owned by the caller. */
-int method_take_content(const RpcCall *call, char **ret, size_t *ret_length, Error *error);
+/* What the parameter called text, or base64, has; *ret is owned by the caller. */
+int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
+                        Error *error);
 /* Answers with the part of the file that offset and length say. */
 int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
 /* Answers with an fd of the file. */
