@@ -67,40 +67,74 @@ static int audit_at_rest(Store *store, const char *path, const void *data, JsonW
         return answer_audit(store, query->before, query->only, query->limit, w, reterr);
 }
 
+/* What people have called, where the method that did it has another name. */
+typedef struct Alias {
+        const char *method, *verb;
+} Alias;
+
+static const Alias exec_alias = { "process.spawn", "exec" };
+
 typedef struct Listing {
         const char *method, *only; /* only: the parameter that options->only is */
         AskStoreFn at_rest;
         void (*print)(const JsonValue *row);
         const char *title;
+        const struct Alias *alias; /* or NULL */
 } Listing;
+
+static int ask_rows(const Listing *listing, const char *name, const Query *query, Answer *ret,
+                    Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_uint(&w, "limit", query->limit);
+        json_write_uint(&w, "before", query->before);
+        if (query->only)
+                json_write_string(&w, listing->only, query->only);
+        return ask_look(name, listing->method, &w, listing->at_rest, query, ret, reterr);
+}
+
+static const JsonValue *first_row(const Answer *answer) {
+        const JsonValue *rows = answer->result ? json_member(answer->result, "rows") : NULL;
+
+        return rows ? json_first(rows) : NULL;
+}
+
+/* Of two answers, each with the newest first. */
+static void print_rows(const Listing *listing, const Answer *one, const Answer *two,
+                       uint64_t limit) {
+        const JsonValue *a = first_row(one), *b = first_row(two);
+
+        (void)puts(listing->title);
+        for (; (a || b) && limit > 0; limit--) {
+                const bool from_a = a && (!b || ask_number(a, "id") > ask_number(b, "id"));
+                const JsonValue **next = from_a ? &a : &b;
+
+                listing->print(*next);
+                *next = json_next(*next);
+        }
+}
 
 static int list(const Listing *listing, const char *name, const ListOptions *options,
                 Error *reterr) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE, more = ANSWER_NONE;
         Query query = { .limit = ANSWER_LIMIT_DEFAULT, .only = options->only };
-        const JsonValue *rows;
         int r = ask_limit(options->limit, &query.limit, reterr);
 
         if (r == 0)
                 r = ask_option("--before", options->before, 1, JSON_INTEGER_MAX, &query.before,
                                reterr);
-        json_write_object(&w, NULL);
-        json_write_uint(&w, "limit", query.limit);
-        json_write_uint(&w, "before", query.before);
-        if (query.only)
-                json_write_string(&w, listing->only, query.only);
         if (r == 0)
-                r = ask_look(name, listing->method, &w, listing->at_rest, &query, &answer, reterr);
-        if (r < 0)
-                return r;
-        if (options->json)
+                r = ask_rows(listing, name, &query, &answer, reterr);
+        if (r == 0 && options->json)
                 return ask_print_json(answer.result, reterr);
-        rows = json_member(answer.result, "rows");
-        (void)puts(listing->title);
-        for (const JsonValue *row = rows ? json_first(rows) : NULL; row; row = json_next(row))
-                listing->print(row);
-        return 0;
+        if (r == 0 && listing->alias && query.only && streq(query.only, listing->alias->verb)) {
+                query.only = listing->alias->method;
+                r = ask_rows(listing, name, &query, &more, reterr);
+        }
+        if (r == 0)
+                print_rows(listing, &answer, &more, query.limit);
+        return r;
 }
 
 /* --- printing --- */
@@ -148,6 +182,12 @@ static const char *end_of(const JsonValue *result, char buf[32]) {
         return buf;
 }
 
+static const char *called(const JsonValue *row) {
+        const char *name = ask_text(row, "name");
+
+        return streq(name, exec_alias.method) ? exec_alias.verb : name;
+}
+
 static void print_history(const JsonValue *row) {
         _cleanup_(json_freep) JsonDocument *params = parse_text(row, "params");
         _cleanup_(json_freep) JsonDocument *result = parse_text(row, "result");
@@ -159,8 +199,7 @@ static void print_history(const JsonValue *row) {
                 (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
         (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s\n", ask_number(row, "id"),
                      ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
-                     ask_text(row, "name"),
-                     str_visible(what ? what : "", visible, sizeof(visible)));
+                     called(row), str_visible(what ? what : "", visible, sizeof(visible)));
 }
 
 /* A value as people read it. */
@@ -198,7 +237,8 @@ static int do_history(const OptionResult *words, const void *options, Error *ret
                 .only = "name",
                 .at_rest = history_at_rest,
                 .print = print_history,
-                .title = "ID     STARTED                  TOOK  END          METHOD         WHAT",
+                .title = "ID     STARTED                  TOOK  END          CALLED         WHAT",
+                .alias = &exec_alias,
         };
 
         return list(&listing, words->operands[0], options, reterr);
