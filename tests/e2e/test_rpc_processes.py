@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 
@@ -177,3 +178,38 @@ def test_notifications_of_a_served_session_name_it(sessions: Sessions, session: 
             rpc.call("process.watch", session=name, id=process)
             rpc.call("process.write", session=name, id=process, data=name)
             assert rpc.note("process.output", session=name)["text"] == name
+
+
+def test_a_command_on_a_terminal_is_a_job(connect: Connect) -> None:
+    """Who owns it and who watches it is told that it has stopped; it goes on when it is told to."""
+    one, two = connect(), connect()
+    process = one.spawn("sleep 1000 & echo ready; exec cat", terminal=7, owned=True)
+    two.call("process.watch", id=process)
+    two.note("process.output", id=process)
+    two.call("process.write", id=process, data="\x1a")
+    for client in (one, two):
+        assert client.note("process.stopped", id=process)["signal"] == signal.SIGTSTP
+    two.call("process.resume", id=process)
+    two.call("process.write", id=process, data="on\n")
+    while "on\r\non" not in two.text(process):
+        two.note("process.output", id=process)
+    one.call("process.kill", id=process)
+
+
+def test_a_command_in_the_background_of_its_terminal_asks_for_the_keys(rpc: Bound) -> None:
+    process = rpc.spawn("read line; echo got $line", terminal=7, background=True, owned=True)
+    assert rpc.note("process.stopped", id=process)["signal"] == signal.SIGTTIN
+    rpc.call("process.resume", id=process)
+    rpc.call("process.write", id=process, data="it\n")
+
+    assert rpc.call("process.wait", id=process)["exit_code"] == 0
+    assert "got it" in rpc.text(process)
+
+
+def test_a_signal_to_all_that_a_process_has_started(rpc: Bound) -> None:
+    process = rpc.spawn("setsid bash -c 'trap \"echo caught; exit\" USR1; echo ready; while :; do sleep 0.01; done' & trap '' USR1; wait; sleep 1000")
+    rpc.call("process.watch", id=process)
+    rpc.note("process.output", id=process, text="ready\n")
+    rpc.call("process.signal", id=process, signal="USR1", all=True)
+    rpc.note("process.output", id=process, text="caught\n")
+    rpc.call("process.kill", id=process)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from pathlib import Path
 
-
+from lib.identity import Identity
 from lib.sessions import Bound, Session, until
 
 
@@ -85,3 +87,56 @@ def test_history_by_pages(keeper: Bound) -> None:
     codes = [json.loads(row["result"])["exit_code"] for row in (*first["rows"], *second["rows"])]
     assert codes == [6, 5, 4, 3, 2, 1, 0]
     assert second["next"] is None
+
+
+def test_values_of_any_bytes(session: Session, place: Path, identity: Identity) -> None:
+    """Live and at rest, by the command line and by JSON-RPC."""
+    value = bytes(range(256)) * 100
+    source, target = place / "source", place / "target"
+    source.write_bytes(value)
+    target.touch()
+    for each in (source, target):
+        identity.own(each)
+    with source.open() as stdin:
+        session("kv", "set", "k", "-", stdin=stdin).ok()
+    with session.rpc() as rpc:
+        assert base64.b64decode(rpc.call("kv.get", key="k", base64=True)["value"]) == value
+        rpc.call("kv.set", key="r", base64=base64.b64encode(value).decode())
+        rpc.call("kv.set", key="empty", base64="")
+        assert rpc.refused("kv.set", key="r").kind == "usage"
+        assert rpc.refused("kv.set", key="r", value="v", base64="dg==").kind == "usage"
+        assert rpc.refused("kv.set", key="r", base64="no base64").kind == "usage"
+        rpc.call("kv.set", key="t", value="ä")
+        assert base64.b64decode(rpc.call("kv.get", key="t", base64=True)["value"]) == "ä".encode()
+    for _ in range(2):
+        for key in ("k", "r"):
+            with target.open("wb") as stdout:
+                session("kv", "get", key, "--raw", stdout=stdout).ok()
+            assert target.read_bytes() == value
+        assert session("kv", "get", "t").ok().out == "ä\n"
+        assert session("kv", "get", "t", "--raw").ok().out == "ä"
+        assert session("kv", "get", "empty", "--raw").ok().out == ""
+        assert json.loads(session("kv", "get", "t", "--json").ok().out) == {"value": "ä"}
+        session.stop()
+
+
+def test_history_has_the_names_that_people_call(session: Session) -> None:
+    """For programs those of the methods; in pages that meet, and filtered likewise."""
+    with session.rpc() as rpc:
+        for i in range(3):
+            session.exec("echo", f"cli{i}").ok()
+            rpc.call("exec", argv=["echo", f"rpc{i}"])
+            rpc.call("files.write", path="f", content="x")
+
+    def shown(*flags: str) -> list[tuple[str, str]]:
+        lines = session("history", *flags).ok().out.splitlines()[1:]
+        return [tuple(line.split()[i] for i in (-3, -1)) if "echo" in line else tuple(line.split()[-2:]) for line in lines]
+
+    execs = [("exec", word) for i in (2, 1, 0) for word in (f"rpc{i}", f"cli{i}")]
+    assert [row for row in shown() if row[0] != "files.write"] == execs
+    assert shown("--name", "exec") == execs
+    assert shown("--name", "exec", "--limit", "3") == execs[:3]
+    assert shown("--name", "files.write") == [("files.write", "f")] * 3
+    assert [r["name"] for r in session.history()] == ["files.write", "exec", "process.spawn"] * 3
+    named = json.loads(session("history", "--name", "exec", "--json").ok().out)["rows"]
+    assert {r["name"] for r in named} == {"exec"} and len(named) == 3

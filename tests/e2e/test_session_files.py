@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -477,11 +476,12 @@ LONG: dict[str, Json] = {
     "mount.delete": {"path": "tree"},
 }
 
+
 def plant(session: Session, method: str) -> str:
     """3,000 files, or 12,000 where they are only looked at; where they are."""
     place = "/mnt/files" if method.startswith("mount.") else "/workspace"
     each = 600 if method.endswith(("list", "glob")) else 150
-    session.sh(f"cd {place} && mkdir -p tree/{{1..20}} && for d in tree/*; do (cd $d && seq {each} | xargs touch); done")
+    session.out(f"cd {place} && mkdir -p tree/{{1..20}} && for d in tree/*; do (cd $d && seq {each} | xargs touch); done")
     return place
 
 
@@ -490,11 +490,12 @@ def test_others_are_served_during_a_long_call(method: str, session: Session, rpc
     """Whoever came later, and asks for something short, is answered first."""
     plant(session, method)
     rpc("kv.set", key="k", value="v")
-    rpc.send(method, **LONG[method])
-    rpc.send("kv.get", key="k")
+    long = rpc.send(method, **LONG[method])
+    short = rpc.send("kv.get", key="k")
 
-    assert rpc.receive() == {"value": "v"}
-    rpc.receive()
+    assert rpc.result(short) == {"value": "v"}
+    assert not rpc.answered(long)
+    rpc.result(long)
 
 
 def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> None:
@@ -502,33 +503,31 @@ def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> No
     found = rpc("files.list", path="tree", recursive=True, limit=10000)
     assert (len(found["entries"]), found["next"]) == (3020, None)
     assert rpc("files.copy", **LONG["files.copy"]) == {"left_out": 0}
-    assert session.sh("diff -r tree copy && find copy -type f | wc -l") == "3000\n"
+    assert session.out("diff -r tree copy && find copy -type f | wc -l") == "3000\n"
     assert rpc("files.move", **LONG["files.move"]) == {}
-    assert session.sh("ls; find /mnt/files/moved -type f | wc -l") == "copy\n3000\n"
-    assert refused(rpc, "files.remove", path="tree", recursive=True).kind == "missing"
+    assert session.out("ls; find /mnt/files/moved -type f | wc -l") == "copy\n3000\n"
+    assert rpc.refused("files.remove", path="tree", recursive=True).kind == "missing"
     assert rpc("files.remove", path="copy", recursive=True) == {}
-    assert session.sh("ls") == ""
-    rows = json.loads(session.holt("history", session.name, "--json").ok().out)["rows"]
+    assert session.out("ls") == ""
+    rows = session.history()
     assert [r["name"] for r in rows if r["name"] == "files.remove" and r["result"]] == ["files.remove"] * 2
 
 
 def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
     """More than are done at a time: all are answered."""
     plant(session, "files.copy")
-    for i in range(20):
-        rpc.send("files.copy", **{"from": "tree/1", "to": f"copy{i}", "recursive": True})
-    assert [rpc.receive() for _ in range(20)] == [{"left_out": 0}] * 20
-    assert session.sh("find copy* -type f | wc -l") == "3000\n"
+    numbers = [rpc.send("files.copy", **{"from": "tree/1", "to": f"copy{i}", "recursive": True}) for i in range(20)]
+    assert [rpc.result(number) for number in numbers] == [{"left_out": 0}] * 20
+    assert session.out("find copy* -type f | wc -l") == "3000\n"
 
 
 def test_what_a_client_asked_for_that_has_gone_is_done(session: Session) -> None:
     plant(session, "files.remove")
     gone = session.rpc()
-    for i in range(1, 11):
-        gone.send("files.remove", path=f"tree/{i}", recursive=True)
+    numbers = [gone.send("files.remove", path=f"tree/{i}", recursive=True) for i in range(1, 11)]
     gone.send("files.list", path="tree", recursive=True)
+    gone.result(numbers[0])  # so that it has read them
     other = session.rpc()
-    gone.socket.shutdown(socket.SHUT_WR)
     gone.close()
 
     until(lambda: len(other("files.list", path="tree")["entries"]) == 10, "they are removed")
@@ -540,4 +539,4 @@ def test_a_stop_ends_a_long_call_and_leaves_nothing_of_it(session: Session, rpc:
     rpc.send("session.stop")
     session.stop()
 
-    assert session.sh("ls -A; find tree -type f | wc -l") == "tree\n3000\n"
+    assert session.out("ls -A; find tree -type f | wc -l") == "tree\n3000\n"

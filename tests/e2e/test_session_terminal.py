@@ -116,3 +116,11 @@ def test_only_output_is_a_pipe(sh: Callable[..., Terminal], session: Session, pl
         terminal.send("typed\n")
         assert terminal.wait(timeout=3) == 0
     assert target.read_text() == "typed\n"
+
+
+def test_what_a_command_leaves_on_a_terminal_lives_on(sh: Callable[..., Terminal], session: Session) -> None:
+    """Also what prints without end: the client does not wait for it."""
+    shell = sh("exec", "w", "--", "bash", "-c", "sleep 1000 & yes & yes & sleep 0.2; exit 5")
+    assert shell.wait() == 5
+    assert session.processes("sleep")
+    assert next(iter(session.ps().values()))["state"] == "background"

@@ -170,6 +170,10 @@ class Rpc:
             raise RpcError(answer["error"])
         return answer["result"]
 
+    def answered(self, number: int) -> bool:
+        """Whether the answer has come already, that is before those that were waited for."""
+        return number in self._answers
+
     def note(self, method: str, timeout: float = HANGS, **members: Any) -> Json:
         """Waits for a notification with these members and takes it."""
         deadline = time.monotonic() + timeout
