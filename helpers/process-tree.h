@@ -50,43 +50,51 @@ static int read_parent(const char *stat, long length) {
         return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : (int)parent;
 }
 
-static void look_at_process(int proc_fd, const char *name) {
+/* Returns 0 where it is there and can't be read. */
+static int look_at_process(int proc_fd, const char *name) {
         char path[32], stat[512];
         int pid = 0, n = 0;
         long fd, length;
 
-        for (; name[n] >= '0' && name[n] <= '9' && n < 12; n++) {
+        for (; name[n] >= '0' && name[n] <= '9' && n < 9; n++) {
                 pid = pid * 10 + (name[n] - '0');
                 path[n] = name[n];
         }
         if (n == 0 || pid == 1 || processes_count == PROCESSES_MAX)
-                return;
+                return 1;
         for (int i = 0; i < 6; i++)
                 path[n + i] = "/stat"[i];
         fd = sys4(__NR_openat, proc_fd, (long)path, O_CLOEXEC, 0);
-        length = fd < 0 ? 0 : sys3(__NR_read, fd, (long)stat, sizeof(stat));
+        if (fd < 0)
+                return fd == -ENOENT;
+        length = sys3(__NR_read, fd, (long)stat, sizeof(stat));
         (void)sys1(__NR_close, fd);
         if (length > 0)
                 processes[processes_count++] = (Process){ .pid = pid,
                                                           .parent = read_parent(stat, length) };
+        return length > 0 || length == -ESRCH;
 }
 
-/* 0 where /proc can't be read. */
+/* 0 where not all of /proc can be read, as for lack of memory: who is not seen may be there. */
 static int look_at_all(void) {
         /* struct linux_dirent64: u64 inode, s64 offset, u16 length, u8 type, name */
         static char entries[8192] __attribute__((aligned(8)));
-        long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/proc", O_DIRECTORY | O_CLOEXEC, 0), n;
+        long fd, n;
+        int all = 1;
 
+        processes_count = 0;
         if (!processes)
                 processes = map_memory(PROCESSES_MAX * sizeof(*processes), -1);
-        if (fd < 0 || !processes)
+        if (!processes)
                 return 0;
-        processes_count = 0;
+        fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/proc", O_DIRECTORY | O_CLOEXEC, 0);
+        if (fd < 0)
+                return 0;
         while ((n = sys3(__NR_getdents64, fd, (long)entries, sizeof(entries))) > 0)
                 for (long i = 0; i < n; i += *(uint16_t *)(void *)(entries + i + 16))
-                        look_at_process((int)fd, entries + i + 19);
+                        all &= look_at_process((int)fd, entries + i + 19);
         (void)sys1(__NR_close, fd);
-        return 1;
+        return all && n == 0;
 }
 
 static int is_marked(int pid) {
@@ -117,19 +125,18 @@ static void mark_below(int pid) {
         }
 }
 
-/* Sends the signal to what is below pid now; returns how many that are. */
+/* Sends the signal to what is below pid now; returns how many that are, or -1 where some may not
+ * have been seen. */
 static int signal_below(int pid, int signal) {
-        int count = 0;
+        int count = 0, all = look_at_all();
 
-        if (!look_at_all())
-                return 0;
         mark_below(pid);
         for (int i = 0; i < processes_count; i++)
                 if (processes[i].marked) {
                         (void)sys2(__NR_kill, processes[i].pid, signal);
                         count++;
                 }
-        return count;
+        return all ? count : -1;
 }
 
 /* As look_at_all() has seen it. */
@@ -161,7 +168,7 @@ static int kill_round(int pid, int stop_all) {
         if (pid == 0)
                 return count == 0;
         (void)sys2(__NR_kill, pid, SIGCONT);
-        return !is_alive(pid);
+        return count >= 0 && !is_alive(pid);
 }
 
 /* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes

@@ -192,19 +192,26 @@ static char *next_string(char **at, const char *end) {
         return string;
 }
 
+/* Where the block is: in the monitor's own memory, or mapped. 0 where there is none. */
+static ExecBlock *find_block(Exec *exec) {
+        if (exec->block_size < sizeof(ExecBlock) || exec->block_size > SESSION_BLOCK_MAX)
+                return (ExecBlock *)0;
+        return exec->block_size <= SESSION_INLINE_MAX
+                       ? (ExecBlock *)(void *)exec->small_block
+                       : map_memory(exec->block_size, exec->given[0]);
+}
+
 /* One slot is left free before argv (execute.h). */
 static int read_block(Exec *exec) {
         const unsigned long size = exec->block_size;
-        const int small = size <= SESSION_INLINE_MAX;
-        ExecBlock *block = size < sizeof(*block) ? (ExecBlock *)0
-                           : small               ? (ExecBlock *)(void *)exec->small_block
-                                                 : map_memory(size, exec->given[0]);
-        char *at = (char *)(block + 1), *end = (char *)block + size;
-        char **slots = exec->small_slots;
+        ExecBlock *block = find_block(exec);
+        char **slots = exec->small_slots, *at, *end;
 
         if (!block)
                 return -EINVAL;
         exec->block = block;
+        at = (char *)(block + 1);
+        end = (char *)block + size;
         if (block->argc == 0 || block->argc > size || block->envc > size)
                 return -EINVAL;
         if (block->argc + block->envc + 4UL > SMALL_SLOTS) {
@@ -490,8 +497,7 @@ static void resume_exec(const Monitor *monitor) {
 /* pid, as SESSION_STARTED had it, may be another's by now: the command is a child of its monitor.
  */
 static void signal_exec(const Monitor *monitor, int pid, int signal) {
-        if (!look_at_all())
-                return;
+        (void)look_at_all();
         for (int i = 0; i < processes_count; i++)
                 if (processes[i].pid == pid && processes[i].parent == monitor->pid)
                         (void)sys2(__NR_kill, -pid, signal);
@@ -501,6 +507,8 @@ static void obey(const Packet *packet, const int fds[FDS_MAX]) {
         const SessionMessage *message = &packet->message;
         const Monitor *monitor = find_monitor(message->exec, -1);
 
+        if (message->exec == 0)
+                return;
         if (message->type == SESSION_EXEC)
                 start(packet, fds);
         else if (message->type == SESSION_KILL && monitor)
