@@ -47,7 +47,7 @@ static const struct {
         N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP), N(ESTALE),       N(EDQUOT),
         N(ECANCELED),    N(EPROTO),     N(EBADMSG),    N(EAFNOSUPPORT), N(EADDRINUSE),
         N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),  N(EMSGSIZE),     N(ENOBUFS),
-        N(ENOTCONN),
+        N(ENOTCONN),     N(ESHUTDOWN),
 };
 #undef N
 

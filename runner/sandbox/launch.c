@@ -224,7 +224,7 @@ static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
         struct msghdr message = { .msg_iov = &vector,
                                   .msg_iovlen = 1,
                                   .msg_control = &control,
-                                  .msg_controllen = sizeof(control) };
+                                  .msg_controllen = CMSG_LEN(LAUNCH_FDS * sizeof(int)) };
         int *const places[LAUNCH_FDS] = { &sandbox->listener_fd, &sandbox->terminal_fd,
                                           &sandbox->root_fd };
         int fds[LAUNCH_FDS] = { FD_NONE, FD_NONE, FD_NONE }, next = 0;

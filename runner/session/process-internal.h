@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of process.h share: process.c has the table and what init says, process-start.c
- * starts one, process-streams.c has its stdin, stdout and stderr. */
+ * starts one, process-outbox.c is what init is told, process-streams.c has its stdin, stdout and
+ * stderr. */
 #pragma once
 
 #include "session/process.h"
@@ -12,12 +13,32 @@ struct Processes {
         ProcessEvents events;
         Process *first; /* the newest */
         uint32_t last_number;
+        LoopWatch *room; /* in init's socket; NULL once nobody reads it */
+        int room_fd;
+        bool waits; /* something does, for room there */
 };
 
-/* A message to init, with size bytes of block behind it, and fds. 0 or a negative errno of
- * sendmsg(2). */
-int processes_send(const Processes *all, const SessionMessage *message, const char *block,
-                   size_t size, const int *fds, size_t count);
+/* --- what init is told --- */
+
+/* What a start takes: a block, with its memory file where it does not come in the message (else
+ * FD_NONE), and then the fds of stdin, stdout and stderr as far as there are. It takes all of them
+ * over, in any case. 0 or -ENOMEM. */
+int process_start_new(char *block, size_t size, int block_fd, ProcessStart **ret);
+void process_start_add(ProcessStart *start, int fd);
+/* NULL is legal; returns NULL. */
+ProcessStart *process_start_free(ProcessStart *start);
+
+/* Takes start over in any case. -EBUSY with an ERROR_LIMIT where too many wait. */
+int process_tell_start(Process *process, ProcessStart *start, Error *reterr);
+/* To the process group of the command, or to all processes; what waits already goes once. signal is
+ * 1 to 64. */
+void process_tell_signal(Process *process, int signal);
+void process_tell_kill(Process *process, int signal);
+/* What waits is not sent. */
+void process_forget_due(Process *process);
+int outbox_init(Processes *all, Error *reterr);
+void outbox_clear(Processes *all);
+
 /* Lets the oldest go that have ended, where too many are kept. */
 void processes_make_room(Processes *all);
 /* Frees one that is in no list. */
@@ -29,5 +50,7 @@ void process_on_time(void *data);
 int process_watch_streams(Process *process, Error *reterr);
 /* Reads what is in them now. */
 void process_drain(Process *process);
+/* It has waited for init, which could not be told: process->error says why. */
+void process_not_started(Process *process);
 /* Closes all fds, and the timer. */
 void process_release(Process *process);

@@ -101,24 +101,21 @@ static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reter
         return 0;
 }
 
-static int send_exec(Process *process, const ProcessSpec *spec, Error *reterr) {
-        _cleanup_close_ int block_fd = FD_NONE;
-        _cleanup_free_ char *block = NULL;
-        size_t size = 0, count = 0;
-        int fds[4], r = make_block(spec, &process->argv, &block, &size, &block_fd, reterr);
-        const SessionMessage message = { .type = SESSION_EXEC,
-                                         .exec = process->number,
-                                         .value = (int32_t)size };
+static int send_exec(Process *process, ProcessSpec *spec, Error *reterr) {
+        ProcessStart *start = NULL;
+        char *block = NULL;
+        size_t size = 0;
+        int block_fd = FD_NONE,
+            r = make_block(spec, &process->argv, &block, &size, &block_fd, reterr);
 
         if (r < 0)
                 return r;
-        if (block_fd >= 0)
-                fds[count++] = block_fd;
+        if (process_start_new(block, size, block_fd, &start) < 0)
+                return error_oom(reterr);
         for (int fd = 0; fd <= 2; fd++)
                 if (!(spec->terminal & (1U << fd)))
-                        fds[count++] = spec->fds[fd];
-        r = processes_send(process->all, &message, block, block_fd < 0 ? size : 0, fds, count);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init") : 0;
+                        process_start_add(start, TAKE_FD(spec->fds[fd]));
+        return process_tell_start(process, start, reterr);
 }
 
 /* The words, with quotes where a shell would need them. */
@@ -151,7 +148,8 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .started_at_ms = epoch_ms(),
                 .timeout = spec->timeout,
                 .owner = spec->owner,
-                .gives_master = spec->give_master,
+                .has_terminal = spec->terminal != 0,
+                .gives_master = spec->give_master && spec->terminal,
                 .command = describe(&spec->argv),
                 .argv = spec->argv,
         };

@@ -22,15 +22,25 @@
 int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
                   Processes **ret, Error *reterr) {
         Processes *all = malloc(sizeof(*all));
+        int r;
 
         if (!all)
                 return error_oom(reterr);
-        *all = (Processes){ .loop = loop, .launch = launch, .sandbox = sandbox, .events = *events };
-        *ret = all;
-        return 0;
+        *all = (Processes){ .loop = loop,
+                            .launch = launch,
+                            .sandbox = sandbox,
+                            .events = *events,
+                            .room_fd = FD_NONE };
+        r = outbox_init(all, reterr);
+        if (r == 0)
+                *ret = all;
+        else
+                processes_free(all);
+        return r;
 }
 
 void process_drop(Process *process) {
+        process_forget_due(process);
         process_release(process);
         capture_clear(&process->output);
         strlist_clear(&process->argv);
@@ -46,6 +56,8 @@ Processes *processes_free(Processes *all) {
                 all->first = process->next;
                 process_drop(process);
         }
+        if (all)
+                outbox_clear(all);
         free(all);
         return NULL;
 }
@@ -98,43 +110,11 @@ void processes_make_room(Processes *all) {
         }
 }
 
-/* --- messages to init --- */
-
-int processes_send(const Processes *all, const SessionMessage *message, const char *block,
-                   size_t size, const int *fds, size_t count) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(4 * sizeof(int))];
-        } control = { 0 };
-        struct iovec vectors[] = { { (void *)(uintptr_t)message, sizeof(*message) },
-                                   { (void *)(uintptr_t)block, size } };
-        struct msghdr header = { .msg_iov = vectors, .msg_iovlen = ELEMENTSOF(vectors) };
-
-        if (count > 0) {
-                header.msg_control = &control;
-                header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-                control.header.cmsg_level = SOL_SOCKET;
-                control.header.cmsg_type = SCM_RIGHTS;
-                control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
-                memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-        }
-        return sendmsg(all->sandbox->control_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
-                                                                                           : 0;
-}
-
-static void tell_init(const Process *process, uint32_t type, int value) {
-        const SessionMessage message = { .type = type,
-                                         .exec = process->number,
-                                         .value = value,
-                                         .detail = (uint32_t)process->pid };
-
-        if (!process->gone)
-                (void)processes_send(process->all, &message, NULL, 0, NULL, 0);
-}
+/* --- what init is told --- */
 
 void process_signal(Process *process, int signal) {
         if (process->running)
-                tell_init(process, SESSION_SIGNAL, signal);
+                process_tell_signal(process, signal);
 }
 
 void process_signal_all(Process *process, int signal) {
@@ -147,12 +127,12 @@ void process_resume(Process *process) {
 
 void process_kill(Process *process) {
         process->killed |= !process->settled && !process->timed_out;
-        tell_init(process, SESSION_KILL, SIGKILL);
+        process_tell_kill(process, SIGKILL);
 }
 
 void process_terminate(Process *process) {
         process->killed |= process->running && !process->timed_out;
-        tell_init(process, SESSION_KILL, SIGTERM);
+        process_tell_kill(process, SIGTERM);
         if (process->timer)
                 loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
 }
@@ -164,11 +144,11 @@ void process_on_time(void *data) {
         if (process->gone)
                 return;
         if (process->timed_out || process->killed || !process->running) {
-                tell_init(process, SESSION_KILL, SIGKILL);
+                process_tell_kill(process, SIGKILL);
                 return;
         }
         process->timed_out = true;
-        tell_init(process, SESSION_KILL, SIGTERM);
+        process_tell_kill(process, SIGTERM);
         loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
 }
 
@@ -181,14 +161,20 @@ static Process *find_number(const Processes *all, uint32_t number) {
         return NULL;
 }
 
-/* Read for stdout and written for stdin; each of the loop's watches takes an fd of its own. */
+/* Written for stdin and read for stdout or stderr, where those are not pipes of ours; each of the
+ * loop's watches takes an fd of its own. */
 static void take_terminal(Process *process, int master_fd) {
         Error ignored;
 
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
         process->master = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
-        process->input = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
-        process->streams[0] = master_fd;
+        if (process->input < 0)
+                process->input = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->streams[i] < 0) {
+                        process->streams[i] = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+                        break;
+                }
         (void)process_watch_streams(process, &ignored);
 }
 
@@ -199,8 +185,13 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
         process->pid = message->value;
         if (process->timeout)
                 loop_timer_set(process->timer, loop_now() + process->timeout);
-        if (*master_fd >= 0 && !process->gives_master)
-                take_terminal(process, TAKE_FD(*master_fd));
+        /* Nothing else is taken from inside, and only by who has asked for it. */
+        if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
+                *master_fd = fd_close(*master_fd);
+        if (*master_fd >= 0 && !process->gives_master) {
+                take_terminal(process, *master_fd);
+                *master_fd = fd_close(*master_fd);
+        }
         process->all->events.answered(process->all->events.data, process, TAKE_FD(*master_fd));
 }
 
@@ -224,6 +215,14 @@ static void explain(Process *process, const InitMessage *failure) {
         (void)failure_explain(&launch, failure, &process->error);
 }
 
+static void answer_error(Process *process) {
+        process->answered = true;
+        process->outcome.cause = CAUSE_ERROR;
+        process->outcome.exit_code = error_exit_code(&process->error);
+        process->all->events.answered(process->all->events.data, process, FD_NONE);
+        settle(process);
+}
+
 static void on_failed(Process *process, const SessionMessage *message) {
         const InitMessage failure = { .type = INIT_FAILED,
                                       .value = message->value,
@@ -231,7 +230,6 @@ static void on_failed(Process *process, const SessionMessage *message) {
 
         if (process->answered)
                 return;
-        process->answered = true;
         if (message->detail == INIT_STEP_CWD) {
                 (void)error_set(&process->error, ERROR_USAGE, message->value,
                                 "cannot start in the directory that was asked for");
@@ -240,10 +238,7 @@ static void on_failed(Process *process, const SessionMessage *message) {
         } else {
                 explain(process, &failure);
         }
-        process->outcome.cause = CAUSE_ERROR;
-        process->outcome.exit_code = error_exit_code(&process->error);
-        process->all->events.answered(process->all->events.data, process, FD_NONE);
-        settle(process);
+        answer_error(process);
 }
 
 static void on_ended(Process *process, const SessionMessage *message) {
@@ -290,6 +285,7 @@ static void answer_for_monitor(Process *process, bool killed) {
 /* Without the monitor's word the end is not known. */
 static void on_gone(Process *process, const SessionMessage *message) {
         process->gone = true;
+        process_forget_due(process);
         if (!process->answered)
                 answer_for_monitor(process, message->value != 0);
         if (process->running) {
@@ -305,10 +301,17 @@ static void on_gone(Process *process, const SessionMessage *message) {
         process_release(process);
 }
 
+void process_not_started(Process *process) {
+        process->gone = true;
+        answer_error(process);
+        process_release(process);
+}
+
 static void obey(Processes *all, const SessionMessage *message, int *fd) {
         Process *process = find_number(all, message->exec);
 
-        if (!process || process->gone)
+        /* Of one that it has not been told of yet there is nothing to say. */
+        if (!process || process->gone || process->start)
                 return;
         if (message->type == SESSION_STARTED)
                 on_started(process, message, fd);
@@ -330,20 +333,21 @@ static int listen_once(Processes *all) {
         } control;
         SessionMessage message;
         struct iovec vector = { &message, sizeof(message) };
+        /* CMSG_SPACE(), by its padding, has room for a second fd. */
         struct msghdr header = { .msg_iov = &vector,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,
-                                 .msg_controllen = sizeof(control) };
+                                 .msg_controllen = CMSG_LEN(sizeof(int)) };
         ssize_t n = recvmsg(all->sandbox->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         _cleanup_close_ int fd = FD_NONE;
 
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0)
-                return -EPIPE;
         if (header.msg_controllen >= CMSG_LEN(sizeof(int)) &&
             control.header.cmsg_type == SCM_RIGHTS)
                 memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+        if (n == 0)
+                return -EPIPE;
         if (n == sizeof(message))
                 obey(all, &message, &fd);
         return 1;

@@ -24,6 +24,7 @@ enum {
 };
 
 typedef struct Processes Processes;
+typedef struct ProcessStart ProcessStart;
 
 typedef enum ProcessInput {
         INPUT_NONE, /* /dev/null */
@@ -76,7 +77,9 @@ typedef struct Process {
         bool input_ends;
         LoopTimer *timer;
         uint64_t timeout;
-        bool timed_out, killed, gives_master;
+        bool timed_out, killed, has_terminal, gives_master;
+        ProcessStart *start;             /* init has not been told yet, or NULL */
+        uint64_t signals_due, kills_due; /* a bit for each that init is to be told: 1 is signal 1 */
 } Process;
 
 typedef struct ProcessEvents {
