@@ -74,7 +74,8 @@ int ask_client(RpcClient *client, const char *method, JsonWriter *params, Answer
                Error *reterr) {
         int r;
 
-        if (params) {
+        /* Once: it may be asked of the next one. */
+        if (params && params->depth > 0) {
                 json_write_end(params);
                 if (json_write_finish(params) < 0)
                         return error_oom(reterr);
@@ -106,9 +107,15 @@ static int ask_fd(int fd, const char *method, JsonWriter *params, Answer *ret, E
 
 int ask_keeper(const char *name, const char *method, JsonWriter *params, Answer *ret,
                Error *reterr) {
-        int fd, r = keeper_connect(name, &fd, reterr);
+        unsigned tries = 0;
+        int fd, r;
 
-        return r < 0 ? r : ask_fd(fd, method, params, ret, reterr);
+        do {
+                r = keeper_connect(name, &fd, reterr);
+                if (r == 0)
+                        r = ask_fd(fd, method, params, ret, reterr);
+        } while (keeper_may_retry(r, &tries));
+        return r;
 }
 
 static bool is_at_rest(int r) {
@@ -177,7 +184,7 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
                 if (r == 0)
                         r = ask_fd(fd, method, params, ret, reterr);
                 /* Otherwise it has gone to rest meanwhile. */
-                if (r != -EPIPE)
+                if (r != -EPIPE && r != -ECONNRESET)
                         return r;
                 answer_clear(ret);
         }

@@ -419,18 +419,27 @@ static void print_detached(const Exec *exec, const RpcMessage *started) {
                 (void)printf("%s\n", exec->id);
 }
 
-static int run(Exec *exec, Error *reterr) {
-        _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
+static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         int fd, r = keeper_connect(exec->name, &fd, reterr);
 
+        exec->client = rpc_client_free(exec->client);
         if (r == 0)
                 r = rpc_client_new(fd, &exec->client, reterr);
-        if (r == 0 && !exec->options.detach)
+        if (r == 0 && !exec->options.detach && !exec->show.result)
                 r = prepare_document(exec, reterr);
-        if (r == 0)
+        if (r == 0 && exec->signal_fd < 0)
                 r = open_signals(exec, reterr);
-        if (r == 0)
-                r = spawn(exec, &started, reterr);
+        return r < 0 ? r : spawn(exec, ret_started, reterr);
+}
+
+static int run(Exec *exec, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
+        unsigned tries = 0;
+        int r;
+
+        do
+                r = start(exec, &started, reterr);
+        while (keeper_may_retry(r, &tries));
         if (r == 0 && exec->options.detach)
                 print_detached(exec, &started);
         else if (r == 0)

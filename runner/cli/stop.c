@@ -54,7 +54,7 @@ int stop_session(const char *name, int dir_fd, Error *reterr) {
         if (r == 0)
                 r = rpc_client_call(client, "session.stop", NULL, NULL, 0, &message, reterr);
         rpc_client_free(client);
-        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE)
+        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE && r != -ECONNRESET)
                 return r;
         return wait_for_rest(dir_fd, keeper_fd, name, reterr);
 }

@@ -19,10 +19,31 @@ enum { BUFFER_SIZE = 128 * 1024 };
 
 /* --- requests --- */
 
-int transfer_open(const char *session, RpcClient **ret, Error *reterr) {
+/* A keeper that answers once is alive: of all that follows nothing is asked twice. */
+static int greet(const char *session, RpcClient **ret, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        RpcClient *client = NULL;
         int fd, r = keeper_connect(session, &fd, reterr);
 
-        return r < 0 ? r : rpc_client_new(fd, ret, reterr);
+        if (r == 0)
+                r = rpc_client_new(fd, &client, reterr);
+        if (r == 0)
+                r = rpc_client_call(client, "session.show", NULL, NULL, 0, &message, reterr);
+        if (r == 0)
+                *ret = client;
+        else
+                rpc_client_free(client);
+        return r;
+}
+
+int transfer_open(const char *session, RpcClient **ret, Error *reterr) {
+        unsigned tries = 0;
+        int r;
+
+        do
+                r = greet(session, ret, reterr);
+        while (keeper_may_retry(r, &tries));
+        return r;
 }
 
 JsonWriter transfer_path(const char *path) {

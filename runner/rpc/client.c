@@ -191,7 +191,8 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
                 if (n == -EAGAIN)
                         return -EAGAIN;
                 if (n == 0 || n == -ECONNRESET)
-                        return protocol_error(reterr, EPIPE, "the other side has gone");
+                        return protocol_error(reterr, n < 0 ? ECONNRESET : EPIPE,
+                                              "the other side has gone");
                 if (n < 0)
                         return error_set(reterr, ERROR_SETUP, (int)-n, "cannot read an answer");
         }
@@ -206,16 +207,16 @@ static bool is_answer(const RpcMessage *message, uint64_t id) {
 }
 
 /* A server that does not want a client says why before it hangs up. */
-static int why_gone(RpcClient *client, int r, Error *reterr) {
+static int why_gone(RpcClient *client, Error *reterr) {
         RpcMessage message = MESSAGE_NONE;
         Error error;
 
         if (rpc_client_next(client, false, &message, &error) < 0)
-                return r;
+                return -ECONNRESET;
         if (reterr && is_answer(&message, 0))
                 *reterr = error;
         rpc_message_clear(&message);
-        return r;
+        return -EPIPE;
 }
 
 int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
@@ -226,7 +227,7 @@ int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *par
 
         r = rpc_client_send(client, method, params, fds, fds_count, &id, reterr);
         if (r == -EPIPE || r == -ECONNRESET)
-                return why_gone(client, r, reterr);
+                return why_gone(client, reterr);
         if (r < 0)
                 return r;
         for (;;) {

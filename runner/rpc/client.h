@@ -41,11 +41,13 @@ typedef struct RpcMessage {
 void rpc_message_clear(RpcMessage *message);
 
 /* The next message, of RPC_ANSWER_MAX bytes at most. wait: waits for it; otherwise -EAGAIN when
- * there is none. 0; -EPIPE with an error when the other side has gone; an answer that is an error
- * is 0 with result NULL, and *reterr is that error, kind, errno and cure as the server had them. */
+ * there is none. 0; -EPIPE with an error when the other side has gone, -ECONNRESET when it has and
+ * has not read all that was sent; an answer that is an error is 0 with result NULL, and *reterr is
+ * that error, kind, errno and cure as the server had them. */
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr);
 
 /* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,
- * or negative with the error, the server's included. */
+ * or negative with the error, the server's included. -ECONNRESET: the other side has gone without
+ * having read the whole request, so that nothing has come of it; with -EPIPE something may have. */
 int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, RpcMessage *ret, Error *reterr);

@@ -108,6 +108,12 @@ int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr) {
                           reterr);
 }
 
+void rpc_server_deafen(RpcServer *server) {
+        server->listen_watch = loop_unwatch(server->listen_watch);
+        server->listen_again = loop_timer_free(server->listen_again);
+        server->listen_fd = fd_close(server->listen_fd);
+}
+
 /* --- the server --- */
 
 int rpc_server_new(Loop *loop, const RpcMethod *methods, size_t methods_count, void *data,
@@ -132,9 +138,7 @@ RpcServer *rpc_server_free(RpcServer *server) {
                 return NULL;
         while (server->connections)
                 rpc_connection_end(server->connections);
-        (void)loop_unwatch(server->listen_watch);
-        (void)loop_timer_free(server->listen_again);
-        (void)fd_close(server->listen_fd);
+        rpc_server_deafen(server);
         free(server);
         return NULL;
 }

@@ -85,6 +85,8 @@ RpcServer *rpc_server_free(RpcServer *server);
 /* Accepts on fd, a listening unix socket, which the server owns from now on, clients whose
  * SO_PEERCRED is uid or root. 0 or a negative errno. Once for a server. */
 int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr);
+/* Accepts nobody any more; who has connected and was not accepted yet is told by ECONNRESET. */
+void rpc_server_deafen(RpcServer *server);
 /* Serves in_fd and out_fd, which may be the same: owned, but the caller's still when it fails. They
  * may be sockets, pipes, terminals or files. 0 or a negative errno. */
 int rpc_server_add(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret, Error *reterr);

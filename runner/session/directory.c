@@ -21,7 +21,6 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-#define SOCKET_NAME "keeper.sock"
 #define LOCK_NAME "lock"
 
 /* What a session's directory has from the start. */
@@ -302,7 +301,7 @@ bool session_is_live(int dir_fd) {
 
 static void name_socket(int dir_fd, struct sockaddr_un *ret) {
         *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-        (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME,
+        (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" KEEPER_SOCKET,
                        dir_fd);
 }
 
@@ -331,7 +330,7 @@ int session_listen(int dir_fd, int *ret_fd, Error *reterr) {
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
         name_socket(dir_fd, &address);
-        if (unlinkat(dir_fd, SOCKET_NAME, 0) < 0 && errno != ENOENT)
+        if (unlinkat(dir_fd, KEEPER_SOCKET, 0) < 0 && errno != ENOENT)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot remove an old socket");
         mask = umask(0177);
         r = bind(fd, (const struct sockaddr *)&address, sizeof(address));

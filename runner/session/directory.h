@@ -14,6 +14,7 @@
 enum { SESSION_NAME_MAX = 64 };
 
 #define SESSION_DATABASE "session.db"
+#define KEEPER_SOCKET "keeper.sock"
 
 /* 0, or -EINVAL: a name has letters, digits, ".", "_" and "-", and starts with a letter or digit.
  */

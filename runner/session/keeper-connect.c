@@ -77,6 +77,15 @@ static int try_once(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
         return r < 0 ? r : session_connect(dir_fd, ret_fd, reterr);
 }
 
+bool keeper_may_retry(int r, unsigned *tries) {
+        const struct timespec pause = { .tv_nsec = CONNECT_PAUSE };
+
+        if ((r != -ECONNRESET && r != -ESHUTDOWN) || ++*tries >= CONNECT_TRIES)
+                return false;
+        (void)nanosleep(&pause, NULL);
+        return true;
+}
+
 int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
         const struct timespec pause = { .tv_nsec = CONNECT_PAUSE };
         _cleanup_close_ int dir_fd = FD_NONE;

@@ -264,12 +264,19 @@ static void on_stop(void *data) {
         loop_stop(keeper->loop);
 }
 
+/* Who comes from now on waits for the next keeper. */
+static void deafen(Keeper *keeper) {
+        rpc_server_deafen(keeper->server);
+        (void)unlinkat(keeper->plan.state.fd, KEEPER_SOCKET, 0);
+}
+
 /* The answers that are on their way still leave. */
 static void stop_soon(Keeper *keeper) {
         /* Once: what init has left behind stays readable, and this is asked again and again. */
         if (keeper->ending)
                 return;
         keeper->stopping = keeper->ending = true;
+        deafen(keeper);
         loop_timer_set(keeper->stop_timer, loop_now() + FLUSH_TIME);
 }
 
@@ -338,7 +345,11 @@ static void on_control(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         (void)events;
-        (void)processes_listen(keeper->processes);
+        /* Init is gone; the sandbox is soon, when the last of it has ended. */
+        if (processes_listen(keeper->processes) < 0 && !keeper->lost) {
+                keeper->lost = true;
+                deafen(keeper);
+        }
         if (keeper->stopping && processes_live(keeper->processes) == 0)
                 stop_soon(keeper);
 }
@@ -502,7 +513,6 @@ static int start(Keeper *keeper, Error *reterr) {
 
 static void finish(Keeper *keeper) {
         keeper->server = rpc_server_free(keeper->server);
-        (void)unlinkat(keeper->plan.state.fd, "keeper.sock", 0);
         keeper->works = works_free(keeper->works);
         keeper->processes = processes_free(keeper->processes);
         sandbox_clear(&keeper->sandbox);

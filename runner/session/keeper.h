@@ -66,6 +66,7 @@ typedef struct Keeper {
         uint64_t used_at; /* usec of loop_now() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;
         bool noting;           /* the last is set */
+        bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
 } Keeper;
 
@@ -76,6 +77,10 @@ int keeper_main(int argc, char **argv);
 /* A connection to the keeper of session name, which is started where there is none. 0, or a
  * negative errno with the keeper's own error where it could not start. */
 int keeper_connect(const char *name, int *ret_fd, Error *reterr);
+/* Whether to connect again, after a pause, and ask once more what was answered r: the keeper had
+ * gone before it read the request (-ECONNRESET), or its sandbox before it was told (-ESHUTDOWN), so
+ * that nothing was done. *tries is 0 at first. */
+bool keeper_may_retry(int r, unsigned *tries);
 
 /* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);

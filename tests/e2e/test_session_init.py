@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session's init that does not get round to reading: what it is to be told waits, within limits, and is not lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lib import leaks
+from lib.sessions import Rpc, RpcError, Session, until
+
+
+@contextmanager
+def busy(session: Session) -> Iterator[None]:
+    """init stands still meanwhile."""
+    init = session.init()
+    os.kill(init, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(init, signal.SIGCONT)
+
+
+def fill(rpc: Rpc, process: str) -> None:
+    """More signals than init's socket takes; a process sleeps that does not mind them."""
+    for number in [rpc.send("process.signal", id=process, signal="WINCH") for _ in range(2000)]:
+        rpc.result(number)
+
+
+def state(pid: int) -> str:
+    return next((p.state for p in leaks.all_processes() if p.pid == pid), "gone")
+
+
+def test_a_kill_is_not_lost(session: Session) -> None:
+    with session.rpc() as rpc:
+        process = rpc.call("process.spawn", argv=["sleep", "1000"])["id"]
+        with busy(session):
+            fill(rpc, process)
+            assert rpc.call("process.kill", id=process)["killed"]
+        assert rpc.call("process.wait", id=process)["cause"] == "killed"
+    until(lambda: session.processes("sleep") == [], "it is gone")
+
+
+@pytest.mark.parametrize(("signals", "stopped"), [(["STOP", "CONT"], False), (["CONT", "STOP"], True)])
+def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stopped: bool, session: Session) -> None:
+    with session.rpc() as rpc:
+        process = rpc.call("process.spawn", argv=["sleep", "1000"])["id"]
+        last = rpc.call("process.spawn", argv=["sleep", "2000"])["id"]
+        (pid,) = (p.pid for p in session.processes("sleep") if process_argument(p.pid) == "1000")
+        with busy(session):
+            fill(rpc, process)
+            for name in signals:
+                rpc.call("process.signal", id=process, signal=name)
+            rpc.call("process.kill", id=last)
+        assert rpc.call("process.wait", id=last)["cause"] == "killed"
+        until(lambda: (state(pid) == "T") == stopped, "it has what came last")
+        rpc.call("process.kill", id=process)
+        assert rpc.call("process.wait", id=process)["cause"] == "killed"
+
+
+def process_argument(pid: int) -> str:
+    with open(f"/proc/{pid}/cmdline") as file:
+        return file.read().split("\0")[1]
+
+
+def test_commands_wait_for_it_up_to_a_limit(session: Session) -> None:
+    with session.rpc() as rpc:
+        with busy(session):
+            numbers = [rpc.send("process.spawn", argv=["sleep", "1000"]) for _ in range(250)]
+            listed = rpc.call("process.list")["processes"]
+            assert 64 < len(listed) < 250 and {p["state"] for p in listed} == {"starting"}
+            refused = numbers[len(listed) :]
+            for number in refused:
+                with pytest.raises(RpcError) as error:
+                    rpc.result(number)
+                assert error.value.kind == "limit" and "wait for the session's init" in str(error.value)
+            assert session.processes("sleep") == []
+        started = {rpc.result(number)["id"] for number in numbers[: len(listed)]}
+        assert started == {p["id"] for p in listed}
+        assert len(session.processes("sleep")) == len(started)
+        for process in started:
+            rpc.call("process.kill", id=process)
+        for process in started:
+            assert rpc.call("process.wait", id=process)["cause"] == "killed"
+        assert rpc.call("exec", argv=["echo", "next"])["stdout"] == "next\n"
+
+
+def test_commands_that_wait_and_are_killed_end(session: Session) -> None:
+    with session.rpc() as rpc:
+        with busy(session):
+            numbers = [rpc.send("exec", argv=["sleep", "1000"]) for _ in range(60)]
+            for process in rpc.call("process.list")["processes"]:
+                rpc.call("process.kill", id=process["id"])
+        for number in numbers:
+            assert rpc.result(number)["cause"] == "killed"
+    until(lambda: session.processes("sleep") == [], "they are gone")
+
+
+def test_a_client_that_goes_takes_what_it_owns_and_init_has_not_heard_of(session: Session) -> None:
+    keeper = session.keeper()
+    with busy(session):
+        with session.rpc() as rpc:
+            for _ in range(60):
+                rpc.send("process.spawn", argv=["sleep", "1000"], owned=True)
+            assert len(rpc.call("process.list")["processes"]) == 60
+    until(lambda: {p["state"] for p in session.ps().values()} == {"ended"}, "they are gone")
+    assert session.keeper() == keeper and session.processes("sleep") == []
+
+
+def test_init_that_dies_with_commands_waiting_ends_them(session: Session) -> None:
+    with session.rpc() as rpc:
+        with busy(session):
+            numbers = [rpc.send("exec", argv=["sleep", "1000"]) for _ in range(60)]
+            assert len(rpc.call("process.list")["processes"]) == 60
+            os.kill(session.init(), signal.SIGKILL)
+        for number in numbers:
+            with pytest.raises(RpcError):
+                rpc.result(number)
+    assert session.sh("echo next").ok().out == "next\n"
