@@ -142,9 +142,10 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
 
 /* Under another name, until it has all that it is to have. */
 static int make(const char *name, const Settings *settings, Owner *ret_owner, Error *reterr) {
+        _cleanup_close_ int lock_fd = FD_NONE;
         Owner owner = OWNER_NONE;
         char path[PATH_MAX];
-        int r = session_prepare(name, path, reterr);
+        int r = session_prepare(name, path, &lock_fd, reterr);
 
         if (r < 0)
                 return r;

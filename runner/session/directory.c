@@ -16,12 +16,15 @@
 #include "base/strings.h"
 #include "base/sys.h"
 #include "session/files.h"
+#include "session/leftovers.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
 
 #define LOCK_NAME "lock"
+#define NEW_PREFIX ".new-"
+#define GONE_PREFIX ".gone-"
 
 /* What a session's directory has from the start. */
 static const char *const parts[] = { "root", "workspace", "files" };
@@ -90,6 +93,12 @@ int session_base(char ret[PATH_MAX], Error *reterr) {
         return error_cure(reterr, r,
                           "Sessions are kept there: it has to be a directory of yours. "
                           "XDG_DATA_HOME names another.");
+}
+
+/* What a killed holt has left half made, or half taken away. */
+static void sweep(const char *base) {
+        leftovers_sweep(base, NEW_PREFIX);
+        leftovers_sweep(base, GONE_PREFIX);
 }
 
 /* --- one session --- */
@@ -174,30 +183,27 @@ static int make_parts(const char *path, Error *reterr) {
         return 0;
 }
 
-int session_prepare(const char *name, char ret_path[PATH_MAX], Error *reterr) {
-        char path[PATH_MAX];
-        uint64_t random = 0;
-        size_t length;
+int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd, Error *reterr) {
+        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2];
+        _cleanup_close_ int lock_fd = FD_NONE;
         int r = session_name_check(name, reterr);
 
         if (r == 0)
-                r = session_base(path, reterr);
+                r = session_base(base, reterr);
         if (r < 0)
                 return r;
-        length = strlen(path);
-        (void)snprintf(path + length, sizeof(path) - length, "/%s", name);
+        sweep(base);
+        (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                 return refuse_existing(name, reterr);
-        (void)!getrandom(&random, sizeof(random), 0);
-        (void)snprintf(path + length, sizeof(path) - length, "/.new-%016llx",
-                       (unsigned long long)random);
-        if (mkdir(path, 0700) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make %s", path);
-        r = make_parts(path, reterr);
+        r = leftover_make(base, NEW_PREFIX, 0700, ret_path, &lock_fd);
         if (r < 0)
-                session_discard(path);
+                return error_set(reterr, ERROR_SETUP, -r, "cannot make a directory in %s", base);
+        r = make_parts(ret_path, reterr);
+        if (r < 0)
+                session_discard(ret_path);
         else
-                (void)strcpy(ret_path, path);
+                *ret_lock_fd = TAKE_FD(lock_fd);
         return r;
 }
 
@@ -241,20 +247,23 @@ void session_discard(const char *prepared) {
 /* Under another name first, so that it is gone at once and for good, whatever becomes of the rest.
  */
 int session_remove(const char *name, Error *reterr) {
-        char path[PATH_MAX], gone[PATH_MAX];
+        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2], gone[PATH_MAX];
+        _cleanup_close_ int lock_fd = FD_NONE;
         uint64_t random = 0;
-        int r = session_base(path, reterr);
+        int r = session_base(base, reterr);
 
         if (r < 0)
                 return r;
         (void)!getrandom(&random, sizeof(random), 0);
-        (void)snprintf(gone, sizeof(gone), "%.*s/.gone-%016llx", PATH_MAX - 32, path,
+        (void)snprintf(gone, sizeof(gone), "%.*s/" GONE_PREFIX "%016llx", PATH_MAX - 32, base,
                        (unsigned long long)random);
-        (void)strcat(path, "/");
-        (void)strcat(path, name);
+        (void)snprintf(path, sizeof(path), "%s/%s", base, name);
+        lock_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
-        return remove_tree(gone, reterr);
+        r = remove_tree(gone, reterr);
+        sweep(base);
+        return r;
 }
 
 /* --- all of them --- */
@@ -264,6 +273,8 @@ int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data
         char base[PATH_MAX];
         int r = find_base(base, reterr);
 
+        if (r == 0)
+                sweep(base);
         if (r == 0)
                 r = read_names(base, &names, reterr);
         for (size_t i = 0; r == 0 && i < names.count; i++) {

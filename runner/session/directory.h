@@ -30,8 +30,10 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
 
 /* Making one: a directory under another name first, so that nobody sees half a session, which
  * session_publish() then gives its own. -EEXIST with an ERROR_EXISTS. Of two callers with the same
- * name one wins. What is not published is to be taken away by session_discard(). */
-int session_prepare(const char *name, char ret_path[PATH_MAX], Error *reterr);
+ * name one wins. What is not published is to be taken away by session_discard(), and is by the next
+ * create, rm or ls where the caller is killed: *ret_lock_fd, the caller's, says until it is closed
+ * that somebody is at it (leftovers.h). */
+int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd, Error *reterr);
 int session_publish(const char *prepared, const char *name, Error *reterr);
 void session_discard(const char *prepared);
 

@@ -46,9 +46,11 @@ static int teardown(void **state) {
 static void make(const char *name) {
         char path[PATH_MAX];
         Error error;
+        int lock_fd;
 
-        assert_int_equal(session_prepare(name, path, &error), 0);
+        assert_int_equal(session_prepare(name, path, &lock_fd, &error), 0);
         assert_int_equal(session_publish(path, name, &error), 0);
+        fd_close(lock_fd);
 }
 
 static int add_name(void *data, const char *name, int dir_fd) {
@@ -115,31 +117,129 @@ static void test_a_session_has_its_parts(void **state) {
 
 static void test_nobody_sees_half_a_session(void **state) {
         char path[PATH_MAX];
-        int fd;
+        int fd, lock_fd;
 
         (void)state;
-        assert_int_equal(session_prepare("one", path, NULL), 0);
+        assert_int_equal(session_prepare("one", path, &lock_fd, NULL), 0);
         assert_sessions("");
         assert_int_equal(session_open("one", &fd, NULL, NULL), -ENOENT);
         session_discard(path);
+        fd_close(lock_fd);
         assert_int_equal(faccessat(AT_FDCWD, path, F_OK, 0), -1);
         assert_sessions("");
 }
 
 static void test_of_two_with_one_name_one_wins(void **state) {
         char first[PATH_MAX], second[PATH_MAX];
+        int first_fd, second_fd;
         Error error;
 
         (void)state;
-        assert_int_equal(session_prepare("one", first, NULL), 0);
-        assert_int_equal(session_prepare("one", second, NULL), 0);
+        assert_int_equal(session_prepare("one", first, &first_fd, NULL), 0);
+        assert_int_equal(session_prepare("one", second, &second_fd, NULL), 0);
         assert_int_equal(session_publish(second, "one", &error), 0);
         assert_int_equal(session_publish(first, "one", &error), -EEXIST);
         assert_int_equal(error.kind, ERROR_EXISTS);
         session_discard(first);
-        assert_int_equal(session_prepare("one", first, &error), -EEXIST);
+        fd_close(first_fd);
+        fd_close(second_fd);
+        assert_int_equal(session_prepare("one", first, &first_fd, &error), -EEXIST);
         assert_int_equal(error.kind, ERROR_EXISTS);
         assert_sessions("one ");
+}
+
+/* --- what a killed holt leaves --- */
+
+static bool is_there(const char *path) {
+        return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Its lock went with who made it. */
+static void leave_half(char path[PATH_MAX]) {
+        int lock_fd;
+
+        assert_int_equal(session_prepare("half", path, &lock_fd, NULL), 0);
+        fd_close(lock_fd);
+}
+
+static void list(void) {
+        assert_sessions("one ");
+}
+
+static void make_another(void) {
+        make("two");
+}
+
+static void remove_another(void) {
+        make("two");
+        assert_int_equal(session_remove("two", NULL), 0);
+}
+
+static void test_what_nobody_holds_goes(void **state) {
+        void (*const uses[])(void) = { list, make_another, remove_another };
+        char path[PATH_MAX];
+
+        (void)state;
+        make("one");
+        for (size_t i = 0; i < ELEMENTSOF(uses); i++) {
+                leave_half(path);
+                assert_true(is_there(path));
+                uses[i]();
+                assert_false(is_there(path));
+                if (i > 0)
+                        (void)session_remove("two", NULL);
+        }
+}
+
+/* The same of one that was being taken away: a session by another name. */
+static void test_what_is_half_taken_away_goes(void **state) {
+        char path[256], gone[256];
+        int dir_fd;
+
+        (void)state;
+        make("one");
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/one", home);
+        (void)snprintf(gone, sizeof(gone), "%s/holt/sessions/.gone-0123456789abcdef", home);
+        assert_int_equal(session_open("one", &dir_fd, NULL, NULL), 0);
+        assert_int_equal(mkdirat(dir_fd, "workspace/closed", 0000), 0);
+        fd_close(dir_fd);
+        assert_int_equal(rename(path, gone), 0);
+        assert_sessions("");
+        assert_false(is_there(gone));
+}
+
+static void test_what_somebody_holds_stays(void **state) {
+        char path[PATH_MAX];
+        int lock_fd;
+
+        (void)state;
+        make("one");
+        assert_int_equal(session_prepare("half", path, &lock_fd, NULL), 0);
+        assert_sessions("one ");
+        remove_another();
+        assert_true(is_there(path));
+        assert_int_equal(session_publish(path, "half", NULL), 0);
+        assert_sessions("half one ");
+        fd_close(lock_fd);
+}
+
+/* Only what has exactly such a name, and is a directory. */
+static void test_what_is_not_ours_stays(void **state) {
+        static const char *const names[] = { ".new-0123456789abcde", ".new-0123456789abcdeg",
+                                             ".new-0123456789abcdef0", ".gone", ".other" };
+        char path[256], link[256];
+
+        (void)state;
+        make("one");
+        (void)snprintf(link, sizeof(link), "%s/holt/sessions/.new-0123456789abcdef", home);
+        assert_int_equal(symlink("one", link), 0);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                (void)snprintf(path, sizeof(path), "%s/holt/sessions/%s", home, names[i]);
+                assert_int_equal(mkdir(path, 0700), 0);
+                assert_sessions("one ");
+                assert_int_equal(rmdir(path), 0);
+        }
+        assert_int_equal(unlink(link), 0);
 }
 
 static void test_they_are_listed_by_name(void **state) {
@@ -249,6 +349,10 @@ int main(void) {
                 directory_test(test_a_session_has_its_parts),
                 directory_test(test_nobody_sees_half_a_session),
                 directory_test(test_of_two_with_one_name_one_wins),
+                directory_test(test_what_nobody_holds_goes),
+                directory_test(test_what_is_half_taken_away_goes),
+                directory_test(test_what_somebody_holds_stays),
+                directory_test(test_what_is_not_ours_stays),
                 directory_test(test_they_are_listed_by_name),
                 directory_test(test_one_that_is_not_there),
                 directory_test(test_no_link_is_followed),
