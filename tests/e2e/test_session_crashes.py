@@ -22,19 +22,23 @@ import pytest
 
 from lib import leaks
 from lib.identity import Identity
-from lib.sessions import Closed, Rpc, RpcError, Session, Sessions, keepers, until
+from lib.sessions import Closed, Json, Rpc, RpcError, Session, Sessions, keepers, until
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "30"))
+
+
+def fill(key: str) -> str:
+    return f"{key}\n" * 200
 
 
 class Load:
     """One client that works until its keeper is gone; what it was told is done."""
 
-    def __init__(self, rpc: Rpc, name: str) -> None:
-        self.rpc, self.name = rpc, name
+    def __init__(self, rpc: Rpc, name: str, kills: bool = True) -> None:
+        self.rpc, self.name, self.kills = rpc, name, kills
         self.values: dict[str, str] = {}
         self.commands: list[str] = []
-        self.files: list[str] = []
+        self.files: dict[str, str] = {}
         self.unexpected: list[str] = []
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -42,18 +46,7 @@ class Load:
     def _run(self) -> None:
         try:
             for i in range(100_000):
-                key = f"{self.name}-{i}"
-                self.rpc.call("kv.set", key=key, value=key * 20)
-                self.values[key] = key * 20
-                if i % 3 == 0:
-                    done = self.rpc.call("exec", argv=["sh", "-c", f"echo {key} >/workspace/{key}"])
-                    if done["cause"] == "exited":  # the other client kills some
-                        self.commands.append(key)
-                if i % 7 == 0:
-                    self.rpc.call("process.spawn", shell="setsid sleep 1000 & sleep 1000", owned=i % 2 == 0)
-                if i % 11 == 0:
-                    for process in self.rpc.call("process.list")["processes"]:
-                        self.rpc.call("process.kill", id=process["id"])
+                self._work(i, f"{self.name}-{i}")
         except (Closed, OSError):
             pass
         except RpcError as error:
@@ -64,18 +57,51 @@ class Load:
         except AssertionError as error:
             self.unexpected.append(str(error))
 
+    def _work(self, i: int, key: str) -> None:
+        self.rpc.call("kv.set", key=key, value=key * 20)
+        self.values[key] = key * 20
+        if i % 3 == 0:
+            done = self.rpc.call("exec", argv=["sh", "-c", f"echo {key} >/workspace/{key}"])
+            if done["cause"] == "exited":  # the other client kills some
+                self.commands.append(key)
+        if i % 7 == 0 and self.kills:
+            self.rpc.call("process.spawn", shell="setsid sleep 1000 & sleep 1000", owned=i % 2 == 0)
+        if i % 11 == 0 and self.kills:
+            for process in self.rpc.call("process.list")["processes"]:
+                self.rpc.call("process.kill", id=process["id"])
+
     def join(self) -> None:
         self.thread.join(60)
         assert not self.thread.is_alive()
         assert not self.unexpected, self.unexpected
 
 
-def kill_keeper(session: Session, keeper: int, init: int) -> None:
+class FileLoad(Load):
+    """One that writes and copies files, on both mounts and beside them; "state" is the same one again and again."""
+
+    def _work(self, i: int, key: str) -> None:
+        for path in (f"/mnt/files/{key}", f"/workspace/{key}", f"/home/agent/{key}"):
+            self.rpc.call("files.write", path=path, content=fill(key))
+            self.files[path] = fill(key)
+        self.rpc.call("files.write", path="/mnt/files/state", content=fill(key) * 20)
+        self.files["/mnt/files/state"] = fill(key) * 20
+        if i % 3 == 0:
+            self.rpc.call("files.mkdir", path=f"/workspace/.holt-{i:016x}", temporary=True)
+            self.rpc.call("files.write", path=f"/workspace/.holt-{i:016x}/{key}", content=fill(key))
+            self.rpc.call("files.move", **{"from": f"/workspace/.holt-{i:016x}", "to": f"/workspace/{key}.d"})
+            self.files[f"/workspace/{key}.d/{key}"] = fill(key)
+            self.rpc.call("files.copy", **{"from": f"/workspace/{key}.d", "to": f"/mnt/files/{key}.d", "recursive": True})
+            self.files[f"/mnt/files/{key}.d/{key}"] = fill(key)
+
+
+def kill_keeper(session: Session, keeper: int, init: int) -> int:
     os.kill(keeper, signal.SIGKILL)
+    return keeper
 
 
-def kill_init(session: Session, keeper: int, init: int) -> None:
+def kill_init(session: Session, keeper: int, init: int) -> int:
     os.kill(init, signal.SIGKILL)
+    return init
 
 
 VICTIMS = {"keeper": kill_keeper, "init": kill_init}
@@ -89,45 +115,135 @@ def alive(pids: list[int]) -> list[int]:
     return [p.pid for p in leaks.all_processes() if p.pid in pids and not p.ended]
 
 
+def mounts() -> list[str]:
+    return Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+def on_host(session: Session, path: str) -> Path:
+    """Where a session keeps what is at a path inside."""
+    for inside, outside in (("/workspace/", "workspace"), ("/mnt/files/", "files"), ("/", "root")):
+        if path.startswith(inside):
+            return session.directory / outside / path[len(inside) :]
+    raise AssertionError(path)
+
+
+def assert_state_is_whole(session: Session, told: str | None) -> None:
+    """It is what was acknowledged last, or what came after that, and all of it."""
+    state = on_host(session, "/mnt/files/state")
+    if told is None and not state.exists():
+        return
+    text = state.read_text()
+    first = text.split("\n", 1)[0]
+    assert text == fill(first) * 20
+    if told is not None:
+        last = told.split("\n", 1)[0]
+        number = int(last.rsplit("-", 1)[1])
+        assert first in (last, f"{last.rsplit('-', 1)[0]}-{number + 1}"), (first, last)
+
+
+def half_made(directory: Path) -> list[str]:
+    """What has a name that only something in the making has."""
+    return [
+        os.path.join(path, name)
+        for path, names, files in os.walk(directory)
+        for name in (*names, *files)
+        if name.startswith((".holt-", ".new-", ".gone-"))
+    ]
+
+
+def all_history(rpc: Rpc, name: str) -> list[Json]:
+    rows, before = [], {}
+    while True:
+        page = rpc.call("history.list", name=name, limit=1000, **before)
+        rows += page["rows"]
+        if page["next"] is None:
+            return rows
+        before = {"before": page["next"]}
+
+
+def assert_kept(session: Session, values: dict[str, str], commands: set[str], files: dict[str, str]) -> None:
+    with session.rpc() as rpc:
+        for key, value in values.items():
+            assert rpc.call("kv.get", key=key)["value"] == value
+        ended = {json.loads(r["params"])["argv"][2].split("/")[-1] for r in all_history(rpc, "exec") if r["result"]}
+        assert commands <= ended
+        written = {json.loads(r["params"])["path"] for r in all_history(rpc, "files.write") if r["result"]}
+        assert {path for path in files if ".d/" not in path} <= written
+    for key in commands:
+        assert on_host(session, f"/workspace/{key}").read_text() == f"{key}\n"
+    lost = [path for path, text in files.items() if path != "/mnt/files/state" and not is_file(session, path, text)]
+    assert lost == []
+
+
+def is_file(session: Session, path: str, text: str) -> bool:
+    file = on_host(session, path)
+    return file.is_file() and file.read_text() == text
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_nothing_acknowledged_is_lost(victim: str, session: Session) -> None:
-    chance = random.Random(f"{victim}-{os.getpid()}")
+    seed = f"{victim}-{os.getpid()}-{time.time()}"
+    print("seed:", seed)
+    chance = random.Random(seed)
     values: dict[str, str] = {}
     commands: set[str] = set()
+    files: dict[str, str] = {}
+    before = mounts()
     for round_ in range(ROUNDS):
         keeper = session.keeper()
         init = session.init()
         loads = [Load(session.rpc(), f"r{round_}-{i}") for i in range(2)]
+        loads.append(FileLoad(session.rpc(), f"f{round_}"))
+        clients = [session.start("sh", "-c", "echo $$; exec sleep 1000") for _ in range(chance.randrange(3))]
         time.sleep(chance.uniform(0, 0.12))
         inside = tree(keeper)
-        VICTIMS[victim](session, keeper, init)
+        killed = VICTIMS[victim](session, keeper, init)
+        until(lambda: not alive([killed]), "it is dead")
+        assert session.sh("echo next").ok().out == "next\n"
         for load in loads:
             load.join()
             load.rpc.close()
             values |= load.values
             commands |= set(load.commands)
+            files |= load.files
+        # One that was not heard by the keeper that died has asked the next.
+        for client in clients:
+            client.kill(signal.SIGKILL)
+            client.__exit__()
         until(lambda: not alive([keeper, *inside]), "nothing is left of the sandbox")
-        assert session.sh("echo next").ok().out == "next\n"
+        until(lambda: len(keepers()) == 1, "only the next keeper is there")
+        until(lambda: session.processes("sleep") == [], "what the clients had started went with them")
+        assert_state_is_whole(session, loads[-1].files.get("/mnt/files/state"))
+        assert half_made(session.sessions.directory) == []
+        assert mounts() == before
 
-    with session.rpc() as rpc:
-        keys, after = [], ""
-        while page := rpc.call("kv.keys", after=after, limit=1000)["keys"]:
-            keys += page
-            after = page[-1]
-        assert set(values) <= set(keys)
-        for key in chance.sample(sorted(values), min(200, len(values))):
-            assert rpc.call("kv.get", key=key)["value"] == values[key]
-        ended, before = set(), {}
-        while True:
-            page = rpc.call("history.list", name="exec", limit=1000, **before)
-            ended |= {json.loads(r["params"])["argv"][2].split("/")[-1] for r in page["rows"] if r["result"]}
-            if page["next"] is None:
-                break
-            before = {"before": page["next"]}
-        assert commands <= ended
-    there = set(os.listdir(session.directory / "workspace"))
-    assert commands <= there
-    assert len(values) > ROUNDS and commands
+    assert_kept(session, values, commands, files)
+    session.stop()
+    assert set(os.listdir(session.directory)) - {"session.db-wal", "session.db-shm"} == {
+        "files", "lock", "root", "session.db", "workspace"
+    }
+    assert len(values) > ROUNDS and commands and len(files) > ROUNDS
+
+
+def test_a_keeper_that_is_killed_while_it_starts(session: Session) -> None:
+    chance = random.Random(os.getpid())
+    before = mounts()
+    told = 0
+    for _ in range(ROUNDS):
+        with session.start("echo", "first") as client:
+            time.sleep(chance.uniform(0, 0.02))
+            victims = [p.pid for k in keepers() for p in (k, *leaks.descendants(k.pid))][: chance.randrange(1, 3)]
+            for pid in victims[-1:]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            result = client.wait()
+        told += result.code == 0
+        assert result.code in (0, 125, 137), result
+        assert session.sh("echo next").ok().out == "next\n"
+        session.stop()
+        until(lambda: keepers() == [], "no keeper is left")
+        assert mounts() == before
+    assert os.listdir(session.directory / "workspace") == []
 
 
 def test_killed_clients_take_their_own_and_nothing_else(session: Session) -> None:
@@ -144,6 +260,50 @@ def test_killed_clients_take_their_own_and_nothing_else(session: Session) -> Non
     assert session.keeper() == keeper
     assert session.ps()[other]["state"] == "running"
     session("kill", other).ok()
+
+
+def test_killed_verbs_leave_nothing_half_made(session: Session, sessions: Sessions, place: Path, identity: Identity) -> None:
+    """Clients of every kind, under load, at any moment; the keeper and what was acknowledged stay."""
+    chance = random.Random(os.getpid())
+    tree_in, back = place / "in", place / "back"
+    for directory in (tree_in, back):
+        directory.mkdir()
+        identity.own(directory)
+    for i in range(50):
+        (tree_in / str(i)).write_text(fill(str(i)))
+        identity.own(tree_in / str(i))
+    session.sessions(["cp", "-r", tree_in, "w:tree"]).ok()
+    keeper, load = session.keeper(), Load(session.rpc(), "load", kills=False)
+    for i in range(ROUNDS):
+        verbs = [
+            ["cp", "-r", tree_in, f"w:in{i}"], ["cp", "-r", "w:tree", back / str(i)], ["create", f"s{i}"],
+            ["rm", f"s{i - 2}"], ["kv", "w", "set", f"k{i}", "v"], ["exec", "w", "--", "sleep", "1000"],
+            ["files", "w", "put", tree_in / "1", f"put{i}"], ["ls"], ["history", "w"],
+        ]
+        sessions(["create", f"s{i - 2}"]) if i % 3 == 0 else None
+        for verb in chance.sample(verbs, 3):
+            with sessions.start(verb) as client:
+                time.sleep(chance.uniform(0, 0.02))
+                client.kill(signal.SIGKILL)
+        assert session.sh("echo next").ok().out == "next\n"
+    load.rpc.call("process.list")
+    assert session.keeper() == keeper
+    sessions.names()
+    assert [name for name in os.listdir(sessions.directory) if name.startswith(".")] == []
+    until(lambda: half_made(session.directory / "workspace") == [], "what was made in the session went with its client")
+    sessions(["cp", "-r", "w:tree", back / "last"]).ok()
+    assert half_made(back) == []
+    for directory in (*back.iterdir(), *(session.directory / "workspace").glob("in*")):
+        assert sorted(os.listdir(directory)) == sorted(os.listdir(tree_in)), directory
+        assert all((directory / name).read_text() == fill(name) for name in os.listdir(directory))
+    for file in (session.directory / "workspace").glob("put*"):
+        assert file.read_text() == fill("1")
+    session.stop()
+    load.join()
+    load.rpc.close()
+    assert_kept(session, load.values, set(load.commands), {})
+    for name in sessions.names():
+        sessions(["exec", name, "--", "true"]).ok()
 
 
 def test_a_client_that_is_killed_while_it_starts_the_keeper(session: Session) -> None:
@@ -168,11 +328,7 @@ def test_a_killed_create_leaves_no_half_a_session(sessions: Sessions) -> None:
             sessions([f"exec", f"s{i}", "--", "true"]).ok()
             sessions(["rm", f"s{i}"]).ok()
         made.add(i)
-    for half in sessions.directory.iterdir():
-        assert half.name.startswith(".new-")
-        for part in sorted(half.rglob("*"), reverse=True):
-            part.rmdir() if part.is_dir() else part.unlink()
-        half.rmdir()
+    assert sessions.names() == [] and os.listdir(sessions.directory) == []
 
 
 def test_init_that_is_killed_ends_the_clients(session: Session) -> None:

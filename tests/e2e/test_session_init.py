@@ -121,3 +121,18 @@ def test_init_that_dies_with_commands_waiting_ends_them(session: Session) -> Non
             with pytest.raises(RpcError):
                 rpc.result(number)
     assert session.sh("echo next").ok().out == "next\n"
+
+
+def test_a_file_that_is_written_when_the_sandbox_has_just_ended_is_at_its_place(session: Session) -> None:
+    """Its mounts outlive it as long as the keeper answers anybody."""
+    keeper, init = session.keeper(), session.init()
+    with session.rpc() as rpc:
+        rpc.call("files.write", path="/mnt/files/before", content="before")
+        os.kill(keeper, signal.SIGSTOP)
+        number = rpc.send("files.write", path="/mnt/files/after", content="after")
+        os.kill(init, signal.SIGKILL)
+        until(lambda: state(init) in ("Z", "gone"), "the sandbox has ended")
+        os.kill(keeper, signal.SIGCONT)
+        assert rpc.result(number)["size"] == 5
+    assert (session.directory / "files" / "after").read_text() == "after"
+    assert session.sh("cat /mnt/files/before /mnt/files/after").ok().out == "beforeafter"
