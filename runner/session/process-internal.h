@@ -15,7 +15,8 @@ struct Processes {
         uint32_t last_number;
         LoopWatch *room; /* in init's socket; NULL once nobody reads it */
         int room_fd;
-        bool waits; /* something does, for room there */
+        bool waits;         /* something does, for room there */
+        uint32_t last_told; /* the process whose start was the last message to init, or 0 */
 };
 
 /* --- what init is told --- */
@@ -34,6 +35,9 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr);
  * 1 to 64. */
 void process_tell_signal(Process *process, int signal);
 void process_tell_kill(Process *process, int signal);
+/* init has gone and has not read all that it was told (ECONNRESET, which the socket says once): the
+ * last it has certainly not. */
+void outbox_not_read(Processes *all);
 /* What waits is not sent. */
 void process_forget_due(Process *process);
 int outbox_init(Processes *all, Error *reterr);

@@ -23,8 +23,24 @@ struct ProcessStart {
 
 /* --- one message --- */
 
+/* Nothing was started: it can be asked for again. */
+static int refuse_start(int r, Error *reterr) {
+        if (r != -EPIPE && r != -ECONNREFUSED && r != -ECONNRESET)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init");
+        (void)error_set(reterr, ERROR_SETUP, ESHUTDOWN, "the sandbox of the session has ended");
+        return error_cure(reterr, -ESHUTDOWN, "Try again: the next use starts it anew.");
+}
+
+void outbox_not_read(Processes *all) {
+        for (Process *p = all->first; p; p = p->next)
+                if (all->last_told && p->number == all->last_told && !p->answered && !p->gone) {
+                        (void)refuse_start(-ECONNRESET, &p->error);
+                        return process_not_started(p);
+                }
+}
+
 /* With size bytes of block behind it, and fds. 0 or a negative errno of sendmsg(2). */
-static int send_message(const Processes *all, const SessionMessage *message, const char *block,
+static int send_message(Processes *all, const SessionMessage *message, const char *block,
                         size_t size, const int *fds, size_t count) {
         union {
                 struct cmsghdr header;
@@ -42,8 +58,14 @@ static int send_message(const Processes *all, const SessionMessage *message, con
                 control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
                 memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
         }
-        return sendmsg(all->sandbox->control_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
-                                                                                           : 0;
+        if (sendmsg(all->sandbox->control_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+                all->last_told = message->type == SESSION_EXEC ? message->exec : 0;
+                return 0;
+        }
+        if (errno != ECONNRESET)
+                return -errno;
+        outbox_not_read(all);
+        return -ECONNRESET;
 }
 
 /* --- a start --- */
@@ -152,14 +174,6 @@ static unsigned count_starts(const Processes *all) {
         for (const Process *p = all->first; p; p = p->next)
                 count += p->start != NULL;
         return count;
-}
-
-/* Nothing was started: it can be asked for again. */
-static int refuse_start(int r, Error *reterr) {
-        if (r != -EPIPE && r != -ECONNREFUSED && r != -ECONNRESET)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init");
-        (void)error_set(reterr, ERROR_SETUP, ESHUTDOWN, "the sandbox of the session has ended");
-        return error_cure(reterr, -ESHUTDOWN, "Try again: the next use starts it anew.");
 }
 
 /* The socket has room, or nobody reads it any more. */

@@ -341,6 +341,10 @@ static int listen_once(Processes *all) {
         ssize_t n = recvmsg(all->sandbox->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         _cleanup_close_ int fd = FD_NONE;
 
+        if (n < 0 && errno == ECONNRESET) {
+                outbox_not_read(all);
+                return 1;
+        }
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (header.msg_controllen >= CMSG_LEN(sizeof(int)) &&

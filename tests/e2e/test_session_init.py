@@ -45,12 +45,18 @@ def test_a_kill_is_not_lost(session: Session) -> None:
     until(lambda: session.processes("sleep") == [], "it is gone")
 
 
+def argument(pid: int) -> str:
+    """The last; "" of one that has not executed anything yet."""
+    with open(f"/proc/{pid}/cmdline") as file:
+        return file.read().rstrip("\0").split("\0")[-1]
+
+
 @pytest.mark.parametrize(("signals", "stopped"), [(["STOP", "CONT"], False), (["CONT", "STOP"], True)])
 def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stopped: bool, session: Session) -> None:
     with session.rpc() as rpc:
         process = rpc.call("process.spawn", argv=["sleep", "1000"])["id"]
         last = rpc.call("process.spawn", argv=["sleep", "2000"])["id"]
-        (pid,) = (p.pid for p in session.processes("sleep") if process_argument(p.pid) == "1000")
+        (pid,) = until(lambda: [p.pid for p in session.processes("sleep") if argument(p.pid) == "1000"], "it sleeps")
         with busy(session):
             fill(rpc, process)
             for name in signals:
@@ -60,11 +66,6 @@ def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stoppe
         until(lambda: (state(pid) == "T") == stopped, "it has what came last")
         rpc.call("process.kill", id=process)
         assert rpc.call("process.wait", id=process)["cause"] == "killed"
-
-
-def process_argument(pid: int) -> str:
-    with open(f"/proc/{pid}/cmdline") as file:
-        return file.read().split("\0")[1]
 
 
 def test_commands_wait_for_it_up_to_a_limit(session: Session) -> None:
@@ -121,6 +122,21 @@ def test_init_that_dies_with_commands_waiting_ends_them(session: Session) -> Non
             with pytest.raises(RpcError):
                 rpc.result(number)
     assert session.sh("echo next").ok().out == "next\n"
+
+
+@pytest.mark.parametrize("waiting", [0, 60])
+def test_a_command_that_init_has_not_read_is_for_the_next(waiting: int, session: Session) -> None:
+    """The last of those that were sent, and one that waits to be."""
+    with session.rpc() as rpc:
+        with busy(session):
+            for _ in range(waiting):
+                rpc.send("process.spawn", argv=["sleep", "1000"])
+            with session.start("sh", "-c", "echo again >>told; echo again") as client:
+                until(lambda: len(rpc.call("process.list")["processes"]) == waiting + 1, "it was asked for")
+                os.kill(session.init(), signal.SIGKILL)
+                assert client.wait().ok().out == "again\n"
+    assert session.sh("cat told").ok().out == "again\n"
+    assert session.processes("sleep") == []
 
 
 def test_a_file_that_is_written_when_the_sandbox_has_just_ended_is_at_its_place(session: Session) -> None:
