@@ -327,6 +327,7 @@ static void on_sandbox_end(void *data, uint32_t events) {
 
         (void)events;
         (void)processes_listen(keeper->processes);
+        processes_give_up(keeper->processes);
         (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
         (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
         while (keeper->waiters) {

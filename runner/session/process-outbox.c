@@ -176,24 +176,35 @@ static unsigned count_starts(const Processes *all) {
         return count;
 }
 
+static void give_up(Process *process, int r) {
+        const bool starts = process->start != NULL;
+
+        process_forget_due(process);
+        if (!starts)
+                return;
+        (void)refuse_start(r, &process->error);
+        process_not_started(process);
+}
+
+void processes_give_up(Processes *all) {
+        Process *process;
+
+        while ((process = oldest_due(all)))
+                give_up(process, -EPIPE);
+}
+
 /* The socket has room, or nobody reads it any more. */
 static void on_room(void *data, uint32_t events) {
         Processes *all = data;
         Process *process;
 
         while ((process = oldest_due(all))) {
-                const bool starts = process->start != NULL;
                 int r = send_all(process);
 
                 if (r == -EAGAIN)
                         return;
-                if (r == 0)
-                        continue;
-                process_forget_due(process);
-                if (starts) {
-                        (void)refuse_start(r, &process->error);
-                        process_not_started(process);
-                }
+                if (r < 0)
+                        give_up(process, r);
         }
         all->waits = false;
         if (events & (EPOLLHUP | EPOLLERR))

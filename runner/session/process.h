@@ -103,6 +103,10 @@ Processes *processes_free(Processes *all);
  * is gone. */
 int processes_listen(Processes *all);
 
+/* init is gone: what it was still to be told is not done. Those of whom it has not heard are
+ * answered with ESHUTDOWN. */
+void processes_give_up(Processes *all);
+
 /* Starts a process; whether it runs the events say. -EBUSY with an ERROR_LIMIT at
  * PROCESSES_LIVE_MAX, -E2BIG, -ENOMEM. */
 int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr);
