@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel of fuzz-init.c as far as it is a state: the input that it answers from, processes, fds
+ * and memory. Included behind helpers/session-init.c, whose types it has. */
+#pragma once
+
+#define REQUIRE(condition)                                                                         \
+        do {                                                                                       \
+                if (!(condition)) {                                                                \
+                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+                        __builtin_abort();                                                         \
+                }                                                                                  \
+        } while (0)
+
+enum {
+        OPEN_FDS = 64,
+        PEOPLE = 64, /* processes in the fake /proc */
+        MAPS = 4096,
+        NESTED = 3,      /* init, a monitor, a command */
+        FORKS_MAX = 200, /* that one input's processes make while they are looked at */
+};
+
+/* --- the input --- */
+
+static const uint8_t *in_at, *in_end;
+
+static unsigned take(void) {
+        return in_at < in_end ? *in_at++ : 0;
+}
+
+static int is_over(void) {
+        return in_at == in_end;
+}
+
+static uint32_t take_word(void) {
+        uint32_t word = take();
+
+        for (int i = 0; i < 3; i++)
+                word = word << 8 | take();
+        return word;
+}
+
+/* One time out of sixteen: an errno. */
+static long may_fail(void) {
+        const unsigned byte = is_over() ? 1 : take();
+
+        return byte % 16 ? 0 : -(long)(1 + byte / 16 + (take() & 63));
+}
+
+/* --- the kernel's state --- */
+
+typedef enum Kind { FD_CLOSED, FD_PLAIN, FD_PROC, FD_STAT, FD_SOCKET } Kind;
+
+typedef struct Open {
+        Kind kind;
+        int pid;  /* of FD_STAT */
+        int read; /* all there is of FD_PROC */
+} Open;
+
+typedef struct Person {
+        int pid, parent; /* 0: the slot is free */
+        int is_monitor, zombie, answers, exec_known;
+        uint32_t exec;
+} Person;
+
+typedef struct Map {
+        void *memory;
+        unsigned long size;
+} Map;
+
+static struct {
+        Open fds[NESTED][OPEN_FDS]; /* of each that runs now */
+        int level;
+        jmp_buf ends[NESTED];
+        int self[NESTED]; /* pids */
+        Person people[PEOPLE];
+        Map maps[MAPS];
+        int last_pid, forks, gone_due;
+        int closed; /* the keeper's end, with the input's */
+        uint32_t gone_exec;
+} kernel;
+
+static Person *find_person(int pid) {
+        for (int i = 0; i < PEOPLE; i++)
+                if (kernel.people[i].pid == pid && pid)
+                        return &kernel.people[i];
+        return (Person *)0;
+}
+
+static Person *add_person(int parent) {
+        for (int i = 0; i < PEOPLE; i++)
+                if (!kernel.people[i].pid) {
+                        kernel.people[i] = (Person){ .pid = ++kernel.last_pid, .parent = parent };
+                        return &kernel.people[i];
+                }
+        return (Person *)0;
+}
+
+/* Children go to the next subreaper: their monitor, else init. */
+static int subreaper(int pid) {
+        const Person *p = find_person(pid);
+
+        while (p && !p->is_monitor)
+                p = find_person(p->parent);
+        return p && !p->zombie ? p->pid : 1;
+}
+
+static void remove_person(Person *person) {
+        const int to = person->is_monitor ? 1 : subreaper(person->parent);
+
+        for (int i = 0; i < PEOPLE; i++)
+                if (kernel.people[i].parent == person->pid)
+                        kernel.people[i].parent = to;
+        if (person->is_monitor)
+                person->zombie = 1;
+        else
+                *person = (Person){ 0 };
+}
+
+static int has_children(int pid) {
+        for (int i = 0; i < PEOPLE; i++)
+                if (kernel.people[i].pid && kernel.people[i].parent == pid)
+                        return 1;
+        return 0;
+}
+
+/* --- fds --- */
+
+static Open *fd_at(long fd) {
+        return fd >= 0 && fd < OPEN_FDS && kernel.fds[kernel.level][fd].kind
+                       ? &kernel.fds[kernel.level][fd]
+                       : (Open *)0;
+}
+
+static long open_fd(Kind kind, int pid) {
+        for (long fd = 0; fd < OPEN_FDS; fd++)
+                if (!kernel.fds[kernel.level][fd].kind) {
+                        kernel.fds[kernel.level][fd] = (Open){ .kind = kind, .pid = pid };
+                        return fd;
+                }
+        return -EMFILE;
+}
+
+static long close_fd(long fd) {
+        Open *open = fd_at(fd);
+
+        /* Of what could not be opened is taken as closed, as init does; of another it is a bug. */
+        REQUIRE(fd < 0 || open);
+        if (open)
+                *open = (Open){ 0 };
+        return 0;
+}
+
+static int count_fds(void) {
+        int count = 0;
+
+        for (long fd = 0; fd < OPEN_FDS; fd++)
+                count += fd_at(fd) != (Open *)0;
+        return count;
+}
+
+/* --- memory --- */
+
+static void fill(char *at, unsigned long size) {
+        const unsigned period = 1 + take() % 32;
+
+        for (unsigned long i = 0; i < size; i++)
+                at[i] = i < 128 ? (char)take() : i % period ? 'x' : '\0';
+}
+
+/* Exactly what was asked for, so that ASan sees what lies beside it. */
+static long map(unsigned long size, long fd, int of_file) {
+        for (int i = 0; i < MAPS; i++) {
+                Map *map = &kernel.maps[i];
+                long r = map->memory ? 0 : may_fail();
+
+                if (map->memory)
+                        continue;
+                if (r < 0 || size == 0)
+                        return r < 0 ? r : -EINVAL;
+                if (of_file && !fd_at(fd))
+                        return -EBADF;
+                REQUIRE(size <= 20UL * SESSION_BLOCK_MAX);
+                *map = (Map){ __builtin_calloc(1, size), size };
+                REQUIRE(map->memory);
+                if (of_file)
+                        fill(map->memory, size);
+                return (long)map->memory;
+        }
+        return -ENOMEM;
+}
+
+static long unmap_at(void *memory, unsigned long size) {
+        for (int i = 0; i < MAPS; i++)
+                if (kernel.maps[i].memory == memory) {
+                        REQUIRE(kernel.maps[i].size == size);
+                        __builtin_free(memory);
+                        kernel.maps[i] = (Map){ 0 };
+                        return 0;
+                }
+        REQUIRE(!"memory that is not there is given back");
+        return -EINVAL;
+}
+
+static int count_maps(void) {
+        int count = 0;
+
+        for (int i = 0; i < MAPS; i++)
+                count += kernel.maps[i].memory != (void *)0;
+        return count;
+}
