@@ -35,6 +35,7 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr);
  * 1 to 64. */
 void process_tell_signal(Process *process, int signal);
 void process_tell_kill(Process *process, int signal);
+void process_tell_resume(Process *process);
 /* init has gone and has not read all that it was told (ECONNRESET, which the socket says once): the
  * last it has certainly not. */
 void outbox_not_read(Processes *all);

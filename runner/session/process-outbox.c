@@ -138,6 +138,17 @@ static int send_signals(const Process *process, uint32_t type, uint64_t *due) {
         return r;
 }
 
+static int send_resume(Process *process) {
+        const SessionMessage message = { .type = SESSION_RESUME,
+                                         .exec = process->number,
+                                         .detail = (uint32_t)process->pid };
+        int r = send_message(process->all, &message, NULL, 0, NULL, 0);
+
+        if (r == 0)
+                process->resume_due = false;
+        return r;
+}
+
 /* --- what waits --- */
 
 /* All that waits of one process, in order: a kill ends it in any case. */
@@ -146,16 +157,19 @@ static int send_all(Process *process) {
 
         if (r == 0)
                 r = send_signals(process, SESSION_SIGNAL, &process->signals_due);
+        if (r == 0 && process->resume_due)
+                r = send_resume(process);
         return r < 0 ? r : send_signals(process, SESSION_KILL, &process->kills_due);
 }
 
 void process_forget_due(Process *process) {
         process->start = process_start_free(process->start);
         process->signals_due = process->kills_due = 0;
+        process->resume_due = false;
 }
 
 static bool is_due(const Process *process) {
-        return process->start || process->signals_due || process->kills_due;
+        return process->start || process->signals_due || process->resume_due || process->kills_due;
 }
 
 /* The list has the newest first. */
@@ -275,6 +289,11 @@ void process_tell_signal(Process *process, int signal) {
         else if (bit(signal) & stops)
                 process->signals_due &= ~bit(SIGCONT);
         process->signals_due |= bit(signal);
+        tell(process);
+}
+
+void process_tell_resume(Process *process) {
+        process->resume_due = true;
         tell(process);
 }
 

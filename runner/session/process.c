@@ -118,11 +118,11 @@ void process_signal(Process *process, int signal) {
 }
 
 void process_signal_all(Process *process, int signal) {
-        tell_init(process, SESSION_KILL, signal);
+        process_tell_kill(process, signal);
 }
 
 void process_resume(Process *process) {
-        tell_init(process, SESSION_RESUME, 0);
+        process_tell_resume(process);
 }
 
 void process_kill(Process *process) {

@@ -79,6 +79,7 @@ typedef struct Process {
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
         ProcessStart *start;             /* init has not been told yet, or NULL */
+        bool resume_due;                 /* init is to put it into the foreground */
         uint64_t signals_due, kills_due; /* a bit for each that init is to be told: 1 is signal 1 */
 } Process;
 

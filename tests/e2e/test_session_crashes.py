@@ -86,9 +86,9 @@ class FileLoad(Load):
         self.rpc.call("files.write", path="/mnt/files/state", content=fill(key) * 20)
         self.files["/mnt/files/state"] = fill(key) * 20
         if i % 3 == 0:
-            self.rpc.call("files.mkdir", path=f"/workspace/.holt-{i:016x}", temporary=True)
-            self.rpc.call("files.write", path=f"/workspace/.holt-{i:016x}/{key}", content=fill(key))
-            self.rpc.call("files.move", **{"from": f"/workspace/.holt-{i:016x}", "to": f"/workspace/{key}.d"})
+            self.rpc.call("files.mkdir", path=f"/workspace/{i:016x}")
+            self.rpc.call("files.write", path=f"/workspace/{i:016x}/{key}", content=fill(key))
+            self.rpc.call("files.move", **{"from": f"/workspace/{i:016x}", "to": f"/workspace/{key}.d"})
             self.files[f"/workspace/{key}.d/{key}"] = fill(key)
             self.rpc.call("files.copy", **{"from": f"/workspace/{key}.d", "to": f"/mnt/files/{key}.d", "recursive": True})
             self.files[f"/mnt/files/{key}.d/{key}"] = fill(key)
@@ -142,12 +142,13 @@ def assert_state_is_whole(session: Session, told: str | None) -> None:
 
 
 def half_made(directory: Path) -> list[str]:
-    """What has a name that only something in the making has."""
+    """What has a name that only a session in the making, or on its way out, has. (A file that was being replaced may
+    leave one of its own beside it: files.h.)"""
     return [
         os.path.join(path, name)
         for path, names, files in os.walk(directory)
         for name in (*names, *files)
-        if name.startswith((".holt-", ".new-", ".gone-"))
+        if name.startswith((".new-", ".gone-"))
     ]
 
 
