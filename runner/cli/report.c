@@ -117,7 +117,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
                 result_write_denial(w, denial, denial->count, why_not(result, denial));
                 json_write_end(w);
         }
-        if (result->outcome.exit_code == RESULT_FOREIGN_CODE)
+        if (result->outcome.signal == SIGSYS)
                 result_write_foreign(w);
         json_write_end(w);
 }
@@ -350,7 +350,7 @@ static void print_denials(const RunResult *result, FILE *out) {
 
         for (unsigned i = 0; i < denials->count; i++)
                 print_denial(result, &denials->items[i], out);
-        if (result->outcome.exit_code == RESULT_FOREIGN_CODE)
+        if (result->outcome.signal == SIGSYS)
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
 }
 

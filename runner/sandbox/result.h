@@ -21,10 +21,8 @@ void result_write_limits(JsonWriter *w, const LaunchPlan *plan);
 
 /* Why no grant would help, or NULL where one does. Static. policy may be NULL. */
 const char *result_why_not(const Policy *policy, const LayerState *layers, const Denial *denial);
-/* The filter ends a program of a foreign ABI by SIGSYS, without a word; a shell that has started it
- * makes that its own exit code. */
+/* The filter ends a program of a foreign ABI by SIGSYS, without a word. */
 #define RESULT_FOREIGN "a foreign ABI"
-enum { RESULT_FOREIGN_CODE = 128 + 31 };
 extern const char result_foreign_why_not[];
 /* A denial that says so, an object of the array that is open. */
 void result_write_foreign(JsonWriter *w);

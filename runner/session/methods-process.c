@@ -229,7 +229,7 @@ static void write_denials(const Keeper *keeper, const Process *process, JsonWrit
                 result_write_denial(w, denial, count, why_not);
                 json_write_end(w);
         }
-        if (process->outcome.exit_code == RESULT_FOREIGN_CODE)
+        if (process->outcome.signal == SIGSYS)
                 result_write_foreign(w);
         json_write_end(w);
 }
