@@ -31,6 +31,7 @@ static const Verb verbs[] = {
         { "create", FULL(cmd_create), "make a session, a sandbox that lasts" },
         { "exec", FULL(cmd_exec), "run a command in a session" },
         { "sh", FULL(cmd_sh), "an interactive bash in a session" },
+        { "python", FULL(cmd_python), "run code in a session's lasting interpreter" },
         { "ps", FULL(cmd_ps), "list the processes of a session" },
         { "logs", FULL(cmd_logs), "print what a process of a session has printed" },
         { "wait", FULL(cmd_wait), "wait for the end of a process" },

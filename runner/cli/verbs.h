@@ -21,6 +21,7 @@ int cmd_ps(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
+int cmd_python(int argc, char **argv);
 int cmd_kv(int argc, char **argv);
 int cmd_history(int argc, char **argv);
 int cmd_audit(int argc, char **argv);

@@ -37,10 +37,21 @@ static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
         free(chunk);
 }
 
-void capture_clear(Capture *output) {
-        json_write_clear(&output->end);
+static void drop_all(Capture *output) {
         while (output->first)
                 drop(output, &output->first, NULL);
+}
+
+void capture_restart(Capture *output, size_t limit, bool keep_tail) {
+        drop_all(output);
+        memset(output->streams, 0, sizeof(output->streams));
+        output->limit = limit;
+        output->keep_tail = keep_tail;
+}
+
+void capture_clear(Capture *output) {
+        json_write_clear(&output->end);
+        drop_all(output);
         while (output->watchers) {
                 CaptureWatcher *watcher = output->watchers;
 

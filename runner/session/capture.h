@@ -58,6 +58,8 @@ typedef struct Capture {
 
 void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail);
 void capture_clear(Capture *output);
+/* Forgets what is kept and counted; chunks go on with their numbers, and watchers watch on. */
+void capture_restart(Capture *output, size_t limit, bool keep_tail);
 
 /* Takes bytes of a stream. end: none will follow, so the start of a character is handed on as well.
  * 0 or -ENOMEM. */

@@ -18,6 +18,8 @@
 #include "base/sys.h"
 #include "policy/syscalls.h"
 #include "sandbox/guard.h"
+#include "session/inside.h"
+#include "session/interpreter.h"
 #include "session/methods.h"
 
 enum {
@@ -252,6 +254,7 @@ static void on_settled(void *data, Process *process) {
         audit_denials(keeper);
         notify_end(process);
         answer_waiters(keeper, process, false, FD_NONE);
+        interpreter_settled(keeper->interpreters, process);
         if (keeper->plan.guards_count > 0)
                 loop_timer_set(keeper->sweep_timer, loop_now());
 }
@@ -483,6 +486,10 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
+                r = inside_write(keeper->files, reterr);
+        if (r == 0)
+                r = interpreters_new(keeper, &keeper->interpreters, reterr);
+        if (r == 0)
                 r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
                                    &keeper->server, reterr);
         if (r < 0)
@@ -530,6 +537,7 @@ static void finish(Keeper *keeper) {
         deafen(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->works = works_free(keeper->works);
+        keeper->interpreters = interpreters_free(keeper->interpreters);
         keeper->processes = processes_free(keeper->processes);
         sandbox_clear(&keeper->sandbox);
         sweep(keeper);

@@ -60,6 +60,7 @@ typedef struct Keeper {
         Loop *loop;
         RpcServer *server;
         Processes *processes;
+        struct Interpreters *interpreters;
         Waiter *waiters;
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */

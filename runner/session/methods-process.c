@@ -62,21 +62,17 @@ static uint64_t within(uint64_t asked, uint64_t limit) {
         return limit && (!asked || asked > limit) ? limit : asked;
 }
 
-static void fill_timeout(const Keeper *keeper, const RpcCall *call, ProcessSpec *spec) {
-        spec->timeout = within(rpc_uint(call, "timeout_ms", 0) * 1000, keeper->plan.timeout);
-}
-
-static int fill_keep(const Keeper *keeper, const RpcCall *call, ProcessSpec *spec, Error *error) {
+int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
+                       size_t *ret_kept, bool *ret_keep_tail, Error *error) {
         const uint64_t asked = rpc_uint(call, "output_max", CAPTURE_KEPT);
         const char *keep = rpc_string(call, "keep");
-        int r;
 
-        spec->kept = (size_t)(asked ? within(asked, keeper->plan.output) : 0);
-        spec->keep_tail = keep && streq(keep, "tail");
-        if (!keep || spec->keep_tail || streq(keep, "head"))
+        *ret_timeout = within(rpc_uint(call, "timeout_ms", 0) * 1000, keeper->plan.timeout);
+        *ret_kept = (size_t)(asked ? within(asked, keeper->plan.output) : 0);
+        *ret_keep_tail = keep && streq(keep, "tail");
+        if (!keep || *ret_keep_tail || streq(keep, "head"))
                 return 0;
-        r = error_set(error, ERROR_USAGE, 0, "keep is \"head\" or \"tail\"");
-        return r;
+        return error_set(error, ERROR_USAGE, 0, "keep is \"head\" or \"tail\"");
 }
 
 typedef struct Prepared {
@@ -105,10 +101,10 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
         if (r == 0)
                 r = fill_env(keeper, call, &prepared->spec.env, error);
         if (r == 0)
-                r = fill_keep(keeper, call, &prepared->spec, error);
+                r = method_take_limits(keeper, call, &prepared->spec.timeout, &prepared->spec.kept,
+                                       &prepared->spec.keep_tail, error);
         if (r < 0)
                 return r;
-        fill_timeout(keeper, call, &prepared->spec);
         prepared->cwd = path_join(keeper->plan.cwd, cwd ? cwd : ".");
         prepared->spec.cwd = prepared->cwd;
         return prepared->cwd ? 0 : error_oom(error);
@@ -213,7 +209,7 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
 /* --- what has become of it --- */
 
 /* What was refused in the session while the process ran. */
-static void write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
+void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -234,7 +230,7 @@ static void write_denials(const Keeper *keeper, const Process *process, JsonWrit
         json_write_end(w);
 }
 
-static void write_output(const Process *process, unsigned stream, const char *key, bool base64,
+void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,
                          JsonWriter *w) {
         size_t length = 0;
         _cleanup_free_ char *text = capture_text(&process->output, stream, &length);
@@ -265,11 +261,11 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        write_denials(keeper, process, w);
+        method_write_denials(keeper, process, w);
         if (what < WAIT_END_TEXT)
                 return;
-        write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
-        write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
+        method_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
+        method_write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
 }
 
 static const char *process_state(const Process *process) {

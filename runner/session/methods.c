@@ -89,6 +89,27 @@ static const RpcParam signal_params[] = {
           "to all that it has started, which goes on then if it was stopped" },
 };
 
+static const RpcParam python_params[] = {
+        { "code", RPC_STRING, true, 0,
+          "what to run; the value of a last expression is the result" },
+        { "cwd", RPC_STRING, false, 4096,
+          "where, for this run; relative to the workspace; where the last one was without it" },
+        { "env", RPC_MAP, false, 1024, "variables for this run" },
+        { "fresh", RPC_BOOL, false, 0, "in an interpreter of its own, which ends with it" },
+        { "timeout_ms", RPC_UINT, false, 86400000000,
+          "wall time; at most the policy's, which it is without it" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
+          "bytes kept of each stream; 1 MiB, or the policy's output" },
+        { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
+        { "watch", RPC_BOOL, false, 0, "notify of process.output as it comes" },
+        { "base64", RPC_BOOL, false, 0, "output in base64" },
+};
+
+static const RpcParam python_state_params[] = {
+        { "path", RPC_STRING, false, 4096,
+          "a file inside; one in the home of the session without it" },
+};
+
 static const RpcParam key_params[] = {
         { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
 };
@@ -274,6 +295,22 @@ const RpcMethod session_methods[] = {
           method_process_kill },
         { "process.wait", "waits for the end of a command", process_result, PARAMS(wait_params),
           method_process_wait },
+
+        { "python.run", "runs code in the session's lasting interpreter",
+          "id, cause, exit_code, state_kept, stdout, stderr, stdout_dropped, stderr_dropped, "
+          "denials, result: the repr or null, displays: [{mime type: text or base64}], error: "
+          "{name, message, traceback} or null, usage",
+          PARAMS(python_params), method_python_run },
+        { "python.variables", "what the interpreter has", "variables: [{name, type, size, repr}]",
+          NONE, method_python_variables },
+        { "python.save", "keeps its variables in a file", "saved, left_out: {name: why}, path",
+          PARAMS(python_state_params), method_python_save },
+        { "python.load", "takes them back out of it", "loaded, failed: {name: why}, path",
+          PARAMS(python_state_params), method_python_load },
+        { "python.interrupt", "interrupts the code that runs, as Ctrl-C does", "interrupted", NONE,
+          method_python_interrupt },
+        { "python.restart", "kills the interpreter; the next run has a new one", "killed", NONE,
+          method_python_restart },
 
         { "files.read", "a part of a file; text ends with a whole character", content_result,
           PARAMS(files_read_params), method_files_read },

@@ -27,6 +27,13 @@ METHOD(method_process_wait);
 METHOD(method_process_watch);
 METHOD(method_process_unwatch);
 
+METHOD(method_python_run);
+METHOD(method_python_variables);
+METHOD(method_python_save);
+METHOD(method_python_load);
+METHOD(method_python_interrupt);
+METHOD(method_python_restart);
+
 METHOD(method_kv_get);
 METHOD(method_kv_set);
 METHOD(method_kv_delete);
@@ -75,5 +82,13 @@ void method_write_cursor(JsonWriter *w, const char *key, const char *name);
 /* ... and where the next begins: "" without it. *ret is owned by the caller. */
 int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error);
 
+/* The parameters timeout_ms, output_max and keep, within what the policy gives. */
+int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
+                       size_t *ret_kept, bool *ret_keep_tail, Error *error);
+/* What was refused in the session while the process ran, or since denied_before was set. */
+void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
+/* What is kept of a stream. */
+void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,
+                         JsonWriter *w);
 /* The answer's members of a process that has settled. */
 void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);

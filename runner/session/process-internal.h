@@ -53,8 +53,6 @@ void process_on_time(void *data);
 
 /* Watches those streams that are open and not watched yet. */
 int process_watch_streams(Process *process, Error *reterr);
-/* Reads what is in them now. */
-void process_drain(Process *process);
 /* It has waited for init, which could not be told: process->error says why. */
 void process_not_started(Process *process);
 /* Closes all fds, and the timer. */

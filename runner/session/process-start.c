@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/sys.h"
@@ -90,7 +91,9 @@ static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reter
                                ? error_set(reterr, ERROR_SETUP, errno, "cannot duplicate stdin")
                                : 0;
         }
-        if (pipe2(pair, O_CLOEXEC) < 0)
+        if (fd == 0 && spec->input == INPUT_SOCKET
+                    ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0
+                    : pipe2(pair, O_CLOEXEC) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
         spec->fds[fd] = pair[fd == 0 ? 0 : 1];
         if (fd == 0)

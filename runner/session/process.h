@@ -27,8 +27,9 @@ typedef struct Processes Processes;
 typedef struct ProcessStart ProcessStart;
 
 typedef enum ProcessInput {
-        INPUT_NONE, /* /dev/null */
-        INPUT_PIPE, /* open until process_close_input() */
+        INPUT_NONE,   /* /dev/null */
+        INPUT_PIPE,   /* open until process_close_input() */
+        INPUT_SOCKET, /* the same, and the other end can be read: process->input */
 } ProcessInput;
 
 /* What to start. fds that are not FD_NONE are taken over in any case. */
@@ -117,6 +118,9 @@ int process_find(Processes *all, const char *id, Process **ret, Error *reterr);
 Process *processes_first(Processes *all);
 /* How many have a process inside. */
 unsigned processes_live(const Processes *all);
+
+/* Takes in what it has printed up to now. */
+void process_drain(Process *process);
 
 /* To its command's process group. */
 void process_signal(Process *process, int signal);

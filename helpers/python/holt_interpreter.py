@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session's lasting interpreter.
+
+Runs inside, without authority: what it says to the keeper is checked there as an attacker's, since the code that it
+runs can say the same. It is executed with the channel as stdin, a stream socket: one JSON object a line each way, one
+request at a time. What the code prints goes to fds 1 and 2 and does not pass here.
+
+A request:  {"id", "code", "cwd"?, "env"?}          or  {"id", "do": "variables" | "save" | "load", "path"?}
+The answer: {"id", "result", "displays", "error", "exit_code"}  or  {"id", "answer"} or {"id", "error"}
+
+The code runs in the main thread as the module __main__. SIGINT, which the keeper sends to interrupt it, is a
+KeyboardInterrupt while code runs and nothing otherwise.
+"""
+
+import ast
+import builtins
+import inspect
+import io
+import json
+import linecache
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+import types
+
+REPR_MAX = 256 * 1024  # characters of a result's repr, or of a traceback
+DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all that one run displays, as the channel has them
+
+channel = socket.socket(fileno=os.dup(0))
+channel.set_inheritable(False)
+null = os.open("/dev/null", os.O_RDONLY)
+os.dup2(null, 0)
+os.close(null)
+saved = [os.dup(fd) for fd in (1, 2)]  # not inheritable
+owner = os.getpid()
+running = False
+cells = 0
+loop = None
+
+main = types.ModuleType("__main__")
+main.__builtins__ = builtins
+sys.modules["__main__"] = main
+namespace = main.__dict__
+hidden = {"__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__", "__annotations__"}
+
+
+# --- what the code finds ---
+
+
+class NoInput(io.TextIOBase):
+    """In the place of stdin: nobody is there to type."""
+
+    encoding = "utf-8"
+
+    def readable(self):
+        return True
+
+    def _refuse(self, *_):
+        raise EOFError("there is no input: code in a session's interpreter has no stdin; put the value into the code")
+
+    read = readline = readlines = __next__ = _refuse
+
+
+def no_input(prompt=""):
+    NoInput()._refuse()
+
+
+class Displays:
+    """What a run shows besides its output: mime bundles, bounded."""
+
+    def __init__(self):
+        self.items, self.size = [], 0
+
+    def add(self, bundle):
+        size = sum(len(text) for text in bundle.values())
+        if self.size + size > DISPLAYS_MAX:
+            bundle = {"text/plain": f"left out: {size} bytes, {self.size} displayed before, of {DISPLAYS_MAX} in a run"}
+            size = len(bundle["text/plain"])
+            if self.items and self.items[-1].get("text/plain", "").startswith("left out: "):
+                return
+        self.size += size
+        self.items.append(bundle)
+
+
+displays = Displays()
+
+MIMES = {
+    "_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
+    "_repr_png_": "image/png", "_repr_jpeg_": "image/jpeg", "_repr_pdf_": "application/pdf",
+    "_repr_latex_": "text/latex", "_repr_json_": "application/json", "_repr_javascript_": "application/javascript",
+}
+
+
+def clean(text):
+    """As strict JSON takes it: no lone surrogates, and no NUL, which ends strings elsewhere."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def text_of(value):
+    """What a mime type's data is on the channel, always text: bytes in base64, objects as JSON."""
+    import base64
+
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    return clean(value if isinstance(value, str) else json.dumps(value))
+
+
+def bundle_of(value):
+    """The rich forms of a value, each asked of its type; one that fails is left out."""
+    bundle = {}
+    if isinstance(value, type):
+        return bundle
+    whole = getattr(value, "_repr_mimebundle_", None)
+    if callable(whole):
+        try:
+            found = whole()
+            bundle.update(found[0] if isinstance(found, tuple) else found)
+        except Exception:
+            pass
+    for name, mime in MIMES.items():
+        if mime in bundle or not callable(getattr(type(value), name, None)):
+            continue
+        try:
+            found = getattr(value, name)()
+        except Exception:
+            continue
+        if isinstance(found, tuple):
+            found = found[0]
+        if found is not None:
+            bundle[mime] = found
+    return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
+
+
+def shorten(text):
+    text = clean(text)
+    return text if len(text) <= REPR_MAX else f"{text[:REPR_MAX]}... ({len(text)} characters)"
+
+
+def display(*values):
+    """Shows values richly: the host gets a mime bundle of each."""
+    for value in values:
+        bundle = bundle_of(value)
+        bundle.setdefault("text/plain", shorten(repr(value)))
+        displays.add(bundle)
+
+
+def take_figures():
+    """Every figure of matplotlib that is open, which is closed by it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if not pyplot:
+        return
+    for number in pyplot.get_fignums():
+        figure = pyplot.figure(number)
+        data = io.BytesIO()
+        figure.savefig(data, format="png", bbox_inches="tight")
+        pyplot.close(figure)
+        width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
+        displays.add({"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"})
+
+
+def backend():
+    """matplotlib's backend, by which plt.show() is a display (MPLBACKEND=module://holt_matplotlib)."""
+    from matplotlib.backends import backend_agg
+
+    module = types.ModuleType("holt_matplotlib")
+    module.FigureCanvas = backend_agg.FigureCanvasAgg
+    module.FigureManager = backend_agg.FigureManagerBase if hasattr(backend_agg, "FigureManagerBase") else None
+    module.show = lambda *args, **kwargs: take_figures()
+    return module
+
+
+class BackendFinder:
+    """Makes that module when it is asked for, and matplotlib is not loaded for nothing."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "holt_matplotlib":
+            return None
+        import importlib.machinery
+
+        return importlib.machinery.ModuleSpec(name, BackendFinder)
+
+    @staticmethod
+    def create_module(spec):
+        return backend()
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+# --- running code ---
+
+
+def interrupted(number, frame):
+    if running and os.getpid() == owner:
+        raise KeyboardInterrupt
+
+
+def split(tree):
+    """The statements, and the last of them where it is an expression, whose value is the result."""
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        return ast.Module(tree.body[:-1], []), ast.Expression(tree.body[-1].value)
+    return tree, None
+
+
+def run_compiled(code):
+    """Code with await at its top level is a coroutine; the loop lasts as the rest does."""
+    global loop
+    value = eval(code, namespace)
+    if code.co_flags & inspect.CO_COROUTINE:
+        import asyncio
+
+        if loop is None or loop.is_closed():
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+        value = loop.run_until_complete(value)
+    return value
+
+
+def run_source(source, name):
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    body, last = split(compile(source, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True))
+    if body.body:
+        run_compiled(compile(body, name, "exec", flags, dont_inherit=True))
+    value = run_compiled(compile(last, name, "eval", flags, dont_inherit=True)) if last else None
+    if value is None or source.rstrip().endswith(";"):
+        return None
+    namespace["_"] = value
+    bundle = bundle_of(value)
+    if bundle:
+        displays.add(bundle | {"text/plain": shorten(repr(value))})
+    return shorten(repr(value))
+
+
+def format_error(error):
+    """As a traceback has it, without the frames of this file; those of what it came from, too."""
+    whole = traceback.TracebackException.from_exception(error)
+    left, seen = [whole], set()
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.stack = traceback.StackSummary.from_list([f for f in each.stack if f.filename != __file__])
+        left += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]
+    return "".join(line for line in whole.format() if whole.stack or not line.startswith("Traceback "))
+
+
+def describe(error):
+    try:
+        text = format_error(error)
+        message = str(error)
+    except Exception as failed:  # its __str__ is the code's
+        text = message = f"{type(error).__name__} that cannot be shown: {type(failed).__name__}"
+    return {"name": type(error).__name__, "message": shorten(message), "traceback": shorten(text)}
+
+
+def exit_code(error):
+    """What the code would have ended a program with."""
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None:
+        return 0
+    return error.code & 255 if isinstance(error.code, int) else 1
+
+
+def guarded(function):
+    """Runs what is the code's own: its result, its error, the code it would exit with."""
+    global running
+    try:
+        signal.signal(signal.SIGINT, interrupted)  # whatever the code before has made of it
+        running = True
+        value = function()
+        running = False
+        return value, None, 0
+    except BaseException as error:
+        running = False
+        if os.getpid() != owner:
+            os._exit(exit_code(error))
+        return None, None if isinstance(error, SystemExit) and exit_code(error) == 0 else describe(error), exit_code(error)
+    finally:
+        running = False
+        if os.getpid() != owner:  # a fork that has come back from the code
+            os._exit(0)
+
+
+def settle_output():
+    """What is buffered leaves; the fds are what they were, whatever the code has made of them."""
+    for stream in {id(s): s for s in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)}.values():
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    for fd, own in zip((1, 2), saved):
+        try:
+            if os.path.sameopenfile(fd, own):
+                continue
+        except OSError:
+            pass
+        os.dup2(own, fd)
+
+
+def apply_env(changes):
+    """Sets variables for a run; what they were before."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    return before
+
+
+def restore_env(before):
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def used():
+    """Of the interpreter and of the processes that have ended below it, in microseconds."""
+    totals = [resource.getrusage(who) for who in WHO]
+    return {
+        "user_us": round(sum(t.ru_utime for t in totals) * 1e6), "system_us": round(sum(t.ru_stime for t in totals) * 1e6),
+    }
+
+
+def run(request):
+    global displays, cells
+    cells += 1
+    name = f"<python {cells}>"
+    source = request["code"]
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    displays = Displays()
+    before_usage = used()
+    before, here = apply_env(request.get("env") or {}), None
+    result, error, code = None, None, 0
+    try:
+        if request.get("cwd"):
+            here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+            os.chdir(request["cwd"])
+        result, error, code = guarded(lambda: run_source(source, name))
+        _, failed, _ = guarded(take_figures)
+        error, code = (error, code) if error or not failed else (failed, 1)
+    except OSError as failed:
+        error, code = describe(failed), 1
+    finally:
+        restore_env(before)
+        if here is not None:
+            os.fchdir(here)
+            os.close(here)
+    guarded(settle_output)
+    usage = {name: value - before_usage[name] for name, value in used().items()}
+    usage["max_rss_bytes"] = max(resource.getrusage(who).ru_maxrss for who in WHO) * 1024
+    return {"result": result, "displays": displays.items, "error": error, "exit_code": code, "usage": usage}
+
+
+# --- variables ---
+
+
+def own_variables():
+    return {
+        name: value for name, value in namespace.items()
+        if name not in hidden and not name.startswith("_") and name not in ("display",)
+    }
+
+
+def variables(request):
+    """Name, type and a short repr of each; no value's own code is trusted to end well."""
+    listed = []
+    for name, value in own_variables().items():
+        text, _, _ = guarded(lambda value=value: repr(value))
+        text = text if isinstance(text, str) else "?"
+        size = getattr(value, "shape", None) or (len(value) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None)
+        listed.append({
+            "name": name, "type": type(value).__name__, "size": str(size) if size is not None else None,
+            "repr": text if len(text) <= 200 else f"{text[:200]}...",
+        })
+    return {"answer": {"variables": listed}}
+
+
+def pickler():
+    import pickle
+
+    class Pickler(pickle.Pickler):
+        """What lives in __main__ alone would not be found by another interpreter."""
+
+        def reducer_override(self, value):
+            if isinstance(value, (type, types.FunctionType)) and getattr(value, "__module__", None) == "__main__":
+                raise pickle.PicklingError(f"{value.__qualname__} was defined in the session: keep its code")
+            return NotImplemented
+
+    return Pickler
+
+
+def save(request):
+    """Each variable by itself, so that one that can't be kept takes none with it."""
+    import pickle
+
+    Pickler, kept, left, modules = pickler(), {}, {}, {}
+    for name, value in own_variables().items():
+        if isinstance(value, types.ModuleType):
+            modules[name] = value.__name__
+            continue
+        data = io.BytesIO()
+        _, error, _ = guarded(lambda value=value, data=data: Pickler(data, protocol=5).dump(value))
+        if error:
+            left[name] = error["message"][:200]
+        else:
+            kept[name] = data.getvalue()
+    path = request["path"]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.new", "wb") as file:
+        pickle.dump({"holt": 1, "modules": modules, "variables": kept}, file, protocol=5)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+    return {"answer": {"saved": sorted([*kept, *modules]), "left_out": left, "path": path}}
+
+
+def load(request):
+    import importlib
+    import pickle
+
+    with open(request["path"], "rb") as file:
+        state = pickle.load(file)
+    loaded, failed = [], {}
+    for name, module in state["modules"].items():
+        value, error, _ = guarded(lambda module=module: importlib.import_module(module))
+        (failed.__setitem__(name, error["message"][:200]) if error else (namespace.__setitem__(name, value), loaded.append(name)))
+    for name, data in state["variables"].items():
+        value, error, _ = guarded(lambda data=data: pickle.loads(data))
+        (failed.__setitem__(name, error["message"][:200]) if error else (namespace.__setitem__(name, value), loaded.append(name)))
+    return {"answer": {"loaded": sorted(loaded), "failed": failed, "path": request["path"]}}
+
+
+# --- serving ---
+
+DOES = {"variables": variables, "save": save, "load": load}
+
+
+def answer(request):
+    if "code" in request:
+        return run(request)
+    value, error, _ = guarded(lambda: DOES[request["do"]](request))
+    return value or {"error": error}
+
+
+def send(message):
+    try:
+        line = json.dumps(message)
+    except (TypeError, ValueError) as error:  # a _repr_*_ of the code's gave what is no JSON
+        line = json.dumps({**message, "displays": [], "error": message.get("error") or describe(error)})
+    channel.sendall(line.encode() + b"\n")
+
+
+def serve():
+    with channel.makefile("rb") as lines:
+        for line in lines:
+            request = json.loads(line)
+            send({"id": request["id"], **answer(request)})
+
+
+def prepare():
+    signal.signal(signal.SIGINT, interrupted)
+    os.environ.setdefault("MPLBACKEND", "module://holt_matplotlib")
+    sys.meta_path.append(BackendFinder)
+    sys.stdin = NoInput()
+    builtins.input = no_input
+    sys.argv = [""]
+    sys.path[0] = ""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    namespace["display"] = display
+
+
+prepare()
+send({"id": 0})
+serve()

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt python: code in the session's lasting interpreter. What it prints is printed as it comes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/base64.h"
+#include "base/paths.h"
+#include "cli/ask.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "session/keeper.h"
+
+enum { CODE_MAX = 512 * 1024 }; /* bytes of a file: it goes in one request */
+
+typedef struct PythonOptions {
+        const char *code, *cwd, *timeout;
+        StrList env;
+        bool fresh, restart, interrupt, variables, save, load, json;
+} PythonOptions;
+
+static const Option python_options[] = {
+        { "-c", "CODE", "the code", OPTION_STRING, offsetof(PythonOptions, code), NULL },
+        { "--cwd", "DIR", "where, for this run; relative to the workspace", OPTION_STRING,
+          offsetof(PythonOptions, cwd), NULL },
+        { "--env", "NAME[=VALUE]", "a variable for this run", OPTION_LIST,
+          offsetof(PythonOptions, env), NULL },
+        { "--timeout", "TIME", "interrupt it after that, then kill the interpreter", OPTION_STRING,
+          offsetof(PythonOptions, timeout), NULL },
+        { "--fresh", NULL, "in an interpreter of its own, which ends with it", OPTION_BOOL,
+          offsetof(PythonOptions, fresh), NULL },
+        { "--variables", NULL, "list what the interpreter has", OPTION_BOOL,
+          offsetof(PythonOptions, variables), NULL },
+        { "--interrupt", NULL, "interrupt what runs", OPTION_BOOL,
+          offsetof(PythonOptions, interrupt), NULL },
+        { "--restart", NULL, "kill the interpreter; the next run has a new one", OPTION_BOOL,
+          offsetof(PythonOptions, restart), NULL },
+        { "--save", NULL, "keep the variables in a file of the session", OPTION_BOOL,
+          offsetof(PythonOptions, save), NULL },
+        { "--load", NULL, "take them back out of it", OPTION_BOOL, offsetof(PythonOptions, load),
+          NULL },
+        { "--json", NULL, "print the whole result as JSON", OPTION_BOOL,
+          offsetof(PythonOptions, json), NULL },
+};
+
+/* --- a run --- */
+
+typedef struct Run {
+        const PythonOptions *options;
+        RpcClient *client;
+        int signal_fd;
+        uint64_t id;
+        Answer answer;
+} Run;
+
+static void print_output(const JsonValue *params) {
+        const char *encoded = ask_text(params, "base64");
+        FILE *out = streq(ask_text(params, "stream"), "stderr") ? stderr : stdout;
+        _cleanup_free_ char *bytes = NULL;
+        size_t length = 0;
+
+        if (base64_decode(encoded, &bytes, &length) < 0)
+                return;
+        (void)fwrite(bytes, 1, length, out);
+        (void)fflush(out);
+}
+
+/* 1 when it has ended, 0 when not, or a negative errno. */
+static int read_messages(Run *run, Error *reterr) {
+        for (;;) {
+                RpcMessage message = RPC_MESSAGE_NONE;
+                Error error;
+                int r = rpc_client_next(run->client, false, &message, &error);
+
+                if (r == -EAGAIN)
+                        return 0;
+                if (r == 0 && message.method && streq(message.method, "process.output") &&
+                    !run->options->json)
+                        print_output(message.params);
+                if (r == 0 && message.id == run->id && message.result) {
+                        run->answer.message = message;
+                        run->answer.result = message.result;
+                        return 1;
+                }
+                if (r < 0 || message.id == run->id) {
+                        rpc_message_clear(&message);
+                        *reterr = error;
+                        return r < 0 ? r : -EINVAL;
+                }
+                rpc_message_clear(&message);
+        }
+}
+
+/* Ctrl-C is the code's; the second word of whoever wants an end is holt's. */
+static void on_signal(Run *run) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        struct signalfd_siginfo info;
+        uint64_t id;
+        Error ignored;
+
+        if (read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+                return;
+        json_write_object(&w, NULL);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)rpc_client_send(run->client,
+                                      info.ssi_signo == SIGINT ? "python.interrupt"
+                                                               : "python.restart",
+                                      &w, NULL, 0, &id, &ignored);
+}
+
+static int wait_for_end(Run *run, Error *reterr) {
+        sigset_t set;
+        int r = 0;
+
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (run->signal_fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd");
+        while (r == 0) {
+                struct pollfd fds[] = { { .fd = rpc_client_fd(run->client), .events = POLLIN },
+                                        { .fd = run->signal_fd, .events = POLLIN } };
+
+                r = read_messages(run, reterr);
+                if (r != 0)
+                        break;
+                if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait");
+                if (fds[1].revents)
+                        on_signal(run);
+        }
+        return r < 0 ? r : 0;
+}
+
+static void write_env(const StrList *env, JsonWriter *w) {
+        json_write_object(w, "env");
+        for (size_t i = 0; i < env->count; i++) {
+                const char *item = env->items[i], *equals = strchr(item, '=');
+                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
+                const char *value = equals ? equals + 1 : getenv(item);
+
+                if (name && value)
+                        json_write_string(w, name, value);
+        }
+        json_write_end(w);
+}
+
+static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
+        uint64_t timeout = 0;
+
+        if (options->timeout && str_to_usec(options->timeout, &timeout) < 0)
+                return error_set(reterr, ERROR_USAGE, 0, "--timeout: \"%.40s\" is no time, as 30s",
+                                 options->timeout);
+        json_write_object(w, NULL);
+        json_write_string(w, "code", code);
+        if (options->cwd)
+                json_write_string(w, "cwd", options->cwd);
+        write_env(&options->env, w);
+        json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
+        json_write_bool(w, "fresh", options->fresh);
+        json_write_bool(w, "watch", !options->json);
+        json_write_bool(w, "base64", !options->json);
+        json_write_end(w);
+        return json_write_finish(w) < 0 ? error_oom(reterr) : 0;
+}
+
+/* How it ended, where that was not by itself. */
+static void tell_end(const JsonValue *result) {
+        const char *cause = ask_text(result, "cause");
+        bool kept = false;
+
+        (void)json_bool(json_member(result, "state_kept"), &kept);
+        if (streq(cause, "timeout"))
+                (void)fprintf(stderr, "holt: stopped after its time\n");
+        else if (!kept)
+                (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
+                              ask_number(result, "exit_code"));
+        if (!kept)
+                (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
+}
+
+static int print_end(const Run *run, Error *reterr) {
+        const JsonValue *result = run->answer.result, *error = json_member(result, "error");
+        const char *text = json_string(json_member(result, "result"));
+        const uint64_t dropped = ask_number(result, "stdout_dropped") +
+                                 ask_number(result, "stderr_dropped");
+        int r = 0;
+
+        if (run->options->json)
+                r = ask_print_json(result, reterr);
+        else if (text)
+                (void)printf("%s\n", text);
+        if (r < 0)
+                return r;
+        if (!run->options->json && error && json_type(error) == JSON_OBJECT &&
+            !streq(ask_text(error, "name"), "SystemExit"))
+                (void)fputs(ask_text(error, "traceback"), stderr);
+        if (!run->options->json && dropped > 0)
+                (void)fprintf(stderr, "holt: %" PRIu64 " bytes of output are not kept\n", dropped);
+        if (!run->options->fresh)
+                tell_end(result);
+        return (int)ask_number(result, "exit_code");
+}
+
+static int python_run(const char *name, const PythonOptions *options, const char *code,
+                      Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Run run = { .options = options, .signal_fd = FD_NONE, .answer = ANSWER_NONE };
+        int fd = FD_NONE, r = write_run(options, code, &w, reterr);
+
+        if (r == 0)
+                r = keeper_connect(name, &fd, reterr);
+        if (r == 0)
+                r = rpc_client_new(fd, &run.client, reterr);
+        if (r == 0)
+                r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
+        if (r == 0)
+                r = wait_for_end(&run, reterr);
+        if (r == 0)
+                r = print_end(&run, reterr);
+        answer_clear(&run.answer);
+        fd_close(run.signal_fd);
+        run.client = rpc_client_free(run.client);
+        return r;
+}
+
+/* --- the rest --- */
+
+static void print_variables(const JsonValue *result) {
+        const JsonValue *list = json_member(result, "variables");
+
+        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
+                char text[1024];
+
+                (void)printf("%s: %s", ask_text(v, "name"), ask_text(v, "type"));
+                if (ask_text(v, "size")[0])
+                        (void)printf(" [%s]", ask_text(v, "size"));
+                (void)printf(" = %s\n", str_visible(ask_text(v, "repr"), text, sizeof(text)));
+        }
+}
+
+static void print_names(const char *what, const JsonValue *list, const char *why_not) {
+        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
+                if (why_not)
+                        (void)fprintf(stderr, "holt: %s %s: %s\n", json_key(v), why_not,
+                                      json_string(v) ? json_string(v) : "");
+                else
+                        (void)printf("%s %s\n", what, json_string(v) ? json_string(v) : "");
+        }
+}
+
+static void print_state(const JsonValue *result) {
+        print_names("saved", json_member(result, "saved"), NULL);
+        print_names("loaded", json_member(result, "loaded"), NULL);
+        print_names(NULL, json_member(result, "left_out"), "is left out");
+        print_names(NULL, json_member(result, "failed"), "cannot be loaded");
+}
+
+static void print_done(const JsonValue *result) {
+        bool done = false;
+
+        (void)json_bool(json_first(result), &done);
+        if (!done)
+                (void)fputs("holt: nothing was running\n", stderr);
+}
+
+static const struct {
+        size_t offset;
+        const char *option, *method;
+        void (*print)(const JsonValue *result);
+} actions[] = {
+        { offsetof(PythonOptions, variables), "--variables", "python.variables", print_variables },
+        { offsetof(PythonOptions, interrupt), "--interrupt", "python.interrupt", print_done },
+        { offsetof(PythonOptions, restart), "--restart", "python.restart", print_done },
+        { offsetof(PythonOptions, save), "--save", "python.save", print_state },
+        { offsetof(PythonOptions, load), "--load", "python.load", print_state },
+};
+
+static int act(const char *name, size_t which, const PythonOptions *options, Error *reterr) {
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        int r = ask_keeper(name, actions[which].method, NULL, &answer, reterr);
+
+        if (r < 0)
+                return r;
+        if (options->json)
+                return ask_print_json(answer.result, reterr);
+        actions[which].print(answer.result);
+        return 0;
+}
+
+/* What was asked for beside code; -1 for nothing. */
+static int find_action(const PythonOptions *options) {
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++)
+                if (*(const bool *)((const char *)options + actions[i].offset))
+                        return (int)i;
+        return -1;
+}
+
+/* A script of the host's. */
+static int read_code(const char *path, char **ret, Error *reterr) {
+        const bool is_stdin = streq(path, "-");
+        FILE *file = is_stdin ? stdin : fopen(path, "re");
+        _cleanup_free_ char *code = malloc(CODE_MAX + 1);
+        size_t length = 0;
+        int r = 0;
+
+        if (!file)
+                return error_set(reterr, ERROR_USAGE, errno, "%s", path);
+        if (!code)
+                r = error_oom(reterr);
+        else
+                length = fread(code, 1, CODE_MAX + 1, file);
+        if (r == 0 && ferror(file))
+                r = error_set(reterr, ERROR_USAGE, errno, "%s", path);
+        else if (r == 0 && (length > CODE_MAX || memchr(code, '\0', length)))
+                r = error_set(reterr, ERROR_USAGE, 0, "%s: %s", path,
+                              length > CODE_MAX ? "more than 512 KiB of code"
+                                                : "there is a NUL in it");
+        if (!is_stdin)
+                (void)fclose(file);
+        if (r < 0)
+                return r;
+        code[length] = '\0';
+        *ret = TAKE_PTR(code);
+        return 0;
+}
+
+static int python(const OptionResult *words, const void *data, Error *reterr) {
+        const PythonOptions *options = data;
+        const char *name = words->operands[0];
+        const char *path = words->operands_count > 1 ? words->operands[1] : NULL;
+        const int action = find_action(options);
+        _cleanup_free_ char *code = NULL;
+        int r;
+
+        if (!!options->code + !!path + (action >= 0) != 1) {
+                r = error_set(
+                        reterr, ERROR_USAGE, 0,
+                        "python runs either -c CODE or a FILE, or does what an option says");
+                return error_cure(reterr, r, "holt python %s -c '1 + 1'", name);
+        }
+        if (action >= 0)
+                return act(name, (size_t)action, options, reterr);
+        r = path ? read_code(path, &code, reterr) : 0;
+        return r < 0 ? r : python_run(name, options, code ? code : options->code, reterr);
+}
+
+static const AskVerb verb = {
+        .syntax = { .verb = "python",
+                    .usage = "NAME [OPTIONS] [-c CODE | FILE | -]",
+                    .summary =
+                            "Runs code in the lasting interpreter of session NAME; FILE is the "
+                            "host's, \"-\" is stdin.\nThe value of a last expression is printed.",
+                    .options = python_options,
+                    .options_count = ELEMENTSOF(python_options),
+                    .operands = true },
+        .least = 1,
+        .most = 2,
+        .run = python,
+};
+
+int cmd_python(int argc, char **argv) {
+        PythonOptions options = { 0 };
+        int r = ask_main(&verb, &options, argc, argv);
+
+        strlist_clear(&options.env);
+        return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/inside.h"
+
+#include "session/interpreter.h"
+
+extern const char holt_inside_interpreter[], holt_inside_interpreter_end[];
+
+static const struct {
+        const char *path, *begin, *end;
+        unsigned mode;
+} files_inside[] = {
+        { INTERPRETER_MODULE, holt_inside_interpreter, holt_inside_interpreter_end, 0644 },
+};
+
+int inside_write(Files *files, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(files_inside); i++)
+                r = files_write(files, files_inside[i].path, files_inside[i].begin,
+                                (size_t)(files_inside[i].end - files_inside[i].begin),
+                                files_inside[i].mode, true, reterr);
+        return r;
+}

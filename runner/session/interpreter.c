@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/interpreter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/json.h"
+#include "rpc/framing.h"
+#include "session/methods.h"
+
+typedef struct Request {
+        struct Request *next;
+        struct Interpreter *interpreter;
+        RpcCall *call;   /* NULL when its client has gone */
+        uint64_t number; /* from 1; 0 is what the interpreter says at its start */
+        JsonWriter line; /* finished */
+        bool is_run;
+        uint64_t timeout;
+        size_t kept;
+        bool keep_tail, base64;
+        RpcConnection *watcher; /* or NULL */
+        char *params;           /* for the history */
+        uint64_t came_ms, asked_at;
+        bool timed_out;
+} Request;
+
+typedef struct Interpreter {
+        struct Interpreter *next; /* of those that run once */
+        Interpreters *all;
+        bool once;
+        Process *process; /* NULL where there is none */
+        int channel;      /* to be read */
+        LoopWatch *watch;
+        Framing in;
+        bool ready, asked; /* it has said so; the first request has been sent */
+        bool stopped;      /* it is being killed by word of a client */
+        bool broken;       /* it said what no interpreter says */
+        Request *first;
+        unsigned waiting;
+        LoopTimer *wake, *deadline;
+} Interpreter;
+
+struct Interpreters {
+        Keeper *keeper;
+        Interpreter *lasting, *once;
+        uint64_t last_number;
+};
+
+static void on_wake(void *data);
+static void on_deadline(void *data);
+
+/* --- requests --- */
+
+static Request *request_free(Request *request) {
+        json_write_clear(&request->line);
+        free(request->params);
+        free(request);
+        return NULL;
+}
+
+static void drop_first(Interpreter *i) {
+        Request *request = i->first;
+
+        i->first = request->next;
+        i->waiting--;
+        i->asked = false;
+        loop_timer_set(i->deadline, 0);
+        (void)request_free(request);
+}
+
+/* The client has gone. What runs goes on, as a process does. */
+static void on_call_end(RpcCall *call, void *data) {
+        Request *request = data;
+        Interpreter *i = request->interpreter;
+
+        (void)call;
+        request->call = NULL;
+        request->watcher = NULL;
+        if (i->first == request && i->asked)
+                return;
+        for (Request **at = &i->first; *at; at = &(*at)->next)
+                if (*at == request) {
+                        *at = request->next;
+                        i->waiting--;
+                        (void)request_free(request);
+                        return;
+                }
+}
+
+static void fail_first(Interpreter *i, const Error *error) {
+        if (i->first->call)
+                rpc_fail(i->first->call, error);
+        drop_first(i);
+}
+
+/* The one behind the first. */
+static void fail_behind(Interpreter *i, const Error *error) {
+        Request *request = i->first->next;
+
+        i->first->next = request->next;
+        i->waiting--;
+        if (request->call)
+                rpc_fail(request->call, error);
+        (void)request_free(request);
+}
+
+static void fail_all(Interpreter *i, const Error *error) {
+        while (i->first)
+                fail_first(i, error);
+}
+
+/* --- answers --- */
+
+static void note(const Request *request, const char *cause, int exit_code) {
+        Keeper *keeper = request->interpreter->all->keeper;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "cause", cause);
+        json_write_int(&w, "exit_code", exit_code);
+        json_write_end(&w);
+        if (request->params && json_write_finish(&w) == 0)
+                (void)store_history_add(keeper->store, "python.run", request->params, w.data,
+                                        request->came_ms, &ignored);
+}
+
+/* What both a run that was answered and one that took its interpreter with it have. */
+static void write_run(const Request *request, const char *cause, int exit_code, bool state_kept,
+                      JsonWriter *w) {
+        const Interpreter *i = request->interpreter;
+        const Process *process = i->process;
+
+        json_write_string(w, "id", process->id);
+        json_write_string(w, "cause", cause);
+        json_write_int(w, "exit_code", exit_code);
+        json_write_bool(w, "state_kept", state_kept);
+        method_write_output(process, 0, "stdout", request->base64, w);
+        method_write_output(process, 1, "stderr", request->base64, w);
+        json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
+        json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
+        method_write_denials(i->all->keeper, process, w);
+}
+
+/* Members that are text, and no others: of an attacker's object. */
+static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
+        json_write_object(w, key);
+        for (const JsonValue *v = json_first(object); v; v = json_next(v))
+                if (json_string(v))
+                        json_write_string(w, json_key(v), json_string(v));
+        json_write_end(w);
+}
+
+static void copy_displays(const JsonValue *displays, JsonWriter *w) {
+        json_write_array(w, "displays");
+        for (const JsonValue *v = displays ? json_first(displays) : NULL; v; v = json_next(v))
+                if (json_type(v) == JSON_OBJECT)
+                        copy_texts(v, NULL, w);
+        json_write_end(w);
+}
+
+static void copy_usage(const Request *request, const JsonValue *said, JsonWriter *w) {
+        static const char *const names[] = { "user_us", "system_us", "max_rss_bytes" };
+
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", loop_now() - request->asked_at);
+        for (size_t n = 0; n < ELEMENTSOF(names); n++) {
+                const JsonValue *value = said ? json_member(said, names[n]) : NULL;
+                uint64_t number = 0;
+
+                if (value && json_uint(value, JSON_INTEGER_MAX, &number) == 0)
+                        json_write_uint(w, names[n], number);
+                else
+                        json_write_null(w, names[n]);
+        }
+        json_write_end(w);
+}
+
+static void write_said(const JsonValue *root, JsonWriter *w) {
+        const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
+
+        json_write_string(w, "result", result ? json_string(result) : NULL);
+        copy_displays(json_member(root, "displays"), w);
+        if (error && json_type(error) == JSON_OBJECT)
+                copy_texts(error, "error", w);
+        else
+                json_write_null(w, "error");
+}
+
+static void answer_run(Request *request, const JsonValue *root) {
+        const JsonValue *said = json_member(root, "exit_code");
+        const char *cause = cause_name(request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED);
+        uint64_t code = 1;
+        JsonWriter *w;
+
+        if (said)
+                (void)json_uint(said, 255, &code);
+        if (request->timed_out)
+                code = 124;
+        note(request, cause, (int)code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        write_run(request, cause, (int)code, true, w);
+        write_said(root, w);
+        copy_usage(request, json_member(root, "usage"), w);
+        rpc_reply(request->call);
+}
+
+/* To a request that runs nothing: a JSON object of its own, or an error. */
+static void answer_other(Request *request, const JsonValue *root) {
+        const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
+        const char *message = error && json_type(error) == JSON_OBJECT &&
+                                              json_member(error, "message")
+                                      ? json_string(json_member(error, "message"))
+                                      : NULL;
+        JsonWriter *w;
+        Error failed;
+
+        if (!request->call)
+                return;
+        if (!answer || json_type(answer) != JSON_OBJECT) {
+                (void)error_set(&failed, ERROR_SETUP, 0, "the interpreter: %.500s",
+                                message ? message : "no answer");
+                rpc_fail(request->call, &failed);
+                return;
+        }
+        w = rpc_result(request->call);
+        for (const JsonValue *v = json_first(answer); v; v = json_next(v))
+                json_copy(w, json_key(v), v);
+        rpc_reply(request->call);
+}
+
+/* It has ended below a run. */
+static void answer_lost(Request *request) {
+        const Process *process = request->interpreter->process;
+        const Outcome *out = &process->outcome;
+        const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
+                                       : request->interpreter->broken ? CAUSE_LOST
+                                                                      : out->cause);
+        const int code = request->timed_out ? 124 : out->exit_code ? out->exit_code : 1;
+        JsonWriter *w;
+
+        note(request, cause, code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        write_run(request, cause, code, false, w);
+        json_write_null(w, "result");
+        json_write_array(w, "displays");
+        json_write_end(w);
+        json_write_null(w, "error");
+        copy_usage(request, NULL, w);
+        rpc_reply(request->call);
+}
+
+/* --- the interpreter --- */
+
+static void close_channel(Interpreter *i) {
+        i->watch = loop_unwatch(i->watch);
+        i->channel = fd_close(i->channel);
+        framing_clear(&i->in);
+}
+
+static Interpreter *interpreter_free(Interpreter *i) {
+        if (!i)
+                return NULL;
+        while (i->first)
+                drop_first(i);
+        close_channel(i);
+        i->wake = loop_timer_free(i->wake);
+        i->deadline = loop_timer_free(i->deadline);
+        free(i);
+        return NULL;
+}
+
+static int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
+        Interpreter *i = calloc(1, sizeof(*i));
+        int r;
+
+        if (!i)
+                return error_oom(reterr);
+        *i = (Interpreter){ .all = all,
+                            .once = once,
+                            .channel = FD_NONE,
+                            .in = { .max = INTERPRETER_ANSWER_MAX } };
+        r = loop_timer_new(all->keeper->loop, on_wake, i, &i->wake, reterr);
+        if (r == 0)
+                r = loop_timer_new(all->keeper->loop, on_deadline, i, &i->deadline, reterr);
+        if (r < 0) {
+                (void)interpreter_free(i);
+                return r;
+        }
+        *ret = i;
+        return 0;
+}
+
+static void ask_next(Interpreter *i);
+
+/* Nobody needs it any more. */
+static void let_go(Interpreter *i) {
+        if (i->process)
+                process_kill(i->process);
+}
+
+/* What it says that no interpreter says is its code's, which may be at it again. */
+static void give_up(Interpreter *i) {
+        i->broken = true;
+        close_channel(i);
+        let_go(i);
+}
+
+static void on_line(Interpreter *i, const FramingLine *line) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const JsonValue *root, *id;
+        uint64_t number;
+        Error ignored;
+
+        if (!line->bytes || json_parse_large(line->bytes, line->length, INTERPRETER_ANSWER_MAX,
+                                             "answer", &document, &ignored) < 0)
+                return give_up(i);
+        root = json_root(document);
+        id = json_type(root) == JSON_OBJECT ? json_member(root, "id") : NULL;
+        if (!id || json_uint(id, JSON_INTEGER_MAX, &number) < 0)
+                return give_up(i);
+        if (number == 0 && !i->ready) {
+                i->ready = true;
+                return ask_next(i);
+        }
+        if (!i->asked || number != i->first->number)
+                return give_up(i);
+        process_drain(i->process);
+        if (i->first->is_run)
+                answer_run(i->first, root);
+        else
+                answer_other(i->first, root);
+        if (i->first->watcher)
+                capture_unwatch(&i->process->output, i->first->watcher);
+        drop_first(i);
+        if (i->once)
+                return let_go(i);
+        ask_next(i);
+}
+
+static void read_channel(Interpreter *i) {
+        FramingLine line;
+        size_t size;
+        char *room;
+        ssize_t n;
+
+        if (framing_room(&i->in, &room, &size) < 0)
+                return give_up(i);
+        n = read(i->channel, room, size);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n <= 0) { /* what becomes of it the process says */
+                i->watch = loop_unwatch(i->watch);
+                return;
+        }
+        framing_add(&i->in, (size_t)n);
+        while (i->channel >= 0 && framing_next(&i->in, &line))
+                on_line(i, &line);
+}
+
+static void on_channel(void *data, uint32_t events) {
+        (void)events;
+        read_channel(data);
+}
+
+static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
+        int r = strlist_add(&spec->argv, "python3");
+
+        if (r == 0)
+                r = strlist_add(&spec->argv, INTERPRETER_MODULE);
+        for (size_t n = 0; r == 0 && n < keeper->plan.env.count; n++)
+                r = strlist_add(&spec->env, keeper->plan.env.items[n]);
+        return r;
+}
+
+static int start(Interpreter *i, Error *reterr) {
+        Keeper *keeper = i->all->keeper;
+        ProcessSpec spec = { .cwd = keeper->plan.cwd,
+                             .fds = { FD_NONE, FD_NONE, FD_NONE },
+                             .input = INPUT_SOCKET,
+                             .kept = CAPTURE_KEPT };
+        int r = fill_command(keeper, &spec) < 0 ? error_oom(reterr) : 0;
+
+        if (r == 0)
+                r = process_start(keeper->processes, &spec, &i->process, reterr);
+        strlist_clear(&spec.argv);
+        strlist_clear(&spec.env);
+        if (r < 0)
+                return r;
+        i->ready = i->asked = i->stopped = i->broken = false;
+        i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
+        if (i->channel < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");
+        return loop_watch(keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
+}
+
+static void ask_next(Interpreter *i) {
+        Request *request = i->first;
+        Keeper *keeper = i->all->keeper;
+        Error error;
+
+        if (!request || i->asked || !i->ready || !i->process || i->stopped)
+                return;
+        i->process->denied_before = keeper->denials;
+        capture_restart(&i->process->output, request->kept, request->keep_tail);
+        if (request->watcher)
+                (void)capture_watch(&i->process->output, request->watcher,
+                                    i->process->output.next_seq, request->base64);
+        request->asked_at = loop_now();
+        if (process_write(i->process, request->line.data, request->line.length, &error) < 0) {
+                fail_first(i, &error);
+                loop_timer_set(i->wake, loop_now());
+                return;
+        }
+        i->asked = true;
+        keeper_used(keeper);
+        if (request->timeout)
+                loop_timer_set(i->deadline, request->asked_at + request->timeout);
+}
+
+/* Interrupts it, and the next time kills it. */
+static void on_deadline(void *data) {
+        Interpreter *i = data;
+
+        if (!i->asked || !i->process)
+                return;
+        if (i->first->timed_out)
+                return let_go(i);
+        i->first->timed_out = true;
+        process_signal(i->process, SIGINT);
+        loop_timer_set(i->deadline, loop_now() + i->all->keeper->plan.kill_after);
+}
+
+static void remove_once(Interpreter *i) {
+        for (Interpreter **at = &i->all->once; *at; at = &(*at)->next)
+                if (*at == i) {
+                        *at = i->next;
+                        (void)interpreter_free(i);
+                        return;
+                }
+}
+
+/* Starts it for what waits; or it has done its once. */
+static void on_wake(void *data) {
+        Interpreter *i = data;
+        Error error;
+
+        if (i->process)
+                return ask_next(i);
+        if (!i->first) {
+                if (i->once)
+                        remove_once(i);
+                return;
+        }
+        if (start(i, &error) < 0)
+                fail_all(i, &error);
+}
+
+/* Whoever waits for the one that ended: the run that was its last one learns how, the rest goes on
+ * with a new one, unless this one never came to be, or was to end. */
+static void settle(Interpreter *i) {
+        Error error;
+
+        if (i->channel >= 0 && i->watch)
+                read_channel(i);
+        if (i->process->outcome.cause == CAUSE_ERROR) {
+                fail_all(i, &i->process->error);
+        } else if (i->asked && i->first->is_run) {
+                answer_lost(i->first);
+                if (i->first->watcher)
+                        capture_unwatch(&i->process->output, i->first->watcher);
+                drop_first(i);
+        } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
+                (void)error_set(&error, ERROR_SETUP, 0, "the interpreter has ended by itself");
+                (i->asked ? fail_first : fail_all)(i, &error);
+        }
+        close_channel(i);
+        i->process = NULL;
+        i->ready = i->asked = i->stopped = false;
+        loop_timer_set(i->wake, loop_now());
+}
+
+void interpreter_settled(Interpreters *all, Process *process) {
+        Interpreter *next;
+
+        if (!all)
+                return;
+        if (all->lasting && all->lasting->process == process)
+                settle(all->lasting);
+        for (Interpreter *i = all->once; i; i = next) {
+                next = i->next;
+                if (i->process == process)
+                        settle(i);
+        }
+}
+
+/* --- what clients ask --- */
+
+static int busy(Error *reterr, const char *what, int limit) {
+        (void)error_set(reterr, ERROR_LIMIT, 0, "%d %s already", limit, what);
+        return error_cure(reterr, -EBUSY, "Wait for some to end.");
+}
+
+/* The interpreter of a request: the lasting one, or one of its own. */
+static int choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
+        unsigned count = 0;
+        int r;
+
+        if (!once) {
+                if (all->lasting && all->lasting->waiting >= INTERPRETER_QUEUE_MAX)
+                        return busy(reterr, "requests wait for the interpreter",
+                                    INTERPRETER_QUEUE_MAX);
+                r = all->lasting ? 0 : interpreter_new(all, false, &all->lasting, reterr);
+                *ret = all->lasting;
+                return r;
+        }
+        for (const Interpreter *i = all->once; i; i = i->next)
+                count++;
+        if (count >= INTERPRETERS_ONCE_MAX)
+                return busy(reterr, "fresh interpreters run", INTERPRETERS_ONCE_MAX);
+        r = interpreter_new(all, true, ret, reterr);
+        if (r == 0) {
+                (*ret)->next = all->once;
+                all->once = *ret;
+        }
+        return r;
+}
+
+static int append(Interpreter *i, Request *request, RpcCall *call) {
+        Request **at = &i->first;
+
+        while (*at)
+                at = &(*at)->next;
+        *at = request;
+        i->waiting++;
+        request->interpreter = i;
+        request->call = call;
+        request->came_ms = rpc_call_started_ms(call);
+        rpc_call_on_end(call, on_call_end, request);
+        loop_timer_set(i->wake, loop_now());
+        if (i->ready && i->process)
+                ask_next(i);
+        return 0;
+}
+
+static void write_env(const StrList *env, JsonWriter *w) {
+        json_write_object(w, "env");
+        for (size_t n = 0; env && n < env->count; n++) {
+                const size_t length = strcspn(env->items[n], "=");
+                _cleanup_free_ char *name = strndup(env->items[n], length);
+
+                if (name)
+                        json_write_string(w, name, env->items[n] + length + 1);
+        }
+        json_write_end(w);
+}
+
+static Request *request_new(Interpreters *all) {
+        Request *request = calloc(1, sizeof(*request));
+
+        if (!request)
+                return NULL;
+        request->number = ++all->last_number;
+        json_write_object(&request->line, NULL);
+        json_write_uint(&request->line, "id", request->number);
+        return request;
+}
+
+static int finish(Interpreters *all, Request *request, RpcCall *call, bool once, Error *reterr) {
+        Interpreter *i;
+        int r;
+
+        json_write_end(&request->line);
+        r = json_write_finish(&request->line) < 0 ? error_oom(reterr)
+                                                  : choose(all, once, &i, reterr);
+        if (r < 0) {
+                (void)request_free(request);
+                return r;
+        }
+        return append(i, request, call);
+}
+
+int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr) {
+        Request *request = request_new(all);
+
+        if (!request)
+                return error_oom(reterr);
+        json_write_string(&request->line, "code", run->code);
+        json_write_string(&request->line, "cwd", run->cwd);
+        write_env(run->env, &request->line);
+        request->is_run = true;
+        request->timeout = run->timeout;
+        request->kept = run->kept;
+        request->keep_tail = run->keep_tail;
+        request->base64 = run->base64;
+        request->watcher = run->watch ? rpc_call_connection(call) : NULL;
+        request->params = rpc_params_text(call);
+        return finish(all, request, call, run->once, reterr);
+}
+
+int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,
+                    Error *reterr) {
+        Request *request = request_new(all);
+
+        if (!request)
+                return error_oom(reterr);
+        json_write_string(&request->line, "do", what);
+        json_write_string(&request->line, "path", path);
+        return finish(all, request, call, false, reterr);
+}
+
+bool interpreter_interrupt(Interpreters *all) {
+        const Interpreter *i = all->lasting;
+
+        if (!i || !i->asked || !i->process)
+                return false;
+        process_signal(i->process, SIGINT);
+        return true;
+}
+
+bool interpreter_kill(Interpreters *all) {
+        Interpreter *i = all->lasting;
+        Error error;
+
+        if (!i || !i->process)
+                return false;
+        (void)error_set(&error, ERROR_SETUP, 0, "the interpreter was told to end");
+        while (i->first && i->first->next)
+                fail_behind(i, &error);
+        if (i->first && !i->asked)
+                fail_first(i, &error);
+        i->stopped = true;
+        process_kill(i->process);
+        return true;
+}
+
+int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr) {
+        Interpreters *all = calloc(1, sizeof(*all));
+
+        if (!all)
+                return error_oom(reterr);
+        all->keeper = keeper;
+        *ret = all;
+        return 0;
+}
+
+Interpreters *interpreters_free(Interpreters *all) {
+        if (!all)
+                return NULL;
+        while (all->once) {
+                Interpreter *next = all->once->next;
+
+                (void)interpreter_free(all->once);
+                all->once = next;
+        }
+        (void)interpreter_free(all->lasting);
+        free(all);
+        return NULL;
+}

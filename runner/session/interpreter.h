@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session's interpreter: one python3 that lasts, started when it is first needed.
+ *
+ * Theory of operation. It is a process of the session like any other (process.h), which executes
+ * helpers/python/holt_interpreter.py with a socket for stdin: one JSON object a line each way, one
+ * request at a time, the rest waits here in order. What its code prints comes by the process's own
+ * pipes, so that it is what all the code has started prints, and is taken apart by time: what has
+ * come up to the answer belongs to the run. An answer is an attacker's word: it is bounded, parsed
+ * strictly, and copied member by member.
+ *
+ * A run that takes too long is interrupted (SIGINT), and where that does not help within kill_after
+ * the interpreter is killed with all it has started. The next run has a new one. */
+#pragma once
+
+#include "session/keeper.h"
+
+enum {
+        INTERPRETER_QUEUE_MAX = 64,        /* requests that wait */
+        INTERPRETER_ANSWER_MAX = 16 << 20, /* bytes of one answer */
+        INTERPRETERS_ONCE_MAX = 16,        /* of one run each, at the same time */
+};
+
+#define INTERPRETER_MODULE "/run/holt/python/holt_interpreter.py"
+
+typedef struct Interpreters Interpreters;
+
+/* 0 or -ENOMEM. */
+int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr);
+/* NULL is legal; returns NULL. Before the processes are freed. */
+Interpreters *interpreters_free(Interpreters *all);
+
+/* What to run. All is borrowed. */
+typedef struct PythonRun {
+        const char *code, *cwd; /* cwd: absolute, or NULL for where the interpreter is */
+        const StrList *env;     /* "NAME=VALUE", for this run */
+        uint64_t timeout;       /* usec; 0 is none */
+        size_t kept;            /* bytes of each stream */
+        bool keep_tail, once;   /* once: in an interpreter of its own, which ends with it */
+        bool watch;             /* the call's connection gets process.output as it comes */
+        bool base64;
+} PythonRun;
+
+/* Answers call with what has become of it. 0, or a negative errno with the error: -EBUSY at one of
+ * the limits, -ENOMEM, and those of process_start(). */
+int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr);
+/* Answers call with what the interpreter says to a request that runs no code: "variables", "save"
+ * or "load"; path may be NULL. Errors as above. */
+int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,
+                    Error *reterr);
+
+/* Interrupts what runs; false where nothing does. */
+bool interpreter_interrupt(Interpreters *all);
+/* Kills it; what waits for it is answered with an error. false where there is none. */
+bool interpreter_kill(Interpreters *all);
+
+/* Its process has settled: to be called for every process that does. */
+void interpreter_settled(Interpreters *all, Process *process);
