@@ -134,6 +134,16 @@ static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *
                          reterr);
 }
 
+static int add_wheels(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                      Error *reterr) {
+        return policy->wheels
+                       ? add_mount(plan, PLAN_BIND, PLAN_READ_ONLY,
+                                   path_join(context->cwd, policy->wheels), strdup(PLAN_WHEELS),
+                                   asked_by(policy, "python.wheels", policy->wheels, "--wheels"),
+                                   policy->wheels, reterr)
+                       : 0;
+}
+
 static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->tmpfs.count; i++) {
                 const char *target = policy->tmpfs.items[i];
@@ -364,7 +374,7 @@ static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext 
 
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
-                      policy->hide.count + 2;
+                      policy->hide.count + 3;
         int r;
 
         plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
@@ -378,6 +388,8 @@ int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context
                 r = add_workspace(plan, policy, context, reterr);
         if (r == 0)
                 r = add_files(plan, policy, context, reterr);
+        if (r == 0)
+                r = add_wheels(plan, policy, context, reterr);
         if (r == 0)
                 r = add_read_only(plan, policy, context, reterr);
         if (r == 0)

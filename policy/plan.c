@@ -70,6 +70,22 @@ static int env_set(StrList *env, const char *name, size_t length, const char *va
         return strlist_take(env, item);
 }
 
+/* pip(1) reads its options from these: it installs from the wheels alone, into the home, which
+ * Debian would otherwise have it refuse (PEP 668). */
+static int env_wheels(StrList *env) {
+        static const char *const pairs[][2] = {
+                { "PIP_FIND_LINKS", PLAN_WHEELS },
+                { "PIP_NO_INDEX", "1" },
+                { "PIP_USER", "1" },
+                { "PIP_BREAK_SYSTEM_PACKAGES", "1" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(pairs); i++)
+                if (env_set(env, pairs[i][0], strlen(pairs[i][0]), pairs[i][1]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 /* LANG and TERM describe the caller's terminal; without them programs fall back to ASCII and dumb
  * output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
 static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
@@ -91,6 +107,8 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
         for (size_t i = 0; i < ELEMENTSOF(base); i++)
                 if (env_set(&plan->env, base[i].name, strlen(base[i].name), base[i].value) < 0)
                         return error_oom(reterr);
+        if (policy->wheels && env_wheels(&plan->env) < 0)
+                return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i];
                 const char *value = env_lookup(context->env, name);

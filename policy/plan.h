@@ -15,6 +15,8 @@
 #include "policy/layers.h"
 #include "policy/policy.h"
 
+#define PLAN_WHEELS "/mnt/wheels"
+
 enum {
         PLAN_AGENT_ID = 1000, /* uid and gid inside */
         PLAN_MOUNTS_MAX = 256,

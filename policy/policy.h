@@ -75,6 +75,10 @@ typedef struct Policy {
 
         unsigned network; /* NetworkMode */
 
+        char *python; /* of the interpreter: a name in PATH or an absolute path; NULL: python3 */
+        char *wheels; /* host directory at /mnt/wheels, which packages are installed from, or NULL
+                       */
+
         StrList env_set;  /* NAME=VALUE each */
         StrList env_pass; /* NAME each */
 

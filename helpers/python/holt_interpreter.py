@@ -192,6 +192,67 @@ class BackendFinder:
         pass
 
 
+# --- packages ---
+
+# Names that a module and what it is installed as do not share.
+DISTRIBUTIONS = {
+    "PIL": "pillow", "cv2": "opencv-python", "yaml": "pyyaml", "sklearn": "scikit-learn", "bs4": "beautifulsoup4",
+    "dateutil": "python-dateutil", "dotenv": "python-dotenv", "docx": "python-docx", "pptx": "python-pptx",
+    "fitz": "pymupdf", "skimage": "scikit-image", "serial": "pyserial", "Crypto": "pycryptodome", "jwt": "pyjwt",
+    "OpenSSL": "pyopenssl", "git": "gitpython", "attr": "attrs", "markdown_it": "markdown-it-py",
+}
+
+
+class Installer:
+    """Installs what the code of a run imports and nobody has, from where the policy lets pip look. What a library
+    tries to import on its own account is not installed: it has another way to go."""
+
+    tried = set()
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if path is not None or name in cls.tried or name.startswith("_") or not cls.is_asked_by_code():
+            return None
+        if not any(os.environ.get(v) for v in ("PIP_FIND_LINKS", "PIP_INDEX_URL")):
+            raise ModuleNotFoundError(
+                f"No module named {name!r}; packages can be installed where the session has them to install from:"
+                " holt create --wheels DIR", name=name,
+            )
+        cls.tried.add(name)
+        cls.install(name)
+        import importlib.machinery
+
+        return importlib.machinery.PathFinder.find_spec(name)
+
+    @staticmethod
+    def is_asked_by_code():
+        frame = sys._getframe(2)
+        while frame and "importlib" in frame.f_code.co_filename:
+            frame = frame.f_back
+        return bool(frame) and frame.f_code.co_filename.startswith("<python ")
+
+    @staticmethod
+    def install(name):
+        import importlib
+        import site
+        import subprocess
+
+        package = DISTRIBUTIONS.get(name, name)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", package],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+        if done.returncode != 0:
+            said = [line for line in done.stdout.splitlines() if line.strip()]
+            raise ModuleNotFoundError(
+                f"No module named {name!r}, and pip cannot install {package!r}: {said[-1] if said else 'no word why'}", name=name,
+            )
+        print(f"holt: installed {package}", file=sys.stderr)
+        importlib.invalidate_caches()
+        if (users := site.getusersitepackages()) not in sys.path:
+            sys.path.append(users)
+
+
 # --- running code ---
 
 
@@ -469,7 +530,7 @@ def serve():
 def prepare():
     signal.signal(signal.SIGINT, interrupted)
     os.environ.setdefault("MPLBACKEND", "module://holt_matplotlib")
-    sys.meta_path.append(BackendFinder)
+    sys.meta_path += [BackendFinder, Installer]
     sys.stdin = NoInput()
     builtins.input = no_input
     sys.argv = [""]

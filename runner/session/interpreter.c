@@ -372,7 +372,8 @@ static void on_channel(void *data, uint32_t events) {
 }
 
 static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
-        int r = strlist_add(&spec->argv, "python3");
+        const char *program = keeper->settings.policy.python;
+        int r = strlist_add(&spec->argv, program ? program : "python3");
 
         if (r == 0)
                 r = strlist_add(&spec->argv, INTERPRETER_MODULE);
