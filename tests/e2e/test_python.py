@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session's lasting interpreter, by JSON-RPC and by holt python."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt, Result
+from lib.sessions import Bound, Json, Session, Sessions, until
+from lib.terminal import CTRL_C
+
+
+def run(rpc: Bound, code: str, **params: object) -> Json:
+    return rpc.call("python.run", code=code, **params)
+
+
+def value(rpc: Bound, code: str, **params: object) -> str:
+    result = run(rpc, code, **params)
+    assert result["error"] is None, result
+    return result["result"]
+
+
+def has(module: str) -> bool:
+    return subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def needs_module(module: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not has(module), reason=f"the host's python3 has no {module}")
+
+
+# --- values ---
+
+
+@pytest.mark.parametrize("code, result", (
+    ("1 + 1", "2"), ("x = 3", None), ("x = 3\nx", "3"), ("None", None), ("'a'", "'a'"), ("5;", None), ("", None),
+    ("# a word", None), ("if True:\n    7", None), ("def f():\n    return 1\nf()", "1"), ("'\\0\\ud800é'", r"'\x00\ud800é'"),
+    ("import asyncio\nawait asyncio.sleep(0)\n8", "8"), ("[await asyncio.sleep(0, i) for i in range(2)]", "[0, 1]"),
+    ("_", None),
+))
+def test_the_value_of_a_last_expression(code: str, result: str | None, rpc: Bound) -> None:
+    run(rpc, "import asyncio; _ = None")
+
+    assert value(rpc, code) == result
+
+
+def test_state_lasts(rpc: Bound) -> None:
+    run(rpc, "import math\nclass A:\n    b = 1\ndef f(n):\n    return A.b + n")
+    run(rpc, "A.b = 2")
+
+    assert value(rpc, "f(math.floor(1.5))") == "3"
+
+
+def test_output_is_apart_and_of_all_that_was_started(rpc: Bound) -> None:
+    result = run(rpc, "import os, sys, threading\nprint('out'); print('err', file=sys.stderr)\n"
+                      "os.system('echo sub; echo suberr >&2')\nt = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n"
+                      "import multiprocessing\np = multiprocessing.Process(target=print, args=('process',)); p.start(); p.join()\n"
+                      "print('end', end='')")
+
+    assert result["stdout"].splitlines() == ["out", "sub", "thread", "process", "end"]
+    assert result["stderr"] == "err\nsuberr\n"
+
+
+def test_the_next_run_has_its_own_output(rpc: Bound) -> None:
+    assert run(rpc, "print('one')")["stdout"] == "one\n"
+    assert run(rpc, "print('two')")["stdout"] == "two\n"
+
+
+def test_output_comes_while_it_runs(rpc: Bound) -> None:
+    number = rpc.send("python.run", code="print('first', flush=True)\nimport os\nwhile not os.path.exists('/tmp/go'): pass", watch=True)
+
+    assert rpc.note("process.output")["text"] == "first\n"
+    rpc.call("files.write", path="/tmp/go", content="")
+    assert rpc.result(number)["stdout"] == "first\n"
+
+
+@pytest.mark.parametrize("keep", ("head", "tail"))
+def test_a_flood_is_cut_and_counted(keep: str, rpc: Bound) -> None:
+    result = run(rpc, "for i in range(100000): print(i)", output_max=1000, keep=keep)
+
+    assert len(result["stdout"]) == 1000 and result["stdout_dropped"] == 588890 - 1000
+    assert ("99999\n" in result["stdout"]) == (keep == "tail")
+
+
+def test_cwd_and_env_are_for_the_run(rpc: Bound) -> None:
+    assert value(rpc, "import os; os.getcwd(), os.environ.get('A')", cwd="/tmp", env={"A": "ä"}) == "('/tmp', 'ä')"
+    assert value(rpc, "os.getcwd(), os.environ.get('A')") == "('/workspace', None)"
+    run(rpc, "os.chdir('/usr')")
+    assert value(rpc, "os.getcwd()") == "'/usr'"
+    assert run(rpc, "1", cwd="/nowhere")["error"]["name"] == "FileNotFoundError"
+
+
+def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
+    run(rpc, "x = 1")
+    result = run(rpc, "x = 'x' in globals(); x", fresh=True)
+
+    assert result["result"] == "False"
+    assert value(rpc, "x") == "1"
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize("code, name, words", (
+    ("1/0", "ZeroDivisionError", 'File "<python 1>", line 1, in <module>\n    1/0'),
+    ("x = 1\n1 +", "SyntaxError", 'File "<python 1>", line 2\n    1 +\n'),
+    ("def f():\n  raise ValueError('é')\nf()", "ValueError", 'line 2, in f\n    raise ValueError'),
+    ("input()", "EOFError", "has no stdin"),
+    ("import sys; sys.stdin.read()", "EOFError", "has no stdin"),
+    ("import no_such_module", "ModuleNotFoundError", "--wheels DIR"),
+    ("class E(Exception):\n  def __str__(self): raise E\nraise E", "E", "cannot be shown"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+))
+def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
+    result = run(rpc, code)
+
+    assert (result["cause"], result["exit_code"], result["state_kept"]) == ("exited", 1, True)
+    assert result["error"]["name"] == name
+    assert words in result["error"]["traceback"]
+    assert "holt_interpreter" not in result["error"]["traceback"]
+
+
+@pytest.mark.parametrize("code, exit_code", (("exit()", 0), ("import sys; sys.exit(3)", 3), ("raise SystemExit('no')", 1)))
+def test_an_exit_is_the_code_s_own(code: str, exit_code: int, rpc: Bound) -> None:
+    result = run(rpc, f"x = 1\n{code}")
+
+    assert result["exit_code"] == exit_code
+    assert value(rpc, "x") == "1"
+
+
+@pytest.mark.parametrize("code, cause, exit_code", (
+    ("import os; os._exit(4)", "exited", 4), ("import ctypes; ctypes.string_at(0)", "signaled", 139),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "signaled", 137),
+    ("import sys; sys.setrecursionlimit(10**9)\nf = lambda: f()\nf()", "signaled", 139),
+))
+def test_a_crash_is_a_result_and_the_next_run_goes_on(code: str, cause: str, exit_code: int, rpc: Bound) -> None:
+    run(rpc, "x = 1")
+    result = run(rpc, f"print('before', flush=True)\n{code}")
+
+    assert (result["cause"], result["exit_code"], result["state_kept"]) == (cause, exit_code, False)
+    assert result["stdout"] == "before\n"
+    assert run(rpc, "x")["error"]["name"] == "NameError"
+
+
+def test_a_program_that_is_not_there(sessions: Sessions) -> None:
+    session = sessions.create("w", "--python", "/no/such")
+
+    assert "/no/such" in session("python", "-c", "1").refusal(127)
+
+
+# --- time ---
+
+
+def test_a_timeout_interrupts_and_the_state_is_kept(rpc: Bound) -> None:
+    result = run(rpc, "x = 1\nimport time\ntry:\n  time.sleep(100)\nfinally:\n  print('at last')", timeout_ms=100)
+
+    assert (result["cause"], result["exit_code"], result["state_kept"]) == ("timeout", 124, True)
+    assert result["stdout"] == "at last\n" and result["error"]["name"] == "KeyboardInterrupt"
+    assert value(rpc, "x") == "1"
+
+
+def test_who_ignores_that_is_killed(sessions: Sessions) -> None:
+    rpc = Bound(sessions.create("w", "--kill-after", "100ms").rpc(), {})
+    result = run(rpc, "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('so far', flush=True)\ntime.sleep(100)",
+                 timeout_ms=100)
+
+    assert (result["cause"], result["exit_code"], result["state_kept"]) == ("timeout", 124, False)
+    assert result["stdout"] == "so far\n"
+    assert value(rpc, "2") == "2"
+
+
+def test_what_a_killed_one_has_started_is_gone(sessions: Sessions) -> None:
+    session = sessions.create("w", "--kill-after", "100ms")
+    rpc = Bound(session.rpc(), {})
+    run(rpc, "import signal, subprocess\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+             "subprocess.Popen(['setsid', 'sleep', '1000'])\nwhile True: pass", timeout_ms=100)
+
+    until(lambda: not session.processes("sleep"), "its child is gone")
+
+
+def test_interrupt_and_restart(keeper: Bound, session: Session) -> None:
+    other = Bound(session.rpc(), {})
+    number = keeper.send("python.run", code="print('on', flush=True)\nwhile True: pass", watch=True)
+    keeper.note("process.output")
+    assert other.call("python.interrupt") == {"interrupted": True}
+    assert keeper.result(number)["error"]["name"] == "KeyboardInterrupt"
+    assert other.call("python.interrupt") == {"interrupted": False}
+
+    run(keeper, "x = 1")
+    number = keeper.send("python.run", code="print('on', flush=True)\nwhile True: pass", watch=True)
+    keeper.note("process.output")
+    waiting = other.send("python.run", code="2")
+    until(lambda: other.call("process.list"), "the next waits")
+    assert keeper.call("python.restart") == {"killed": True}
+    assert keeper.result(number)["cause"] == "killed"
+    with pytest.raises(Exception, match="told to end"):
+        other.result(waiting)
+    assert run(keeper, "x")["error"]["name"] == "NameError"
+
+
+def test_an_interrupt_between_runs_is_nothing(rpc: Bound) -> None:
+    run(rpc, "x = 1")
+    for _ in range(50):
+        number = rpc.send("python.run", code="x")
+        rpc.call("python.interrupt")
+        rpc.result(number)
+
+    assert value(rpc, "x") == "1"
+
+
+def test_runs_wait_for_each_other_up_to_a_limit(keeper: Bound) -> None:
+    first = keeper.send("python.run", code="import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)")
+    numbers = [keeper.send("python.run", code=str(i)) for i in range(63)]
+    refused = keeper.refused("python.run", code="1")
+    keeper.call("files.write", path="/tmp/go", content="")
+
+    assert refused.kind == "limit" and "64" in refused.message
+    keeper.result(first)
+    assert [keeper.result(n)["result"] for n in numbers] == [str(i) for i in range(63)]
+
+
+def test_who_has_gone_is_not_waited_for(session: Session, keeper: Bound) -> None:
+    gone = Bound(session.rpc(), {})
+    gone.send("python.run", code="import time\ntime.sleep(0.3); x = 1")
+    gone.send("python.run", code="y = 1")
+    gone.call("session.show")
+    gone.rpc.close()
+
+    assert value(keeper, "x, 'y' in globals()") == "(1, False)"
+
+
+# --- displays ---
+
+
+def test_what_has_a_rich_form_is_displayed(rpc: Bound) -> None:
+    result = run(rpc, "class H:\n  def _repr_html_(self): return '<b>é</b>'\n  def _repr_png_(self): return b'\\x89PNG'\n"
+                      "  def _repr_svg_(self): raise ValueError\n  def __repr__(self): return 'H'\ndisplay(H())\nH()")
+
+    bundle = {"text/html": "<b>é</b>", "image/png": base64.b64encode(b"\x89PNG").decode(), "text/plain": "H"}
+    assert result["displays"] == [bundle, bundle]
+    assert result["result"] == "H"
+
+
+def test_displays_are_bounded(rpc: Bound) -> None:
+    result = run(rpc, "class H:\n  def _repr_html_(self): return 'x' * 4000000\nfor _ in range(5): display(H())")
+
+    assert [len(d.get("text/html", "")) for d in result["displays"]] == [4000000, 0]
+    assert "left out" in result["displays"][1]["text/plain"]
+
+
+@needs_module("matplotlib")
+def test_figures_shown_and_left_open(rpc: Bound) -> None:
+    result = run(rpc, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nplt.figure(); plt.plot([2, 1]);", timeout_ms=60000)
+
+    assert result["error"] is None, result
+    assert [base64.b64decode(d["image/png"])[:4] for d in result["displays"]] == [b"\x89PNG"] * 2
+    assert value(rpc, "plt.get_fignums()") == "[]"
+
+
+@needs_module("pandas")
+def test_a_data_frame_is_a_table(rpc: Bound) -> None:
+    result = run(rpc, "import pandas as pd\npd.DataFrame({'a': [1, 2]})", timeout_ms=60000)
+
+    assert "<table" in result["displays"][0]["text/html"] and "a\n0  1" in result["result"]
+
+
+# --- hostile code ---
+
+
+@pytest.mark.parametrize("code", (
+    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'garbage\\n')\n  except OSError: pass",
+    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'{\"id\": 0}\\n')\n  except OSError: pass",
+    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'x' * 20000000)\n  except OSError: pass",
+    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'[' * 10000 + b'\\n')\n  except OSError: pass",
+    "import os\nos.closerange(3, 100)",
+), ids=("garbage", "ready again", "long", "deep", "closed"))
+def test_what_the_channel_says_costs_only_the_interpreter(code: str, keeper: Bound, session: Session) -> None:
+    peak = session.keeper_peak()
+    result = run(keeper, code)
+
+    assert result["state_kept"] is False
+    assert value(keeper, "1 + 1") == "2"
+    assert session.keeper_peak() - peak < 64 << 20
+
+
+def test_a_forged_answer_forges_its_own_run_alone(rpc: Bound) -> None:
+    forge = "import os, json\nfor fd in range(3, 100):\n  try: os.write(fd, json.dumps({'id': 1, 'result': 'forged',"
+    forge += " 'displays': [{'a': 1, 'b': [2], 'c': 'text'}], 'exit_code': 7, 'error': 5}).encode() + b'\\n')\n  except OSError: pass"
+    result = run(rpc, forge)
+
+    assert (result["result"], result["displays"], result["exit_code"], result["error"]) == ("forged", [{"c": "text"}], 7, None)
+    assert value(rpc, "1 + 1") == "2"
+
+
+@pytest.mark.parametrize("code", (
+    "import sys; sys.stdout = sys.stderr = None", "import os; os.close(1); os.close(2)", "import sys; sys.stdout.close()",
+    "import os\nif os.fork() == 0:\n  while True: os.write(1, b'')", "import os; os.dup2(os.open('/dev/null', 1), 1)",
+    "import sys; sys.displayhook = 1; sys.excepthook = 1; del sys.modules['__main__']", "import builtins; builtins.repr = None",
+), ids=lambda code: code[:40])
+def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sessions) -> None:
+    session = sessions.create("w", "--kill-after", "100ms")
+    rpc = Bound(session.rpc(), {})
+    run(rpc, code, timeout_ms=20000)
+
+    assert value(rpc, "1 + 1") == "2"
+    run(rpc, "import sys; sys.stdout = sys.__stdout__ = open(1, 'w', closefd=False)")
+    assert "x" in run(rpc, "print('x', flush=True)")["stdout"]
+    rpc.call("python.restart")
+
+
+def test_a_fork_that_comes_back_says_nothing(rpc: Bound) -> None:
+    result = run(rpc, "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n'parent' if pid else 'child'")
+
+    assert result["result"] == "'parent'"
+    assert value(rpc, "1") == "1"
+
+
+# --- variables ---
+
+
+def test_variables_are_listed(rpc: Bound) -> None:
+    run(rpc, "a = [1, 2]; b = 'x' * 1000; _hidden = 1\nclass Bad:\n  def __repr__(self): raise ValueError\nc = Bad()")
+    listed = {v["name"]: v for v in rpc.call("python.variables")["variables"]}
+
+    assert set(listed) == {"a", "b", "c", "Bad"}
+    assert (listed["a"]["type"], listed["a"]["size"], listed["a"]["repr"]) == ("list", "2", "[1, 2]")
+    assert len(listed["b"]["repr"]) < 300 and listed["c"]["repr"] == "?"
+
+
+def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
+    run(keeper, "import math, datetime\na = {'k': [1]}\nd = datetime.date(2026, 11, 21)\ndef f(): pass\nclass C: pass\nc = C()\ng = (i for i in ())")
+    saved = keeper.call("python.save")
+    keeper.rpc.close()
+    session.stop()
+    rpc = Bound(session.rpc(), {})
+    loaded = rpc.call("python.load")
+
+    assert saved["saved"] == loaded["loaded"] == ["a", "d", "datetime", "math"]
+    assert set(saved["left_out"]) == {"f", "C", "c", "g"} and "defined in the session" in saved["left_out"]["c"]
+    assert value(rpc, "a, d.year, math.floor(1.5)") == "({'k': [1]}, 2026, 1)"
+
+
+def test_there_is_nothing_to_load(rpc: Bound) -> None:
+    assert "No such file" in rpc.refused("python.load").message
+    assert value(rpc, "1") == "1"
+
+
+# --- packages ---
+
+
+@pytest.fixture
+def wheels(place: Path, identity: Identity) -> Path:
+    """A folder with one wheel, of a module that needs nothing."""
+    folder = place / "wheels"
+    folder.mkdir()
+    info = "tinypkg-1.0.dist-info"
+    with zipfile.ZipFile(folder / "tinypkg-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tinypkg/__init__.py", "value = 41\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: holt\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", f"tinypkg/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+    return folder
+
+
+@needs_module("pip")
+def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, wheels: Path) -> None:
+    session = sessions.create("w", "--wheels", wheels)
+    result = run(Bound(session.rpc(), {}), "import tinypkg\ntinypkg.value", timeout_ms=120000)
+    session.stop()
+
+    assert result["result"] == "41" and "holt: installed tinypkg" in result["stderr"]
+    assert session.out("python3 -c 'import tinypkg; print(tinypkg.value)'") == "41\n"
+    assert "cannot install" in session("python", "-c", "import no_such_module").err
+    assert "cannot install" not in session("python", "-c", "try:\n  import json.nothing\nexcept ImportError: 5").err
+
+
+# --- holt python ---
+
+
+def python(session: Session, *args: str, **options: object) -> Result:
+    return session("python", *args, **options)
+
+
+def test_the_command_line(session: Session, holt: Holt) -> None:
+    (holt.cwd / "script.py").write_text("print('printed')\nx = 4\nx\n")
+
+    assert python(session, "script.py", cwd=holt.cwd).ok().out == "printed\n4\n"
+    assert python(session, "-c", "x").ok().out == "4\n"
+    assert python(session, "-", stdin=b"x + 1\n").ok().out == "5\n"
+    failed = python(session, "-c", "1/0")
+    assert failed.code == 1 and failed.err.endswith("ZeroDivisionError: division by zero\n")
+    assert python(session, "-c", "import sys; sys.exit(7)").code == 7
+    assert python(session, "--timeout", "100ms", "-c", "while True: pass").code == 124
+    result = json.loads(python(session, "--json", "-c", "print(1); x").ok().out)
+    assert (result["stdout"], result["result"]) == ("1\n", "4")
+    assert "x: int = 4" in python(session, "--variables").out
+    assert python(session, "--restart").ok().out == ""
+    assert "NameError" in python(session, "-c", "x").err
+
+
+def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
+    for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
+        assert python(session, *args, cwd=holt.cwd).refusal()
+
+
+def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: object) -> None:
+    caller = terminal(["python", session.name, "-c", "print('ready', flush=True)\nimport time\ntime.sleep(100)"], env=sessions.env)
+    caller.expect("ready")
+    caller.send(CTRL_C)
+    caller.expect("KeyboardInterrupt")
+
+    assert caller.wait() == 1
+
+
+def test_each_run_is_in_the_history(session: Session) -> None:
+    python(session, "-c", "1/0")
+    row = session.history()[0]
+
+    assert row["name"] == "python.run" and json.loads(row["params"])["code"] == "1/0"
+    assert json.loads(row["result"]) == {"cause": "exited", "exit_code": 1}
+
+
+def test_the_filter_s_refusals_are_the_run_s(rpc: Bound) -> None:
+    result = run(rpc, "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)")
+
+    assert [d["what"] for d in result["denials"]] == ["ptrace"]
+    assert run(rpc, "1")["denials"] == []
