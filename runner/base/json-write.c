@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,9 +103,13 @@ static void put_string(JsonWriter *w, const char *value, size_t length) {
         put(w, "\"", 1);
 }
 
+static bool in_object(const JsonWriter *w) {
+        return w->objects[w->depth / 64] >> w->depth % 64 & 1;
+}
+
 /* Comma, new line and key: what stands before each value. */
 static void put_head(JsonWriter *w, const char *key) {
-        bool object = w->depth > 0 && (w->objects >> w->depth & 1);
+        bool object = w->depth > 0 && in_object(w);
 
         assert(object == (key != NULL));
         assert(w->depth > 0 || !w->filled);
@@ -120,11 +125,14 @@ static void put_head(JsonWriter *w, const char *key) {
 }
 
 static void open_level(JsonWriter *w, const char *key, bool object) {
+        uint64_t *bits;
+
         put_head(w, key);
         assert(w->depth < JSON_WRITE_DEPTH_MAX);
         w->depth++;
-        w->objects &= ~(UINT64_C(1) << w->depth);
-        w->objects |= (uint64_t)object << w->depth;
+        bits = &w->objects[w->depth / 64];
+        *bits &= ~(UINT64_C(1) << w->depth % 64);
+        *bits |= (uint64_t)object << w->depth % 64;
         w->filled = false;
         put(w, object ? "{" : "[", 1);
 }
@@ -138,7 +146,7 @@ void json_write_array(JsonWriter *w, const char *key) {
 }
 
 void json_write_end(JsonWriter *w) {
-        bool object = w->objects >> w->depth & 1;
+        bool object = in_object(w);
 
         assert(w->depth > 0);
         w->depth--;
@@ -172,6 +180,19 @@ void json_write_uint(JsonWriter *w, const char *key, uint64_t value) {
         char buf[24];
 
         (void)snprintf(buf, sizeof(buf), "%" PRIu64, value);
+        put_head(w, key);
+        put_text(w, buf);
+}
+
+void json_write_number(JsonWriter *w, const char *key, double value) {
+        char buf[32];
+
+        assert(isfinite(value));
+        for (int digits = 15; digits <= 17; digits++) {
+                (void)snprintf(buf, sizeof(buf), "%.*g", digits, value);
+                if (strtod(buf, NULL) == value)
+                        break;
+        }
         put_head(w, key);
         put_text(w, buf);
 }

@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_WRITE_DEPTH_MAX = 63 };
+/* Twice what base/json.h reads, so that what was read fits into what is written around it. */
+enum { JSON_WRITE_DEPTH_MAX = 127 };
 
 /* Zeroed but for pretty is ready to be written to. */
 typedef struct JsonWriter {
@@ -30,8 +31,8 @@ typedef struct JsonWriter {
         size_t length, size;
         int error;
         unsigned depth;
-        bool filled;      /* the innermost object or array has something in it */
-        uint64_t objects; /* a bit for each depth: an object, not an array */
+        bool filled;         /* the innermost object or array has something in it */
+        uint64_t objects[2]; /* a bit for each depth: an object, not an array */
 } JsonWriter;
 
 void json_write_clear(JsonWriter *w);
@@ -46,6 +47,8 @@ void json_write_string(JsonWriter *w, const char *key, const char *value);
 void json_write_bytes(JsonWriter *w, const char *key, const char *value, size_t length);
 void json_write_int(JsonWriter *w, const char *key, int64_t value);
 void json_write_uint(JsonWriter *w, const char *key, uint64_t value);
+/* A finite number, with as many digits as it takes to read the same one again. */
+void json_write_number(JsonWriter *w, const char *key, double value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
 /* A value that another writer has made, not pretty, finished or not. Its failure is this one's. */

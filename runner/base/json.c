@@ -17,6 +17,8 @@ enum { NUMBER_MAX = 40 };
 
 /* Digits that a double keeps whatever they are (DBL_DIG). */
 enum { DIGITS_EXACT = 15 };
+/* ... and that it takes to tell any from its neighbours (DBL_DECIMAL_DIG). */
+enum { DIGITS_MAX = 17 };
 
 struct JsonDocument {
         cJSON *root;
@@ -175,6 +177,27 @@ static bool is_integer(double value) {
         return fabs(value) > (double)JSON_INTEGER_MAX || (double)(int64_t)value == value;
 }
 
+/* Whether a double, printed with as many digits, is another number. Up to 15 it keeps whatever they
+ * are, and past 17 what was meant was no double. */
+static bool loses_digits(const char *number, double value) {
+        const int count = significant_digits(number);
+        char printed[NUMBER_MAX + 1], *at = printed;
+
+        if (count <= DIGITS_EXACT || count > DIGITS_MAX)
+                return count > DIGITS_MAX;
+        (void)snprintf(printed, sizeof(printed), "%.*e", count - 1, value);
+        for (int compared = 0; compared < count; number++) {
+                if (!is_digit(*number) || (compared == 0 && *number == '0'))
+                        continue;
+                while (!is_digit(*at))
+                        at++;
+                if (*at++ != *number)
+                        return true;
+                compared++;
+        }
+        return false;
+}
+
 /* A number that cJSON would turn into another one: too long for it, past a double, or an integer
  * (also by rounding, as 0.99999999999999999999) that a double can't tell from its neighbours. */
 static int check_number(const Scanner *s, const char *begin) {
@@ -195,7 +218,7 @@ static int check_number(const Scanner *s, const char *begin) {
                 if (fabs(value) > (double)JSON_INTEGER_MAX)
                         return scan_fail_at(s, begin,
                                             "an integer past 2^53 - 1, which would lose digits");
-        } else if (significant_digits(copy) > DIGITS_EXACT) {
+        } else if (loses_digits(copy, value)) {
                 return scan_fail_at(s, begin, "a number that would lose digits");
         }
         return 0;
@@ -536,6 +559,13 @@ int json_int(const JsonValue *value, int64_t *ret) {
         return 0;
 }
 
+int json_number(const JsonValue *value, double *ret) {
+        if (json_type(value) != JSON_NUMBER)
+                return -EINVAL;
+        *ret = node(value)->valuedouble;
+        return 0;
+}
+
 /* --- paths --- */
 
 static bool is_plain(const char *key) {
@@ -558,12 +588,14 @@ char *json_path_index(const char *path, size_t i) {
 }
 
 static void copy_number(JsonWriter *w, const char *key, const JsonValue *value) {
-        int64_t number = 0;
+        int64_t integer = 0;
+        double number = 0;
 
-        if (json_int(value, &number) == 0)
-                json_write_int(w, key, number);
+        (void)json_number(value, &number);
+        if (json_int(value, &integer) == 0 && !(number == 0 && signbit(number)))
+                json_write_int(w, key, integer);
         else
-                json_write_null(w, key);
+                json_write_number(w, key, number);
 }
 
 void json_copy(JsonWriter *w, const char *key, const JsonValue *value) {

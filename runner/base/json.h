@@ -75,7 +75,10 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret);
 /* 0, -EINVAL (not a number, or it has a fraction), -ERANGE (past JSON_INTEGER_MAX, either side). */
 int json_int(const JsonValue *value, int64_t *ret);
 
-/* Writes the value as it is into a document; numbers have to be integers. */
+/* 0, or -EINVAL for another type. */
+int json_number(const JsonValue *value, double *ret);
+
+/* Writes the value as it is into a document. */
 struct JsonWriter;
 void json_copy(struct JsonWriter *w, const char *key, const JsonValue *value);
 
