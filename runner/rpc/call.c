@@ -368,16 +368,15 @@ static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal 
                                refusal->path);
 }
 
-static int read_call(RpcConnection *c, const char *bytes, size_t length, RpcCall **ret,
-                     Refusal *refusal) {
+static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, Refusal *refusal) {
         int r;
 
-        if (!bytes) {
+        if (!line->bytes) {
                 r = error_set(&refusal->error, ERROR_LIMIT, EMSGSIZE,
                               "request: a line of more than %d KiB", RPC_LINE_MAX >> 10);
                 return refuse(refusal, RPC_CODE_REQUEST, r);
         }
-        r = parse_call(c, bytes, length, ret, &refusal->error);
+        r = parse_call(c, line->bytes, line->length, ret, &refusal->error);
         if (r == -ENOMEM)
                 return r;
         refusal->error.kind = ERROR_PROTOCOL;
@@ -395,15 +394,19 @@ static void execute(RpcCall *call) {
                 rpc_fail(call, &error);
 }
 
-void rpc_call_line(RpcConnection *c, const char *bytes, size_t length, RpcFds *fds) {
+void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         _cleanup_(call_freep) RpcCall *call = NULL;
         Refusal refusal = { 0 };
         int r;
 
-        r = read_call(c, bytes, length, &call, &refusal);
+        if (!line->bytes && rpc_take_long_answer(c, line->head))
+                return rpc_fds_close(fds);
+        r = read_call(c, line, &call, &refusal);
         if (r == 0) {
                 assert(call);
                 call->fds = *fds;
+                if (rpc_take_answer(c, json_root(call->document)))
+                        return;
                 r = check_call(call, &refusal);
         } else {
                 rpc_fds_close(fds);

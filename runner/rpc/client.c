@@ -22,6 +22,8 @@ struct RpcClient {
         int fd; /* owned */
         uint64_t last_id;
         RpcInput input;
+        bool queued;
+        RpcQueue queue;
 };
 
 int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
@@ -31,6 +33,8 @@ int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
                 return error_oom(reterr);
         client->fd = client->input.fd = fd;
         client->input.socket = true;
+        client->queue.fd = fd;
+        client->queue.socket = true;
         client->input.framing.max = RPC_ANSWER_MAX;
         *ret = client;
         return 0;
@@ -40,6 +44,7 @@ RpcClient *rpc_client_free(RpcClient *client) {
         if (!client)
                 return NULL;
         rpc_input_clear(&client->input);
+        rpc_queue_clear(&client->queue);
         (void)fd_close(client->fd);
         free(client);
         return NULL;
@@ -67,6 +72,26 @@ static int send_all(int fd, const char *bytes, size_t length, const int *fds, si
         return 0;
 }
 
+static int send_line(RpcClient *client, const JsonWriter *w, const int *fds, size_t count) {
+        if (!client->queued)
+                return send_all(client->fd, w->data, w->length, fds, count);
+        if (client->queue.bytes + w->length > RPC_QUEUE_MAX)
+                return -ENOBUFS;
+        return rpc_queue_send(&client->queue, w->data, w->length, fds, count);
+}
+
+void rpc_client_queue(RpcClient *client) {
+        client->queued = true;
+}
+
+bool rpc_client_waits(const RpcClient *client) {
+        return !rpc_queue_empty(&client->queue);
+}
+
+int rpc_client_flush(RpcClient *client) {
+        return rpc_queue_flush(&client->queue);
+}
+
 int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, uint64_t *ret_id, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -81,11 +106,27 @@ int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *par
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
-        r = send_all(client->fd, w.data, w.length, fds, fds_count);
+        r = send_line(client, &w, fds, fds_count);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "%s: cannot send the request", method);
         *ret_id = ++client->last_id;
         return 0;
+}
+
+int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *result,
+                      const JsonWriter *error, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        json_write_string(&w, "id", request);
+        json_write_value(&w, result ? "result" : "error", result ? result : error);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        r = send_line(client, &w, NULL, 0);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot send an answer") : 0;
 }
 
 /* --- messages --- */
@@ -149,6 +190,7 @@ static int read_message(RpcMessage *message, Error *reterr) {
         id = json_member(root, "id");
         if (id)
                 (void)json_uint(id, JSON_INTEGER_MAX, &message->id);
+        message->request = message->method ? string_member(root, "id") : NULL;
         error = json_member(root, "error");
         if (error && !message->result)
                 read_error(error, reterr);

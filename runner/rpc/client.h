@@ -25,12 +25,27 @@ int rpc_client_fd(const RpcClient *client);
 int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, uint64_t *ret_id, Error *reterr);
 
-/* A message that has come: an answer (id, and result or the error) or a notification (method). */
+/* Answers a request of the server's by result or by error, the text of one object; the other is
+ * NULL. Errors as above. */
+int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *result,
+                      const JsonWriter *error, Error *reterr);
+
+/* From now on nothing that is sent is waited for: what the server does not take waits in memory,
+ * of which -ENOBUFS is the end. */
+void rpc_client_queue(RpcClient *client);
+/* Whether something waits, for POLLOUT; rpc_client_flush() sends what can be sent. 0 or a negative
+ * errno. */
+bool rpc_client_waits(const RpcClient *client);
+int rpc_client_flush(RpcClient *client);
+
+/* A message that has come: an answer (id, and result or the error), a notification (method), or a
+ * request of the server's (method and request). */
 typedef struct RpcMessage {
         JsonDocument *document;  /* owns the rest; the caller frees it by rpc_message_clear() */
         uint64_t id;             /* 0 of a notification, and of an error about the connection */
-        const char *method;      /* of a notification */
-        const JsonValue *params; /* of a notification */
+        const char *method;      /* of a notification or of a request of the server's */
+        const JsonValue *params; /* of the same */
+        const char *request;     /* the id of a request of the server's, which wants an answer */
         const JsonValue *result; /* NULL of an answer that is an error */
         int fds[4];              /* FD_NONE where there is none; take them or they are closed */
 } RpcMessage;

@@ -63,7 +63,7 @@ static void run_lines(RpcConnection *c) {
                 RpcFds fds;
 
                 if (next_line(c, &line, &fds))
-                        rpc_call_line(c, line.bytes, line.length, &fds);
+                        rpc_call_line(c, &line, &fds);
         }
 }
 
@@ -95,12 +95,16 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
 }
 
 int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-
         if (connection->broken || is_full(connection)) {
                 connection->room_wanted = true;
                 return -EAGAIN;
         }
+        return rpc_tell(connection, method, params);
+}
+
+int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
         json_write_object(&w, NULL);
         json_write_string(&w, "jsonrpc", "2.0");
         json_write_string(&w, "method", method);
@@ -143,6 +147,8 @@ static void work(RpcConnection *c, bool readable) {
         c->working = false;
         if (c->eof)
                 close_input(c);
+        if (c->eof && !c->more)
+                rpc_requests_end(c);
         if (is_over(c))
                 return rpc_connection_end(c);
         if (c->large && is_idle(c)) {
@@ -284,6 +290,7 @@ void rpc_connection_end(RpcConnection *c) {
         unlink_from_server(c);
         while (c->calls)
                 rpc_call_end(c->calls);
+        rpc_requests_end(c);
         if (server->on_end)
                 server->on_end(c, server->data);
         connection_free(c);

@@ -51,6 +51,9 @@ struct RpcConnection {
         RpcQueue queue;
         RpcCall *calls; /* not answered yet */
         size_t calls_count, calls_bytes;
+        RpcRequest *requests; /* of our own, not answered yet */
+        size_t requests_count;
+        uint64_t last_request;
         bool more;        /* the framing may have more lines */
         bool eof;         /* no more bytes come */
         bool broken;      /* nothing can be sent any more */
@@ -88,10 +91,17 @@ struct RpcCall {
         void *on_end_data;
 };
 
-/* Executes a line, or answers why not; takes the fds. bytes is NULL of one that was too long. */
-void rpc_call_line(RpcConnection *c, const char *bytes, size_t length, RpcFds *fds);
+/* Executes a line, or answers why not, or takes it as an answer; takes the fds. */
+void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds);
 /* Calls on_end and frees it. */
 void rpc_call_end(RpcCall *call);
+
+/* Takes an object that is an answer, to a request that is waited for or not; false of another. */
+bool rpc_take_answer(RpcConnection *c, const JsonValue *root);
+/* The same of a line too long that begins so. */
+bool rpc_take_long_answer(RpcConnection *c, const char *head);
+/* No answer will come any more: tells their owners. */
+void rpc_requests_end(RpcConnection *c);
 
 /* 0, or an error for the client with the path of the parameter, which the caller frees. params may
  * be NULL. */

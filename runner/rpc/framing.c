@@ -59,12 +59,25 @@ static void drop(Framing *f) {
         free(TAKE_PTR(f->data));
 }
 
+/* Unless it has been kept already. */
+static void keep_head(Framing *f, size_t length) {
+        if (f->skipping)
+                return;
+        if (length > FRAMING_HEAD_MAX)
+                length = FRAMING_HEAD_MAX;
+        memcpy(f->head, f->data + f->begin, length);
+        f->head[length] = '\0';
+}
+
 /* The next length bytes are what is there of the line. */
 static void give_line(Framing *f, size_t length, FramingLine *ret) {
         *ret = (FramingLine){ .offset = f->line };
         if (!f->skipping && length <= f->max) {
                 ret->bytes = f->data + f->begin;
                 ret->length = length;
+        } else {
+                keep_head(f, length);
+                ret->head = f->head;
         }
         f->skipping = false;
 }
@@ -76,7 +89,10 @@ bool framing_next(Framing *f, FramingLine *ret) {
                 newline = memchr(f->data + f->scanned, '\n', f->end - f->scanned);
         if (!newline) {
                 f->scanned = f->end;
-                f->skipping |= f->end - f->begin > f->max;
+                if (f->end - f->begin > f->max) {
+                        keep_head(f, f->end - f->begin);
+                        f->skipping = true;
+                }
                 if (f->skipping || f->begin == f->end)
                         drop(f);
                 return false;

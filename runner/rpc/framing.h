@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { FRAMING_HEAD_MAX = 128 }; /* bytes of a line too long that are kept */
+
 /* Zeroed but for max is ready. */
 typedef struct Framing {
         size_t max; /* bytes of a line, without its newline */
@@ -27,12 +29,14 @@ typedef struct Framing {
         uint64_t base; /* offset in the stream of data[0] */
         uint64_t line; /* ... of the next line's first byte */
         bool skipping; /* the bytes of that line are being dropped */
+        char head[FRAMING_HEAD_MAX + 1]; /* ... but for its first ones */
 } Framing;
 
 typedef struct FramingLine {
         const char *bytes; /* without the newline, until the next call; NULL of one too long */
         size_t length;
-        uint64_t offset; /* in the stream, of its first byte: its name */
+        uint64_t offset;  /* in the stream, of its first byte: its name */
+        const char *head; /* of one too long: how it begins, to tell what it is about; a string */
 } FramingLine;
 
 void framing_clear(Framing *f);

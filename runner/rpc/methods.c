@@ -45,6 +45,11 @@ static void schema_map(JsonWriter *w, const RpcParam *param) {
                 json_write_uint(w, "maxProperties", param->max);
 }
 
+static void schema_object(JsonWriter *w, const RpcParam *param) {
+        (void)param;
+        json_write_string(w, "type", "object");
+}
+
 static const struct {
         const char *name;
         const char *before, *after; /* what a limit stands between */
@@ -55,6 +60,7 @@ static const struct {
         [RPC_UINT] = { "an integer", " from 0 to ", "", schema_uint },
         [RPC_STRINGS] = { "an array of strings", ", at most ", "", schema_strings },
         [RPC_MAP] = { "an object of strings", ", at most ", "", schema_map },
+        [RPC_OBJECT] = { "an object", "", "", schema_object },
 };
 static_assert(ELEMENTSOF(types) == RPC_TYPE_MAX, "every type has a name");
 

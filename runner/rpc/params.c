@@ -135,9 +135,13 @@ static int check_map(const Check *check, const JsonValue *value) {
         return check_items(check, value);
 }
 
+static int check_object(const Check *check, const JsonValue *value) {
+        return json_type(value) == JSON_OBJECT ? 0 : refuse_type(check, value);
+}
+
 static int (*const checks[])(const Check *check, const JsonValue *value) = {
         [RPC_STRING] = check_string,   [RPC_BOOL] = check_bool, [RPC_UINT] = check_uint,
-        [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,
+        [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,   [RPC_OBJECT] = check_object,
 };
 static_assert(ELEMENTSOF(checks) == RPC_TYPE_MAX, "every type is checked");
 
@@ -268,6 +272,10 @@ int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *rete
         return 0;
 }
 
+const JsonValue *rpc_object(const RpcCall *call, const char *name) {
+        return find_value(call, name, 1U << RPC_OBJECT);
+}
+
 /* --- the history's text --- */
 
 /* Cut where a character ends. */
@@ -284,12 +292,14 @@ static void write_cut(JsonWriter *w, const char *key, const char *text) {
         json_write_bytes(w, key, text, length > TEXT_STRING_MAX ? cut : length);
 }
 
-static void write_text(JsonWriter *w, const JsonValue *value) {
+static void write_text(JsonWriter *w, const JsonValue *value, RpcType type) {
         const char *key = json_key(value);
         uint64_t number = 0;
         bool on = false;
 
-        if (json_string(value)) {
+        if (type == RPC_OBJECT) {
+                json_copy(w, key, value);
+        } else if (json_string(value)) {
                 write_cut(w, key, json_string(value));
         } else if (json_bool(value, &on) == 0) {
                 json_write_bool(w, key, on);
@@ -312,7 +322,7 @@ char *rpc_params_text(const RpcCall *call) {
 
         json_write_object(&w, NULL);
         for (; value; value = json_next(value))
-                write_text(&w, value);
+                write_text(&w, value, find_param(call->method, json_key(value))->type);
         json_write_end(&w);
         if (json_write_finish(&w) < 0) {
                 json_write_clear(&w);

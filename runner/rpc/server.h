@@ -15,6 +15,9 @@
  * asked before, the connection is closed. A client that has closed its writing end gets what is
  * still to be answered. Every byte that comes in is as an attacker's.
  *
+ * The server may ask as well (rpc_request()); an answer that comes in is an object with result or
+ * error and no method. One that nobody waits for is dropped.
+ *
  * A connection never ends, and so nobody is told of an end, below rpc_reply(), rpc_fail() or
  * rpc_notify(): the loop does it. */
 #pragma once
@@ -41,7 +44,8 @@ enum {
 
 typedef struct RpcServer RpcServer;
 typedef struct RpcConnection RpcConnection;
-typedef struct RpcCall RpcCall; /* a request that is not answered yet */
+typedef struct RpcCall RpcCall;       /* a request that is not answered yet */
+typedef struct RpcRequest RpcRequest; /* one of the server's own */
 
 typedef enum RpcType {
         RPC_STRING,
@@ -49,6 +53,7 @@ typedef enum RpcType {
         RPC_UINT,
         RPC_STRINGS, /* an array of strings */
         RPC_MAP,     /* an object whose members are strings */
+        RPC_OBJECT,  /* any object */
         RPC_TYPE_MAX,
 } RpcType;
 
@@ -116,6 +121,8 @@ const char *rpc_string(const RpcCall *call, const char *name);
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise);
 uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise);
 bool rpc_has(const RpcCall *call, const char *name);
+/* An RPC_OBJECT, as it is. */
+const struct JsonValue *rpc_object(const RpcCall *call, const char *name);
 /* Copies the items of an RPC_STRINGS, or each member of an RPC_MAP as "NAME=VALUE". 0 or -ENOMEM.
  */
 int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *reterr);
@@ -153,6 +160,30 @@ int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *
 /* Called once each time when the queue has got shorter than half of RPC_QUEUE_SOFT after an
  * -EAGAIN. */
 void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
+
+/* The same for what must not be lost, and is little and bounded by what was said before: refused
+ * never. 0 or -ENOMEM. */
+int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params);
+
+/* --- requests of the server's own --- */
+
+/* What a client has answered. */
+typedef struct RpcAnswer {
+        const struct JsonValue *result; /* NULL of an error */
+        const struct JsonValue *error;  /* the error; NULL where no answer came */
+        const char *why;                /* of an error, for people */
+} RpcAnswer;
+/* All is borrowed. The request is gone. */
+typedef void (*RpcAnswerFn)(void *data, const RpcAnswer *answer);
+
+/* Sends a request, whose id is "t1", "t2", ...; params as above. fn is called once, with the answer
+ * or when the connection ends, unless it is cancelled before; never from in here. 0; -EPIPE when
+ * the client is gone, -EAGAIN when it does not read (on_room says when it does again), -EBUSY when
+ * RPC_CALLS_MAX are not answered yet; -ENOMEM. */
+int rpc_request(RpcConnection *connection, const char *method, const JsonWriter *params,
+                RpcAnswerFn fn, void *data, RpcRequest **ret);
+/* Its answer is dropped when it comes. NULL is legal; returns NULL. */
+RpcRequest *rpc_request_cancel(RpcRequest *request);
 
 /* --- the reference --- */
 

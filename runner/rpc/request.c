@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of the server's own, and the answers that come in for them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "rpc/connection.h"
+
+struct RpcRequest {
+        RpcConnection *connection;
+        RpcRequest *previous, *next;
+        uint64_t number; /* its id is "t" and that */
+        RpcAnswerFn fn;
+        void *data;
+};
+
+/* --- sending --- */
+
+static int send_request(RpcConnection *c, uint64_t number, const char *method,
+                        const JsonWriter *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        char id[24];
+
+        (void)snprintf(id, sizeof(id), "t%" PRIu64, number);
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        json_write_string(&w, "id", id);
+        json_write_string(&w, "method", method);
+        json_write_value(&w, "params", params);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return -ENOMEM;
+        (void)rpc_connection_send(c, w.data, w.length, NULL, 0);
+        return 0;
+}
+
+int rpc_request(RpcConnection *c, const char *method, const JsonWriter *params, RpcAnswerFn fn,
+                void *data, RpcRequest **ret) {
+        RpcRequest *request;
+        int r;
+
+        if (c->broken || c->eof)
+                return -EPIPE;
+        if (c->requests_count >= RPC_CALLS_MAX)
+                return -EBUSY;
+        if (c->queue.bytes >= RPC_QUEUE_SOFT / 2) {
+                c->room_wanted = true;
+                return -EAGAIN;
+        }
+        request = malloc(sizeof(*request));
+        if (!request)
+                return -ENOMEM;
+        *request = (RpcRequest){ .connection = c,
+                                 .next = c->requests,
+                                 .number = ++c->last_request,
+                                 .fn = fn,
+                                 .data = data };
+        r = send_request(c, request->number, method, params);
+        if (r < 0) {
+                free(request);
+                return r;
+        }
+        if (request->next)
+                request->next->previous = request;
+        c->requests = request;
+        c->requests_count++;
+        *ret = request;
+        rpc_connection_settle(c);
+        return 0;
+}
+
+RpcRequest *rpc_request_cancel(RpcRequest *request) {
+        RpcConnection *c;
+
+        if (!request)
+                return NULL;
+        c = request->connection;
+        if (request->previous)
+                request->previous->next = request->next;
+        else
+                c->requests = request->next;
+        if (request->next)
+                request->next->previous = request->previous;
+        c->requests_count--;
+        free(request);
+        return NULL;
+}
+
+/* --- answers --- */
+
+/* The request is gone by the time that its owner is told. */
+static void tell(RpcRequest *request, const RpcAnswer *answer) {
+        const RpcAnswerFn fn = request->fn;
+        void *data = request->data;
+
+        (void)rpc_request_cancel(request);
+        fn(data, answer);
+}
+
+void rpc_requests_end(RpcConnection *c) {
+        static const RpcAnswer gone = { .why = "its client has gone" };
+
+        while (c->requests)
+                tell(c->requests, &gone);
+}
+
+/* The number in "t12"; 0 of what is no such id. */
+static uint64_t read_id(const char *text) {
+        uint64_t number = 0;
+
+        if (text[0] != 't' || str_to_uint(text + 1, UINT64_MAX, &number) < 0)
+                return 0;
+        return number;
+}
+
+static RpcRequest *find(const RpcConnection *c, uint64_t number) {
+        for (RpcRequest *request = c->requests; request; request = request->next)
+                if (request->number == number)
+                        return request;
+        return NULL;
+}
+
+static const char *text_member(const JsonValue *object, const char *key) {
+        const JsonValue *value = json_member(object, key);
+
+        return value ? json_string(value) : NULL;
+}
+
+bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
+        RpcAnswer answer = { .result = json_member(root, "result"),
+                             .error = json_member(root, "error") };
+        const char *id = text_member(root, "id");
+        RpcRequest *request;
+
+        if (json_member(root, "method") || (!answer.result && !answer.error))
+                return false;
+        request = id ? find(c, read_id(id)) : NULL;
+        if (!request)
+                return true;
+        if (answer.result)
+                answer.error = NULL;
+        else
+                answer.why = text_member(answer.error, "message");
+        if (!answer.result && !answer.why)
+                answer.why = "an error without a message";
+        tell(request, &answer);
+        return true;
+}
+
+/* Answers begin as they are written: with what they answer, before the result. */
+bool rpc_take_long_answer(RpcConnection *c, const char *head) {
+        static const RpcAnswer too_long = { .why = "its answer has more than 1 MiB" };
+        const char *id = strstr(head, "\"id\"");
+        RpcRequest *request;
+        char text[24];
+
+        static_assert(RPC_LINE_MAX == 1 << 20, "the message says so");
+        if (!id || strstr(head, "\"method\""))
+                return false;
+        id += 4;
+        id += strspn(id, " \t");
+        if (*id++ != ':')
+                return false;
+        id += strspn(id, " \t");
+        if (*id++ != '"' || strcspn(id, "\"") >= sizeof(text))
+                return false;
+        (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(id, "\""), id);
+        request = find(c, read_id(text));
+        if (request)
+                tell(request, &too_long);
+        return read_id(text) > 0;
+}
