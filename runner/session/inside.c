@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/inside.h"
 
+#include "session/bridge.h"
 #include "session/interpreter.h"
 
 extern const char holt_inside_interpreter[], holt_inside_interpreter_end[];
+extern const char holt_inside_tools[], holt_inside_tools_end[];
+extern const char holt_inside_tool[], holt_inside_tool_end[];
 
 static const struct {
         const char *path, *begin, *end;
         unsigned mode;
 } files_inside[] = {
         { INTERPRETER_MODULE, holt_inside_interpreter, holt_inside_interpreter_end, 0644 },
+        { BRIDGE_DIRECTORY "/python/host_tools.py", holt_inside_tools, holt_inside_tools_end,
+          0644 },
+        { BRIDGE_DIRECTORY "/bin/holt-tool", holt_inside_tool, holt_inside_tool_end, 0755 },
 };
 
 int inside_write(Files *files, Error *reterr) {

@@ -10,7 +10,9 @@
 
 #include "base/json.h"
 #include "rpc/framing.h"
+#include "session/bridge.h"
 #include "session/methods.h"
+#include "session/tools.h"
 
 enum { STALE_MAX = 16 };
 
@@ -26,6 +28,7 @@ typedef struct Request {
         bool keep_tail, base64;
         RpcConnection *watcher; /* or NULL */
         char *params;           /* for the history */
+        Grant *grant;           /* until it has been answered; or NULL */
         uint64_t came_ms, asked_at;
         bool timed_out;
 } Request;
@@ -59,6 +62,7 @@ static void on_deadline(void *data);
 /* --- requests --- */
 
 static Request *request_free(Request *request) {
+        request->grant = grant_end(request->grant);
         json_write_clear(&request->line);
         free(request->params);
         free(request);
@@ -379,6 +383,7 @@ static void on_channel(void *data, uint32_t events) {
         read_channel(data);
 }
 
+/* It has no token of its own: each run has one. */
 static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
         const char *program = keeper->settings.policy.python;
         int r = strlist_add(&spec->argv, program ? program : "python3");
@@ -387,7 +392,7 @@ static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
                 r = strlist_add(&spec->argv, INTERPRETER_MODULE);
         for (size_t n = 0; r == 0 && n < keeper->plan.env.count; n++)
                 r = strlist_add(&spec->env, keeper->plan.env.items[n]);
-        return r;
+        return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
 }
 
 static int start(Interpreter *i, Error *reterr) {
@@ -431,6 +436,8 @@ static void ask_next(Interpreter *i) {
                 return;
         }
         i->asked = true;
+        if (request->grant)
+                grant_set_exec(request->grant, i->process->id);
         keeper_used(keeper);
         if (request->timeout)
                 loop_timer_set(i->deadline, request->asked_at + request->timeout);
@@ -561,8 +568,9 @@ static int append(Interpreter *i, Request *request, RpcCall *call) {
         return 0;
 }
 
-static void write_env(const StrList *env, JsonWriter *w) {
+static void write_env(const StrList *env, const Grant *grant, JsonWriter *w) {
         json_write_object(w, "env");
+        json_write_string(w, "HOLT_BRIDGE_TOKEN", grant_token(grant));
         for (size_t n = 0; env && n < env->count; n++) {
                 const size_t length = strcspn(env->items[n], "=");
                 _cleanup_free_ char *name = strndup(env->items[n], length);
@@ -601,11 +609,14 @@ static int finish(Interpreters *all, Request *request, RpcCall *call, bool once,
 int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr) {
         Request *request = request_new(all);
 
-        if (!request)
+        if (!request) {
+                (void)grant_end(run->grant);
                 return error_oom(reterr);
+        }
+        request->grant = run->grant;
         json_write_string(&request->line, "code", run->code);
         json_write_string(&request->line, "cwd", run->cwd);
-        write_env(run->env, &request->line);
+        write_env(run->env, run->grant, &request->line);
         request->is_run = true;
         request->timeout = run->timeout;
         request->kept = run->kept;

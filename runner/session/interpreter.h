@@ -33,6 +33,7 @@ Interpreters *interpreters_free(Interpreters *all);
 typedef struct PythonRun {
         const char *code, *cwd; /* cwd: absolute, or NULL for where the interpreter is */
         const StrList *env;     /* "NAME=VALUE", for this run */
+        struct Grant *grant;    /* what it may call; taken over in any case, and ends with it */
         uint64_t timeout;       /* usec; 0 is none */
         size_t kept;            /* bytes of each stream */
         bool keep_tail, once;   /* once: in an interpreter of its own, which ends with it */

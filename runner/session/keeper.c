@@ -18,9 +18,11 @@
 #include "base/sys.h"
 #include "policy/syscalls.h"
 #include "sandbox/guard.h"
+#include "session/bridge.h"
 #include "session/inside.h"
 #include "session/interpreter.h"
 #include "session/methods.h"
+#include "session/tools.h"
 
 enum {
         FLUSH_TIME = 200000, /* usec for the last answers to leave */
@@ -259,6 +261,12 @@ static void on_settled(void *data, Process *process) {
                 loop_timer_set(keeper->sweep_timer, loop_now());
 }
 
+/* Its token is worth nothing any more. */
+static void on_gone(void *data, Process *process) {
+        (void)data;
+        process->grant = grant_end(process->grant);
+}
+
 /* --- ending --- */
 
 static void on_stop(void *data) {
@@ -390,13 +398,14 @@ static void on_connection_end(RpcConnection *connection, void *data) {
 
         keeper_used(keeper);
         processes_forget(keeper->processes, connection);
+        tools_forget(keeper->tools, connection);
 }
 
 static void on_room(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
-        (void)connection;
         processes_pump(keeper->processes);
+        tools_pump(keeper->tools, connection);
 }
 
 /* --- starting --- */
@@ -472,7 +481,7 @@ static int watch_all(Keeper *keeper, Error *reterr) {
 }
 
 static int serve(Keeper *keeper, Error *reterr) {
-        const ProcessEvents events = { on_answered, on_stopped, on_settled, keeper };
+        const ProcessEvents events = { on_answered, on_stopped, on_settled, on_gone, keeper };
         int fd, r;
 
         r = loop_new(&keeper->loop, reterr);
@@ -487,6 +496,10 @@ static int serve(Keeper *keeper, Error *reterr) {
                 r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
                 r = inside_write(keeper->files, reterr);
+        if (r == 0)
+                r = tools_new(keeper, &keeper->tools, reterr);
+        if (r == 0)
+                r = bridge_new(keeper, &keeper->bridge, reterr);
         if (r == 0)
                 r = interpreters_new(keeper, &keeper->interpreters, reterr);
         if (r == 0)
@@ -537,8 +550,10 @@ static void finish(Keeper *keeper) {
         deafen(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->works = works_free(keeper->works);
+        keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);
         keeper->processes = processes_free(keeper->processes);
+        keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
         sweep(keeper);
         audit_denials(keeper);

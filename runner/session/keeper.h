@@ -61,6 +61,8 @@ typedef struct Keeper {
         RpcServer *server;
         Processes *processes;
         struct Interpreters *interpreters;
+        struct Tools *tools;
+        struct Bridge *bridge;
         Waiter *waiters;
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */

@@ -7,7 +7,9 @@
 #include "base/base64.h"
 #include "base/paths.h"
 #include "sandbox/result.h"
+#include "session/bridge.h"
 #include "session/methods.h"
+#include "session/tools.h"
 
 /* --- what to start --- */
 
@@ -82,6 +84,7 @@ typedef struct Prepared {
 } Prepared;
 
 static void prepared_clear(Prepared *prepared) {
+        prepared->spec.grant = grant_end(prepared->spec.grant);
         strlist_clear(&prepared->spec.argv);
         strlist_clear(&prepared->spec.env);
         for (int fd = 0; fd <= 2; fd++)
@@ -107,7 +110,13 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
                 return r;
         prepared->cwd = path_join(keeper->plan.cwd, cwd ? cwd : ".");
         prepared->spec.cwd = prepared->cwd;
-        return prepared->cwd ? 0 : error_oom(error);
+        if (!prepared->cwd)
+                return error_oom(error);
+        r = method_take_grant(keeper, call, &prepared->spec.grant, error);
+        if (r < 0)
+                return r;
+        r = bridge_fill_env(grant_token(prepared->spec.grant), &prepared->spec.env);
+        return r < 0 ? error_oom(error) : 0;
 }
 
 static WaitFor wait_for_end(const RpcCall *call, bool output) {
@@ -121,6 +130,7 @@ static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **re
 
         if (r < 0)
                 return r;
+        grant_set_exec(TAKE_PTR(prepared->spec.grant), (*ret)->id);
         keeper_used(keeper);
         (*ret)->denied_before = keeper->denials;
         keeper_note(keeper, *ret, rpc_call_method(call)->name, rpc_params_text(call));

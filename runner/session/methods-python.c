@@ -5,6 +5,7 @@
 #include "base/paths.h"
 #include "session/interpreter.h"
 #include "session/methods.h"
+#include "session/tools.h"
 
 /* Lasts with the session's root, so that a stop does not take it. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
@@ -27,6 +28,8 @@ int method_python_run(RpcCall *call, void *data, Error *error) {
                 r = cwd ? 0 : error_oom(error);
         }
         run.cwd = cwd;
+        if (r == 0)
+                r = method_take_grant(keeper, call, &run.grant, error);
         return r < 0 ? r : interpreter_run(keeper->interpreters, call, &run, error);
 }
 

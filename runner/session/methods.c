@@ -3,6 +3,7 @@
 #include "session/methods.h"
 
 #include "session/answers.h"
+#include "session/tools.h"
 #include "store/store.h"
 
 #define PARAMS(params) params, ELEMENTSOF(params)
@@ -20,6 +21,8 @@ static const RpcParam exec_params[] = {
           "bytes kept of each stream; 1 MiB, or the policy's output" },
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
+        { "tools", RPC_STRINGS, false, 1024,
+          "tools that it may call; all that are registered without it" },
 };
 
 static const RpcParam spawn_params[] = {
@@ -35,6 +38,8 @@ static const RpcParam spawn_params[] = {
           "bytes kept of each stream; 1 MiB, or the policy's output" },
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "owned", RPC_BOOL, false, 0, "it is killed when this connection ends" },
+        { "tools", RPC_STRINGS, false, 1024,
+          "tools that it may call; all that are registered without it" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
           "it gets the terminal's keys only when it reads (process.stopped), by process.resume" },
@@ -95,6 +100,8 @@ static const RpcParam python_params[] = {
         { "cwd", RPC_STRING, false, 4096,
           "where, for this run; relative to the workspace; where the last one was without it" },
         { "env", RPC_MAP, false, 1024, "variables for this run" },
+        { "tools", RPC_STRINGS, false, 1024,
+          "tools that it may call; all that are registered without it" },
         { "fresh", RPC_BOOL, false, 0, "in an interpreter of its own, which ends with it" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
           "wall time; at most the policy's, which it is without it" },
@@ -108,6 +115,19 @@ static const RpcParam python_params[] = {
 static const RpcParam python_state_params[] = {
         { "path", RPC_STRING, false, 4096,
           "a file inside; one in the home of the session without it" },
+};
+
+static const RpcParam tools_register_params[] = {
+        { "name", RPC_STRING, true, TOOL_NAME_MAX, "of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
+        { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX, "what it does, for a model" },
+        { "input_schema", RPC_OBJECT, true, 0, "the JSON schema of its payload, an object" },
+        { "output_schema", RPC_OBJECT, false, 0, "the JSON schema of what it returns" },
+        { "timeout_ms", RPC_UINT, false, TOOL_TIMEOUT_MAX,
+          "of a call, waiting for its turn included; 30000" },
+};
+
+static const RpcParam tools_unregister_params[] = {
+        { "name", RPC_STRING, true, TOOL_NAME_MAX, "of a tool of this connection" },
 };
 
 static const RpcParam key_params[] = {
@@ -311,6 +331,17 @@ const RpcMethod session_methods[] = {
           method_python_interrupt },
         { "python.restart", "kills the interpreter; the next run has a new one", "killed", NONE,
           method_python_restart },
+
+        { "tools.register",
+          "offers a tool to code inside while this connection lasts: each call is a request "
+          "tool.call {name, payload, call, exec, timeout_ms}, to be answered by {value} or an "
+          "error; tool.cancel {call} notifies that nobody waits any more",
+          "nothing", PARAMS(tools_register_params), method_tools_register },
+        { "tools.unregister", "takes a tool of this connection back", "nothing",
+          PARAMS(tools_unregister_params), method_tools_unregister },
+        { "tools.list", "all tools that are registered",
+          "tools: [{name, description, input_schema, output_schema, timeout_ms}]", NONE,
+          method_tools_list },
 
         { "files.read", "a part of a file; text ends with a whole character", content_result,
           PARAMS(files_read_params), method_files_read },

@@ -34,6 +34,10 @@ METHOD(method_python_load);
 METHOD(method_python_interrupt);
 METHOD(method_python_restart);
 
+METHOD(method_tools_register);
+METHOD(method_tools_unregister);
+METHOD(method_tools_list);
+
 METHOD(method_kv_get);
 METHOD(method_kv_set);
 METHOD(method_kv_delete);
@@ -85,6 +89,8 @@ int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error
 /* The parameters timeout_ms, output_max and keep, within what the policy gives. */
 int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
                        size_t *ret_kept, bool *ret_keep_tail, Error *error);
+/* What the parameter tools lets code call; until grant_end(). */
+int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
 /* What was refused in the session while the process ran, or since denied_before was set. */
 void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
 /* What is kept of a stream. */

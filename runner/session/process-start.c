@@ -153,6 +153,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .owner = spec->owner,
                 .has_terminal = spec->terminal != 0,
                 .gives_master = spec->give_master && spec->terminal,
+                .grant = spec->grant,
                 .command = describe(&spec->argv),
                 .argv = spec->argv,
         };

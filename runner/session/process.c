@@ -299,6 +299,7 @@ static void on_gone(Process *process, const SessionMessage *message) {
         }
         process_drain(process);
         process_release(process);
+        process->all->events.gone(process->all->events.data, process);
 }
 
 void process_not_started(Process *process) {

@@ -47,6 +47,7 @@ typedef struct ProcessSpec {
         size_t kept;         /* bytes of each stream */
         bool keep_tail;
         RpcConnection *owner; /* it is killed when this connection ends; or NULL */
+        struct Grant *grant;  /* what it may call, or NULL; the process's once it is started */
 } ProcessSpec;
 
 typedef struct Process {
@@ -65,9 +66,10 @@ typedef struct Process {
         Error error; /* where cause is CAUSE_ERROR */
         Capture output;
         RpcConnection *owner;
-        char *params;       /* of the call that started it, as the history has them, or NULL */
-        const char *method; /* its name */
-        uint64_t history;   /* a row of the store's while it runs, or 0 */
+        struct Grant *grant; /* until it is gone; or NULL */
+        char *params;        /* of the call that started it, as the history has them, or NULL */
+        const char *method;  /* its name */
+        uint64_t history;    /* a row of the store's while it runs, or 0 */
         Denials denied_before;
 
         /* private */
@@ -92,6 +94,8 @@ typedef struct ProcessEvents {
         void (*stopped)(void *data, Process *process, int signal);
         /* Its command has ended and its output so far is there. */
         void (*settled)(void *data, Process *process);
+        /* Nothing that it has started is there any more. */
+        void (*gone)(void *data, Process *process);
         void *data;
 } ProcessEvents;
 
