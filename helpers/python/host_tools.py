@@ -52,7 +52,8 @@ class _Slot:
 
     def __init__(self):
         self.answer = None
-        self.leads = False  # it was woken to read for all
+        self.waits = False  # its line has been sent
+        self.leads = False  # it reads for all
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -100,7 +101,7 @@ class _Connection:
         with self.lock:
             if slot.answer is not None:
                 return
-            slot.leads = not self.reading
+            slot.waits, slot.leads = True, not self.reading
             self.reading = True
         try:
             if not slot.leads:
@@ -116,7 +117,7 @@ class _Connection:
         """The next that waits reads on, if there is one."""
         self.reading = False
         for other in self.slots.values():
-            if other is not slot and other.answer is None:
+            if other is not slot and other.waits and other.answer is None:
                 self.reading = other.leads = True
                 other.wake.release()
                 return

@@ -194,7 +194,7 @@ void json_write_number(JsonWriter *w, const char *key, double value) {
                         break;
         }
         put_head(w, key);
-        put_text(w, buf);
+        put_text(w, value == 0 && signbit(value) ? "-0.0" : buf); /* "-0" is read as an integer */
 }
 
 void json_write_bool(JsonWriter *w, const char *key, bool value) {

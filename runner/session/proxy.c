@@ -17,6 +17,15 @@ typedef struct Pending {
         RpcCall *call; /* NULL when its client has gone */
 } Pending;
 
+/* A request of a keeper's that the client has been asked and has not answered yet. */
+typedef struct Handed {
+        struct Handed *next;
+        struct Upstream *upstream;
+        RpcRequest *request; /* to the client */
+        char id[24];         /* as the keeper has it */
+        char call[24];       /* by which tool.cancel names it */
+} Handed;
+
 /* One client's connection to one keeper. */
 typedef struct Upstream {
         struct Upstream *next;
@@ -26,7 +35,9 @@ typedef struct Upstream {
         RpcClient *keeper;
         LoopWatch *watch;
         Pending *pending;
-        char *held_method; /* a notification that waits for room */
+        Handed *handed;
+        char *held_method;    /* a notification or a request that waits for room */
+        Handed *held_request; /* of a request */
         JsonWriter held;
 } Upstream;
 
@@ -52,6 +63,18 @@ static void drop_held(Upstream *upstream) {
         upstream->held_method = NULL;
         json_write_clear(&upstream->held);
         upstream->held = (JsonWriter){ 0 };
+        free(upstream->held_request);
+        upstream->held_request = NULL;
+}
+
+static void drop_handed(Handed *handed) {
+        for (Handed **at = &handed->upstream->handed; *at; at = &(*at)->next)
+                if (*at == handed) {
+                        *at = handed->next;
+                        break;
+                }
+        (void)rpc_request_cancel(handed->request);
+        free(handed);
 }
 
 static void upstream_free(Upstream *upstream, const Error *error) {
@@ -70,6 +93,8 @@ static void upstream_free(Upstream *upstream, const Error *error) {
                         rpc_fail(pending->call, error);
                 free(pending);
         }
+        while (upstream->handed)
+                drop_handed(upstream->handed);
         drop_held(upstream);
         free(upstream);
 }
@@ -139,22 +164,115 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
 }
 
 /* Nothing more is read for a client that does not read. */
-static void deliver(Upstream *upstream) {
-        int r = upstream->held_method
-                        ? rpc_notify(upstream->client, upstream->held_method, &upstream->held)
-                        : 0;
+static void settle(const Upstream *upstream) {
+        loop_watch_set(upstream->watch,
+                       (upstream->held_method ? 0 : EPOLLIN) |
+                               (rpc_client_waits(upstream->keeper) ? EPOLLOUT : 0));
+}
 
-        if (r == -EAGAIN) {
-                loop_watch_set(upstream->watch, 0);
-                return;
+/* Back to the keeper: what the client has answered, or why it has not. False when the keeper does
+ * not read, and nothing more can be asked of it. */
+static bool send_back(const Upstream *upstream, const char *id, const RpcAnswer *answer) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+        int r;
+
+        if (answer->result || answer->error) {
+                json_copy(&w, NULL, answer->result ? answer->result : answer->error);
+        } else {
+                json_write_object(&w, NULL);
+                json_write_int(&w, "code", -32000);
+                json_write_string(&w, "message", answer->why);
+                json_write_end(&w);
         }
-        drop_held(upstream);
-        loop_watch_set(upstream->watch, EPOLLIN);
+        if (json_write_finish(&w) < 0)
+                return false;
+        r = rpc_client_answer(upstream->keeper, id, answer->result ? &w : NULL,
+                              answer->result ? NULL : &w, &ignored);
+        settle(upstream);
+        return r == 0;
+}
+
+static void on_answer(void *data, const RpcAnswer *answer) {
+        Handed *handed = data;
+        Upstream *upstream = handed->upstream;
+        Proxy *proxy = upstream->proxy;
+        RpcConnection *client = upstream->client;
+        Error error;
+        bool sent;
+
+        handed->request = NULL;
+        sent = send_back(upstream, handed->id, answer);
+        drop_handed(handed);
+        if (!sent) {
+                set_gone(upstream, &error);
+                upstream_free(upstream, &error);
+        }
+        proxy_client_has_room(proxy, client);
+}
+
+/* 0, -EAGAIN when it has to wait, or another error. */
+static int hand_request(Upstream *upstream) {
+        Handed *handed = upstream->held_request;
+        int r = rpc_request(upstream->client, upstream->held_method, &upstream->held, on_answer,
+                            handed, &handed->request);
+
+        if (r == 0) {
+                handed->next = upstream->handed;
+                upstream->handed = TAKE_PTR(upstream->held_request);
+        } else if (r != -EAGAIN && r != -EBUSY) {
+                (void)send_back(upstream, handed->id, &(RpcAnswer){ .why = "its client has gone" });
+        }
+        return r == -EBUSY ? -EAGAIN : r;
+}
+
+static void deliver(Upstream *upstream) {
+        int r = 0;
+
+        if (upstream->held_method)
+                r = upstream->held_request
+                            ? hand_request(upstream)
+                            : rpc_notify(upstream->client, upstream->held_method, &upstream->held);
+        if (r != -EAGAIN)
+                drop_held(upstream);
+        settle(upstream);
+}
+
+static const char *text_member(const JsonValue *object, const char *key) {
+        const JsonValue *value = object ? json_member(object, key) : NULL;
+
+        return value && json_string(value) ? json_string(value) : "";
+}
+
+/* Nobody waits for its answer any more. */
+static void cancel_handed(const Upstream *upstream, const char *call) {
+        for (Handed *handed = upstream->handed; handed; handed = handed->next)
+                if (streq(handed->call, call)) {
+                        drop_handed(handed);
+                        return;
+                }
+}
+
+static int hold_request(Upstream *upstream, const RpcMessage *message) {
+        Handed *handed = calloc(1, sizeof(*handed));
+
+        if (!handed)
+                return -ENOMEM;
+        handed->upstream = upstream;
+        (void)snprintf(handed->id, sizeof(handed->id), "%s", message->request);
+        (void)snprintf(handed->call, sizeof(handed->call), "%s",
+                       text_member(message->params, "call"));
+        upstream->held_request = handed;
+        return 0;
 }
 
 static void hand_on(Upstream *upstream, const RpcMessage *message) {
         JsonWriter *w = &upstream->held;
 
+        if (streq(message->method, "tool.cancel"))
+                cancel_handed(upstream, text_member(message->params, "call"));
+        if (message->request && hold_request(upstream, message) < 0)
+                return;
         json_write_object(w, NULL);
         json_write_string(w, "session", upstream->session);
         for (const JsonValue *v = message->params ? json_first(message->params) : NULL; v;
@@ -188,8 +306,13 @@ static void read_keeper(Upstream *upstream) {
 }
 
 static void on_keeper(void *data, uint32_t events) {
-        (void)events;
-        read_keeper(data);
+        Upstream *upstream = data;
+
+        /* That it has gone shows in what is read. */
+        if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0)
+                settle(upstream);
+        if (events & ~(uint32_t)EPOLLOUT)
+                read_keeper(upstream);
 }
 
 void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
@@ -223,6 +346,8 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
         (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
         proxy->upstreams = upstream;
         r = rpc_client_new(fd, &upstream->keeper, error);
+        if (r == 0)
+                rpc_client_queue(upstream->keeper);
         if (r == 0)
                 r = loop_watch(proxy->loop, rpc_client_fd(upstream->keeper), EPOLLIN, on_keeper,
                                upstream, &upstream->watch, error);
@@ -259,6 +384,7 @@ static int send_on(Upstream *upstream, RpcCall *call, Pending *pending, Error *e
                             &pending->id, error);
         for (size_t i = 0; i < count; i++)
                 fd_close(fds[i]);
+        settle(upstream);
         return r;
 }
 

@@ -3,8 +3,8 @@
  *
  * Each client has a connection of its own to each keeper that it uses, so that what it owns or
  * watches there goes with it. Answers and notifications come back as they are, these with the
- * session's name. While a client does not read, nothing is read for it from its keepers, who then
- * do with it as with any slow client. */
+ * session's name, and so do requests, whose answers go the other way. While a client does not read,
+ * nothing is read for it from its keepers, who then do with it as with any slow client. */
 #pragma once
 
 #include "rpc/server.h"

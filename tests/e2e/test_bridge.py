@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools of the host, called from inside: by host_tools, by holt-tool, and what a client sees of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.bridge import LATER, Host, Refused
+from lib.sandbox import Holt
+from lib.sessions import Json, Session, Sessions, until
+
+ADD = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "number"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+Connect = Callable[[], Host]
+
+
+@pytest.fixture(params=("serve", "keeper"))
+def connect(request: pytest.FixtureRequest, sessions: Sessions, session: Session) -> Iterator[Connect]:
+    """Makes clients of the session: of one holt serve each, or of its keeper."""
+    opened: list[Host] = []
+
+    def connect() -> Host:
+        serve = request.param == "serve"
+        opened.append(Host(sessions.serve(), {"session": "w"}) if serve else Host(session.rpc(), {}))
+        return opened[-1]
+
+    yield connect
+    for host in opened:
+        host.rpc.close()
+
+
+@pytest.fixture
+def host(connect: Connect) -> Host:
+    return connect()
+
+
+@pytest.fixture
+def keeper(session: Session) -> Iterator[Host]:
+    """A client of the keeper alone, where the way there makes no difference."""
+    with session.rpc() as rpc:
+        yield Host(rpc, {})
+
+
+def out(result: Json) -> str:
+    """What code has printed that did not fail."""
+    assert (result.get("error"), result["exit_code"]) == (None, 0), result
+    return result["stdout"].strip()
+
+
+def failed(result: Json) -> str:
+    """The message of the error that code has ended by."""
+    assert result["error"]["name"] == "RuntimeError", result
+    return result["error"]["message"]
+
+
+# --- a call ---
+
+
+def test_code_calls_a_tool(host: Host) -> None:
+    host.tool("add", lambda p: p["a"] + p.get("b", 0), ADD, timeout_ms=5000)
+    assert out(host.python("print(call('add', {'a': 1, 'b': 2.5}))")) == "3.5"
+    (call,) = host.calls
+    params = call["params"]
+    assert params.pop("session", "w") == "w"
+    assert params.pop("exec").startswith("p") and params.pop("call") == "c1"
+    assert params == {"name": "add", "payload": {"a": 1, "b": 2.5}, "timeout_ms": 5000}
+
+
+def test_a_shell_calls_a_tool(host: Host) -> None:
+    host.tool("add", lambda p: {"sum": p["a"], "ä": None}, ADD, description="Adds.\nNumbers.")
+    script = """holt-tool add '{"a": 7}'; echo '{"a": 8}' | holt-tool add; holt-tool --list"""
+    assert out(host.sh(script)) == '{"sum": 7, "ä": null}\n{"sum": 8, "ä": null}\nadd\tAdds.'
+    wrong = host.sh("""holt-tool add '{"a": "x"}'""")
+    assert (wrong["exit_code"], wrong["stderr"]) == (1, "holt-tool: [validation_error] $.a: must be an integer\n")
+    assert host.sh("holt-tool add '{'")["exit_code"] == 1
+    assert host.sh("holt-tool")["exit_code"] == 2
+
+
+def test_values_come_through_as_they_are(host: Host) -> None:
+    host.tool("echo", lambda p: p["v"])
+    values = [0.1, 1e300, -0.0, 3.3333333333333335e21, 5e-324, 2**53 - 1, -7, "ä\n\"\\\x7f", "", None, True, [], {}, [[{"a": [1.5]}]]]
+    code = f"import json\nfor v in json.loads({json.dumps(json.dumps(values))}):\n    print(json.dumps(call('echo', dict(v=v))))"
+    assert [json.loads(line) for line in out(host.python(code)).splitlines()] == values
+    assert out(host.python("print(repr(call('echo', {'v': -0.0})), type(call('echo', {'v': 1.0})).__name__)")) == "-0.0 int"
+
+
+def test_both_sides_are_checked(host: Host) -> None:
+    host.tool("add", lambda p: p["a"], ADD, output_schema={"type": "integer"})
+    host.handlers["add"] = lambda p: "seven" if p["a"] == 7 else p["a"]
+    cases = {
+        "{'a': '1'}": "[validation_error] $.a: must be an integer",
+        "{}": "[validation_error] $.a: is missing",
+        "{'a': 1, 'c': 1}": "[validation_error] $.c: is not known",
+        "{'a': 7}": "[validation_error] the result: $: must be an integer",
+    }
+    for payload, message in cases.items():
+        assert failed(host.python(f"call('add', {payload})")) == message
+    assert out(host.python("print(call('add', {'a': 1.0}))")) == "1"
+
+
+def test_errors_of_a_handler(host: Host) -> None:
+    def fail(payload: Json) -> None:
+        raise Refused("it broke", **payload)
+
+    host.tool("fail", fail)
+    for kind, seen in {"permission_error": None, "validation_error": None, "timeout": "internal_error", "x": "internal_error"}.items():
+        assert failed(host.python(f"call('fail', {{'type': {kind!r}}})")) == f"[{seen or kind}] it broke"
+    assert failed(host.python("call('fail')")) == "[internal_error] it broke"
+    host.handlers["fail"] = lambda p: LATER
+    number = host.send("python.run", code="from host_tools import call\ncall('fail')")
+    host.until(lambda: len(host.calls) == 6, "it is asked")
+    host.answer(host.calls[-1], result={"other": 1})
+    assert failed(host.result(number)) == "[internal_error] the tool's answer has no value"
+
+
+def test_bad_arguments(keeper: Host) -> None:
+    keeper.tool("t", lambda p: 1)
+    for line, name in {
+        "call(1)": "TypeError", "call('')": "ValueError", "call('t', [1])": "TypeError", "call('t', 'x')": "TypeError",
+        "call('t', {'a': object()})": "TypeError", "call('t', {'a': float('nan')})": "ValueError",
+        "search(1)": "TypeError", "search('')": "ValueError", "search('t', 'long')": "ValueError",
+        "search('t', 1)": "TypeError", "search('t', limit=0)": "ValueError", "search('t', limit=True)": "TypeError",
+    }.items():
+        assert keeper.python(line)["error"]["name"] == name, line
+    assert failed(keeper.python("call('t', {'a': '\\0'})")).startswith("[validation_error] request:1:")
+    assert failed(keeper.python("call('t', {'a': 2**60})")).startswith("[validation_error] request:1:")
+    assert out(keeper.python("print(call('t', {}))")) == "1"
+
+
+def test_keys_are_found_by_other_spellings(keeper: Host) -> None:
+    keeper.tool("t", lambda p: {"api_key": "k", "in": [{"User-Id": 3}], "a_b": 1, "a-b": 2})
+    result = keeper.python("r = call('t')\nprint(r['apiKey'], r['in'][0]['user_id'], r['a_b'])\nr['aB']")
+    assert (result["stdout"], result["error"]["name"]) == ("k 3 1\n", "KeyError")
+    assert result["stderr"] == (
+        "host_tools: the result has no 'apiKey'; taken for 'api_key'\n"
+        "host_tools: the result has no 'user_id'; taken for 'User-Id'\n"
+    )
+
+
+def test_search_ranks_by_name_then_description_then_schema(keeper: Host) -> None:
+    keeper.tool("get_weather", lambda p: 1, description="What the sky does.", timeout_ms=9)
+    keeper.tool("forecast", lambda p: 1, description="Tomorrow's weather.")
+    keeper.tool("plan", lambda p: 1, {"type": "object", "properties": {"weather": {"type": "string"}}}, description="A trip.")
+    keeper.tool("other", lambda p: 1, description="Something else.")
+    code = "import json; print(json.dumps([search('weather'), search('weather', 'full', 1), search('getWeather', limit=1), search('zebra')]))"
+    brief, full, camel, none = json.loads(out(keeper.python(code)))
+    assert [t["name"] for t in brief] == ["get_weather", "forecast", "plan"]
+    assert [set(t) for t in brief] == [{"name", "description", "score"}] * 3
+    assert brief[0]["score"] > brief[1]["score"] > brief[2]["score"] > 0
+    assert [(t["name"], t["timeout_ms"], t["input_schema"], t["output_schema"]) for t in full] == [("get_weather", 9, {"type": "object"}, None)]
+    assert [t["name"] for t in camel] == ["get_weather"] and none == []
+
+
+# --- time, and who goes away ---
+
+
+def test_a_call_times_out(host: Host) -> None:
+    host.tool("slow", lambda p: LATER, timeout_ms=50)
+    host.tool("quick", lambda p: 1)
+    assert failed(host.python("call('slow')")) == "[timeout] Tool 'slow' timed out after 50 ms"
+    host.until(lambda: [n for n in host.rpc.notes if n["method"] == "tool.cancel"], "it is told")
+    assert host.rpc.note("tool.cancel")["call"] == host.calls[0]["params"]["call"]
+    host.answer(host.calls[0], result={"value": 1})  # late
+    assert out(host.python("print(call('quick'))")) == "1"
+
+
+def test_a_caller_that_goes_cancels(host: Host) -> None:
+    host.tool("slow", lambda p: LATER)
+    process = host.call("process.spawn", shell="holt-tool slow '{}'")["id"]
+    host.until(lambda: host.calls, "it is asked")
+    host.call("process.kill", id=process)
+    assert host.rpc.note("tool.cancel")["call"] == "c1"
+    host.answer(host.calls[0], result={"value": 1})
+    rows = host.call("history.list", name="tool.call")["rows"]
+    assert [json.loads(r["result"]) for r in rows] == [{"success": False, "errorType": "cancelled"}]
+
+
+def test_a_run_that_ends_cancels_its_threads_calls(keeper: Host) -> None:
+    keeper.tool("slow", lambda p: LATER)
+    code = "import threading, time\nt = threading.Thread(target=lambda: call('slow'))\nt.start()"
+    keeper.python(code + "\nwhile not t.is_alive(): pass\nfrom host_tools import _current\nimport host_tools\nwhile not (host_tools._current and host_tools._current.slots): time.sleep(.001)\ntime.sleep(.1)")
+    keeper.until(lambda: [n for n in keeper.rpc.notes if n["method"] == "tool.cancel"], "it is told")
+    assert failed(keeper.python("t.join()\nimport os; os.environ['HOLT_BRIDGE_TOKEN'] = 'x' * 32\ncall('slow')")).startswith("[permission_error]")
+
+
+def test_a_timeout_of_the_run_interrupts_a_call(keeper: Host) -> None:
+    keeper.tool("slow", lambda p: LATER)
+    keeper.tool("quick", lambda p: 5)
+    result = keeper.python("x = 1\ncall('slow')", timeout_ms=300)
+    assert (result["cause"], result["state_kept"]) == ("timeout", True)
+    keeper.until(lambda: [n for n in keeper.rpc.notes if n["method"] == "tool.cancel"], "it is told")
+    assert out(keeper.python("print(x, call('quick'))")) == "1 5"
+
+
+def test_a_client_that_vanishes_fails_its_calls(connect: Connect) -> None:
+    host, other = connect(), connect()
+    other.tool("slow", lambda p: LATER)
+    number = host.send("exec", shell="holt-tool slow '{}'")
+    other.until(lambda: other.calls, "it is asked")
+    other.rpc.close()
+    result = host.result(number)
+    assert (result["exit_code"], result["stderr"]) == (1, "holt-tool: [internal_error] its client has gone\n")
+    until(lambda: host.call("tools.list")["tools"] == [], "its tools have gone")
+    assert "permission_error" in host.sh("holt-tool slow '{}'")["stderr"]
+
+
+# --- who may call what ---
+
+
+def test_an_exec_calls_what_it_was_given(host: Host) -> None:
+    for name in ("a", "b"):
+        host.tool(name, lambda p, name=name: name)
+    script = "holt-tool a '{}'; holt-tool b '{}'; holt-tool --list"
+    one = host.sh(script, tools=["b", "not there yet"])
+    assert one["stdout"] == '"b"\nb\tThe tool b.\n'
+    assert one["stderr"] == "holt-tool: [permission_error] there is no tool 'a', or it may not be called from here\n"
+    assert host.sh(script, tools=[])["stdout"] == ""
+    assert host.sh(script)["stdout"].splitlines()[:2] == ['"a"', '"b"']
+    assert failed(host.python("call('a')", tools=["b"])).startswith("[permission_error]")
+    assert out(host.python("print(call('a'))")) == "a"
+    assert failed(host.python("call('a')", fresh=True, tools=[])).startswith("[permission_error]")
+
+
+def test_the_environment(keeper: Host) -> None:
+    shown = "printf '%s\\n' $HOLT_BRIDGE $PYTHONPATH ${PATH##*:} ${#HOLT_BRIDGE_TOKEN} $HOLT_BRIDGE_TOKEN"
+    env = {"PYTHONPATH": "/a:/b"}
+    first, second = (keeper.sh(shown, env=env)["stdout"].splitlines() for _ in range(2))
+    assert first[:4] == ["/run/holt/bridge.sock", "/run/holt/python:/a:/b", "/run/holt/bin", "32"]
+    assert first[4] != second[4]
+
+
+def test_a_token_dies_with_its_exec(keeper: Host) -> None:
+    keeper.tool("t", lambda p: 1)
+    token = keeper.sh("echo $HOLT_BRIDGE_TOKEN")["stdout"].strip()
+    again = "HOLT_BRIDGE_TOKEN=%s holt-tool t '{}'"
+    until(lambda: all(p["state"] == "ended" for p in keeper.call("process.list")["processes"]), "it is gone")
+    assert "[permission_error] this token is none, or its exec has ended" in keeper.sh(again % token)["stderr"]
+    # What an exec has left running has its token.
+    left = keeper.call("process.spawn", shell="echo $HOLT_BRIDGE_TOKEN; sleep 1000 & disown")["id"]
+    keeper.call("process.wait", id=left)
+    token = keeper.call("process.wait", id=left, output=True)["stdout"].strip()
+    assert out(keeper.sh(again % token)) == "1"
+    keeper.call("process.kill", id=left)
+    until(lambda: keeper.call("process.list")["processes"][1]["state"] == "ended", "it is gone")
+    assert "permission_error" in keeper.sh(again % token)["stderr"]
+    token = out(keeper.python("import os; print(os.environ['HOLT_BRIDGE_TOKEN'])"))
+    assert "permission_error" in keeper.sh(again % token)["stderr"]
+
+
+# --- many at once, and processes ---
+
+
+def test_many_calls_at_once(host: Host) -> None:
+    host.tool("double", lambda p: 2 * p["n"])
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(1000) as pool:\n"
+        "    got = list(pool.map(lambda n: call('double', {'n': n}), range(1000)))\n"
+        "print(got == [2 * n for n in range(1000)])"
+    )
+    assert out(host.python(code)) == "True"
+    assert len(host.calls) == 1000
+
+
+def test_calls_wait_for_a_client_that_answers_late(host: Host) -> None:
+    """More than a client is asked at a time: the rest are asked as it answers."""
+    host.tool("later", lambda p: LATER)
+    code = (
+        "import threading\n"
+        "threads = [threading.Thread(target=call, args=('later', {'n': n, 'x': 'x' * 9000})) for n in range(600)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]; print('all')"
+    )
+    number = host.send("python.run", code=f"from host_tools import call\n{code}")
+    host.until(lambda: len(host.calls) == 256, "as many as at a time")
+    host.handlers["later"] = lambda p: p["n"]
+    for call in host.calls[:256]:
+        host.answer(call, result={"value": "y" * 9000})
+    assert out(host.result(number)) == "all"
+    assert len({c["params"]["payload"]["n"] for c in host.calls}) == 600
+
+
+def test_processes_and_forks_call(keeper: Host) -> None:
+    keeper.tool("pid", lambda p: p["pid"])
+    code = (
+        "import os, multiprocessing, subprocess, sys\n"
+        "def ask(_=0): return call('pid', {'pid': os.getpid()}) == os.getpid()\n"
+        "ask()\n"
+        "pid = os.fork()\n"
+        "if pid == 0: os._exit(0 if ask() else 1)\n"
+        "print(os.waitpid(pid, 0)[1], ask())\n"
+        "with multiprocessing.get_context('fork').Pool(3) as pool: print(all(pool.map(ask, range(9))))\n"
+        "print(subprocess.run([sys.executable, '-c', 'import host_tools; print(host_tools.call(\"pid\", {\"pid\": 5}))'],"
+        " capture_output=True, text=True).stdout)"
+    )
+    assert out(keeper.python(code)).split() == ["0", "True", "True", "5"]
+
+
+# --- registering ---
+
+
+def test_tools_are_their_clients(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first.tool("t", lambda p: 1)
+    assert second.refused("tools.register", name="t", description="", input_schema={}).kind == "exists"
+    assert second.refused("tools.unregister", name="t").kind == "missing"
+    first.tool("t", lambda p: 2, description="Again.", timeout_ms=7)
+    assert first.call("tools.list")["tools"] == [
+        {"name": "t", "description": "Again.", "input_schema": {"type": "object"}, "output_schema": None, "timeout_ms": 7}
+    ]
+    first.call("tools.unregister", name="t")
+    second.tool("t", lambda p: 3)
+    assert second.sh("holt-tool t '{}'")["stdout"] == "3\n"
+
+
+def test_limits_of_registering(keeper: Host) -> None:
+    assert keeper.refused("tools.register", name="a b", description="", input_schema={}).kind == "usage"
+    assert keeper.refused("tools.register", name="a", description="", input_schema=[]).code == -32602
+    large = {"enum": ["x" * 1000] * 70}
+    assert keeper.refused("tools.register", name="a", description="", input_schema=large).kind == "limit"
+    for i in range(256):
+        keeper.tool(f"t{i}", lambda p: 1)
+    assert keeper.refused("tools.register", name="a", description="", input_schema={}).kind == "limit"
+    keeper.tool("t7", lambda p: 2)  # in the place of one
+
+
+def test_calls_are_noted(host: Host, session: Session) -> None:
+    host.tool("t", lambda p: {"r": "ö" * 300}, ADD)
+    host.sh("""holt-tool t '{"a": 1}'; holt-tool t '{"a": ""}'; holt-tool u '{}'""")
+    rows = [(json.loads(r["params"]), json.loads(r["result"])) for r in host.call("history.list", name="tool.call")["rows"]]
+    exec_id = rows[0][0]["exec"]
+    request = {"tool": "t", "exec": exec_id, "requestPreview": '{"a":1}'}
+    assert rows[2] == (request, {"success": True, "responsePreview": '{"r":"' + "ö" * 194})
+    assert rows[1] == ({**request, "requestPreview": '{"a":""}'}, {"success": False, "errorType": "validation_error"})
+    assert rows[0] == ({**request, "tool": "u", "requestPreview": "{}"}, {"success": False, "errorType": "permission_error"})
+    audit = [json.loads(r["detail"]) for r in host.call("audit.list", kind="tool")["rows"]]
+    assert audit == [{**params, **result} for params, result in rows]
+
+
+def test_a_result_that_is_too_large_is_an_error_of_its_call(host: Host) -> None:
+    host.tool("big", lambda p: "x" * p["n"])
+    assert failed(host.python("call('big', {'n': 100_000_000})")) == "[internal_error] its answer has more than 1 MiB"
+    assert out(host.python("print(len(call('big', {'n': 1_000_000})))")) == "1000000"
+    assert failed(host.python("call('big', {'n': 'x' * 2_000_000})")) == "[validation_error] a line of more than 1 MiB"
+    assert out(host.python("print(call('big', {'n': 3}))")) == "xxx"
