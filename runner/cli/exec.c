@@ -14,6 +14,7 @@
 #include "cli/exec-result.h"
 #include "cli/logs.h"
 #include "cli/report.h"
+#include "cli/tools.h"
 #include "cli/verbs.h"
 #include "sandbox/prepare.h"
 #include "sandbox/terminal.h"
@@ -24,7 +25,7 @@ static const char *const keep_names[] = { "head", "tail", NULL };
 
 typedef struct ExecOptions {
         const char *cwd, *timeout, *output, *report;
-        StrList env;
+        StrList env, tools;
         unsigned keep; /* KEEP_... */
         bool detach, json;
 } ExecOptions;
@@ -34,6 +35,8 @@ static const Option exec_options[] = {
           offsetof(ExecOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "a variable beyond the session's own", OPTION_LIST,
           offsetof(ExecOptions, env), NULL },
+        { "--tool", "NAME=COMMAND", "a command of the host that code inside may call as a tool",
+          OPTION_LIST, offsetof(ExecOptions, tools), NULL },
         { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
           offsetof(ExecOptions, timeout), NULL },
         { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
@@ -76,6 +79,7 @@ typedef struct Exec {
         TerminalPlan plan;
         Terminal *terminal;
         RpcClient *client;
+        ToolHost *tools;
         char id[32];
         int signal_fd;
         char *report_path; /* absolute, or NULL */
@@ -261,8 +265,10 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
                         command_stopped(exec, &message);
                 if (message.id == exec->resuming)
                         exec->resuming = 0;
-                if (message.id != wait_id)
+                if (message.id != wait_id) {
+                        (void)tool_host_take(exec->tools, &message);
                         continue;
+                }
                 exec->settled = message;
                 message = (RpcMessage)RPC_MESSAGE_NONE;
                 return 1;
@@ -281,20 +287,28 @@ static int wait_for_end(Exec *exec, Error *reterr) {
                 return error_oom(reterr);
         r = rpc_client_send(exec->client, "process.wait", &w, NULL, 0, &id, reterr);
         while (r == 0) {
-                struct pollfd fds[2 + 3] = { { .fd = rpc_client_fd(exec->client),
-                                               .events = POLLIN },
-                                             { .fd = exec->signal_fd, .events = POLLIN } };
+                struct pollfd fds[3 + 3] = { { .fd = rpc_client_fd(exec->client) },
+                                             { .fd = exec->signal_fd, .events = POLLIN },
+                                             { .fd = tool_host_fd(exec->tools),
+                                               .events = POLLIN } };
                 size_t more;
 
                 r = read_answers(exec, id, reterr);
                 exec->lost = r < 0;
                 if (r != 0)
                         break;
-                more = exec->terminal ? terminal_poll(exec->terminal, fds + 2) : 0;
-                if (poll(fds, 2 + more, -1) < 0 && errno != EINTR)
+                fds[0].events = POLLIN;
+                if (rpc_client_waits(exec->client))
+                        fds[0].events |= POLLOUT;
+                more = exec->terminal ? terminal_poll(exec->terminal, fds + 3) : 0;
+                if (poll(fds, 3 + more, -1) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait");
                 if (exec->terminal)
-                        terminal_pump(exec->terminal, fds + 2, more);
+                        terminal_pump(exec->terminal, fds + 3, more);
+                if (fds[0].revents & POLLOUT)
+                        (void)rpc_client_flush(exec->client);
+                if (fds[2].revents)
+                        tool_host_work(exec->tools);
                 if (fds[1].revents)
                         pass_signal(exec);
         }
@@ -422,11 +436,14 @@ static void print_detached(const Exec *exec, const RpcMessage *started) {
 static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         int fd, r = keeper_connect(exec->name, &fd, reterr);
 
+        exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
         if (r == 0)
                 r = rpc_client_new(fd, &exec->client, reterr);
         if (r == 0 && !exec->options.detach && !exec->show.result)
                 r = prepare_document(exec, reterr);
+        if (r == 0)
+                r = tool_host_new(exec->client, &exec->options.tools, &exec->tools, reterr);
         if (r == 0 && exec->signal_fd < 0)
                 r = open_signals(exec, reterr);
         return r < 0 ? r : spawn(exec, ret_started, reterr);
@@ -446,6 +463,7 @@ static int run(Exec *exec, Error *reterr) {
                 r = attend(exec, &started, reterr);
         if (r == 0 && !exec->options.detach)
                 r = print_captured(exec, reterr);
+        exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
         return r;
 }
@@ -471,6 +489,11 @@ static int parse_values(Exec *exec, Error *reterr) {
                 r = error_set(reterr, ERROR_USAGE, 0,
                               "--detach does not wait for the end, which --report is about");
                 return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
+        }
+        if (options->detach && options->tools.count > 0) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--detach leaves nobody here to run the command of --tool");
+                return error_cure(reterr, r, "Leave one of them out.");
         }
         exec->captured = !options->detach && (options->output || options->keep != KEEP_UNSAID);
         return 0;

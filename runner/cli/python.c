@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "cli/ask.h"
 #include "cli/report.h"
+#include "cli/tools.h"
 #include "cli/verbs.h"
 #include "session/keeper.h"
 
@@ -19,7 +20,7 @@ enum { CODE_MAX = 512 * 1024 }; /* bytes of a file: it goes in one request */
 
 typedef struct PythonOptions {
         const char *code, *cwd, *timeout;
-        StrList env;
+        StrList env, tools;
         bool fresh, restart, interrupt, variables, save, load, json;
 } PythonOptions;
 
@@ -29,6 +30,8 @@ static const Option python_options[] = {
           offsetof(PythonOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "a variable for this run", OPTION_LIST,
           offsetof(PythonOptions, env), NULL },
+        { "--tool", "NAME=COMMAND", "a command of the host that the code may call as a tool",
+          OPTION_LIST, offsetof(PythonOptions, tools), NULL },
         { "--timeout", "TIME", "interrupt it after that, then kill the interpreter", OPTION_STRING,
           offsetof(PythonOptions, timeout), NULL },
         { "--fresh", NULL, "in an interpreter of its own, which ends with it", OPTION_BOOL,
@@ -52,6 +55,7 @@ static const Option python_options[] = {
 typedef struct Run {
         const PythonOptions *options;
         RpcClient *client;
+        ToolHost *tools;
         int signal_fd;
         uint64_t id;
         Answer answer;
@@ -78,6 +82,10 @@ static int read_messages(Run *run, Error *reterr) {
 
                 if (r == -EAGAIN)
                         return 0;
+                if (r == 0 && tool_host_take(run->tools, &message)) {
+                        rpc_message_clear(&message);
+                        continue;
+                }
                 if (r == 0 && message.method && streq(message.method, "process.output") &&
                     !run->options->json)
                         print_output(message.params);
@@ -127,13 +135,20 @@ static int wait_for_end(Run *run, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd");
         while (r == 0) {
                 struct pollfd fds[] = { { .fd = rpc_client_fd(run->client), .events = POLLIN },
-                                        { .fd = run->signal_fd, .events = POLLIN } };
+                                        { .fd = run->signal_fd, .events = POLLIN },
+                                        { .fd = tool_host_fd(run->tools), .events = POLLIN } };
 
                 r = read_messages(run, reterr);
                 if (r != 0)
                         break;
+                if (rpc_client_waits(run->client))
+                        fds[0].events |= POLLOUT;
                 if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait");
+                if (fds[0].revents & POLLOUT)
+                        (void)rpc_client_flush(run->client);
+                if (fds[2].revents)
+                        tool_host_work(run->tools);
                 if (fds[1].revents)
                         on_signal(run);
         }
@@ -221,6 +236,8 @@ static int python_run(const char *name, const PythonOptions *options, const char
         if (r == 0)
                 r = rpc_client_new(fd, &run.client, reterr);
         if (r == 0)
+                r = tool_host_new(run.client, &options->tools, &run.tools, reterr);
+        if (r == 0)
                 r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
         if (r == 0)
                 r = wait_for_end(&run, reterr);
@@ -228,6 +245,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
                 r = print_end(&run, reterr);
         answer_clear(&run.answer);
         fd_close(run.signal_fd);
+        run.tools = tool_host_free(run.tools);
         run.client = rpc_client_free(run.client);
         return r;
 }
@@ -342,9 +360,8 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
         int r;
 
         if (!!options->code + !!path + (action >= 0) != 1) {
-                r = error_set(
-                        reterr, ERROR_USAGE, 0,
-                        "python runs either -c CODE or a FILE, or does what an option says");
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "python runs either -c CODE or a FILE, or does what an option says");
                 return error_cure(reterr, r, "holt python %s -c '1 + 1'", name);
         }
         if (action >= 0)
@@ -372,5 +389,6 @@ int cmd_python(int argc, char **argv) {
         int r = ask_main(&verb, &options, argc, argv);
 
         strlist_clear(&options.env);
+        strlist_clear(&options.tools);
         return r;
 }

@@ -394,13 +394,25 @@ static void execute(RpcCall *call) {
                 rpc_fail(call, &error);
 }
 
+/* Whether the line would have been an answer. */
+static bool refuse_answer(RpcConnection *c, const FramingLine *line, const Error *error) {
+        char head[FRAMING_HEAD_MAX + 1], why[sizeof(error->text) + 40];
+
+        static_assert(RPC_LINE_MAX == 1 << 20, "the message says so");
+        if (!line->bytes)
+                return rpc_take_bad_answer(c, line->head, "its answer has more than 1 MiB");
+        (void)snprintf(head, sizeof(head), "%.*s",
+                       (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
+                       line->bytes);
+        (void)snprintf(why, sizeof(why), "its answer can't be read: %s", error->text);
+        return rpc_take_bad_answer(c, head, why);
+}
+
 void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         _cleanup_(call_freep) RpcCall *call = NULL;
         Refusal refusal = { 0 };
         int r;
 
-        if (!line->bytes && rpc_take_long_answer(c, line->head))
-                return rpc_fds_close(fds);
         r = read_call(c, line, &call, &refusal);
         if (r == 0) {
                 assert(call);
@@ -410,6 +422,8 @@ void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
                 r = check_call(call, &refusal);
         } else {
                 rpc_fds_close(fds);
+                if (refuse_answer(c, line, &refusal.error))
+                        return;
         }
         if (r == 0)
                 execute(TAKE_PTR(call));

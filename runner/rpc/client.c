@@ -2,6 +2,7 @@
 #include "rpc/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/strings.h"
@@ -223,12 +224,27 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         return 0;
 }
 
+/* Sends what waits while nothing comes; true when something has. */
+static bool wait_queued(RpcClient *client) {
+        struct pollfd p = { .fd = client->fd, .events = POLLIN | POLLOUT };
+
+        if (poll(&p, 1, -1) < 0)
+                return false;
+        if (p.revents & POLLOUT && rpc_client_flush(client) < 0)
+                return true; /* its end shows in what is read */
+        return p.revents & ~POLLOUT;
+}
+
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
         FramingLine line;
         RpcFds fds;
 
         while (!rpc_input_next(&client->input, &line, &fds)) {
-                ssize_t n = rpc_input_read(&client->input, wait);
+                ssize_t n;
+
+                if (wait && rpc_client_waits(client) && !wait_queued(client))
+                        continue;
+                n = rpc_input_read(&client->input, wait);
 
                 if (n == -EAGAIN)
                         return -EAGAIN;

@@ -98,8 +98,8 @@ void rpc_call_end(RpcCall *call);
 
 /* Takes an object that is an answer, to a request that is waited for or not; false of another. */
 bool rpc_take_answer(RpcConnection *c, const JsonValue *root);
-/* The same of a line too long that begins so. */
-bool rpc_take_long_answer(RpcConnection *c, const char *head);
+/* The same of a line that begins so and can't be read; why, for the request's owner. */
+bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why);
 /* No answer will come any more: tells their owners. */
 void rpc_requests_end(RpcConnection *c);
 

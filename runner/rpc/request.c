@@ -148,13 +148,12 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
 }
 
 /* Answers begin as they are written: with what they answer, before the result. */
-bool rpc_take_long_answer(RpcConnection *c, const char *head) {
-        static const RpcAnswer too_long = { .why = "its answer has more than 1 MiB" };
+bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
+        const RpcAnswer bad = { .why = why };
         const char *id = strstr(head, "\"id\"");
         RpcRequest *request;
         char text[24];
 
-        static_assert(RPC_LINE_MAX == 1 << 20, "the message says so");
         if (!id || strstr(head, "\"method\""))
                 return false;
         id += 4;
@@ -167,6 +166,6 @@ bool rpc_take_long_answer(RpcConnection *c, const char *head) {
         (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(id, "\""), id);
         request = find(c, read_id(text));
         if (request)
-                tell(request, &too_long);
+                tell(request, &bad);
         return read_id(text) > 0;
 }

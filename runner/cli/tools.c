@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/sys.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+enum { PRINTED, SAID, STREAMS }; /* stdout, stderr */
+
+typedef struct Stream {
+        int fd;
+        char *data;
+        size_t length;
+} Stream;
+
+/* One call, from its request to its answer. */
+typedef struct Call {
+        struct Call *next;
+        char *request, *name; /* of the request: the id to answer by */
+        char id[24];          /* by which tool.cancel names it */
+        JsonWriter payload;
+        pid_t pid; /* 0 while it waits */
+        int pidfd;
+        Stream streams[STREAMS];
+        bool over; /* it has printed too much */
+} Call;
+
+struct ToolHost {
+        RpcClient *client;
+        const StrList *specs; /* borrowed */
+        int epoll_fd;
+        Call *calls; /* in the order that they came */
+};
+
+/* --- calls --- */
+
+static void call_free(Call *call) {
+        if (call->pid > 0) {
+                (void)kill(-call->pid, SIGKILL);
+                (void)kill(call->pid, SIGKILL);
+                (void)waitpid(call->pid, NULL, 0);
+        }
+        (void)fd_close(call->pidfd);
+        for (int s = 0; s < STREAMS; s++) {
+                (void)fd_close(call->streams[s].fd);
+                free(call->streams[s].data);
+        }
+        json_write_clear(&call->payload);
+        free(call->request);
+        free(call->name);
+        free(call);
+}
+
+static void drop(ToolHost *host, Call *call) {
+        for (Call **at = &host->calls; *at; at = &(*at)->next)
+                if (*at == call) {
+                        *at = call->next;
+                        break;
+                }
+        call_free(call);
+}
+
+ToolHost *tool_host_free(ToolHost *host) {
+        if (!host)
+                return NULL;
+        while (host->calls)
+                drop(host, host->calls);
+        (void)fd_close(host->epoll_fd);
+        free(host);
+        return NULL;
+}
+
+int tool_host_fd(const ToolHost *host) {
+        return host ? host->epoll_fd : -1;
+}
+
+/* --- answers --- */
+
+/* What can't be sent any more nobody waits for. */
+static void answer_failure(const ToolHost *host, const Call *call, const char *message) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_int(&w, "code", -32000);
+        json_write_string(&w, "message", message);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)rpc_client_answer(host->client, call->request, NULL, &w, &ignored);
+}
+
+static void answer_value(const ToolHost *host, const Call *call, const JsonValue *value) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_copy(&w, "value", value);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                answer_failure(host, call, "out of memory");
+        else
+                (void)rpc_client_answer(host->client, call->request, &w, NULL, &ignored);
+}
+
+/* The last that a command says tells most. */
+static const char *last_line(Stream *said) {
+        char *line;
+
+        while (said->length > 0 && strchr("\n\r ", said->data[said->length - 1]))
+                said->length--;
+        if (said->length == 0)
+                return NULL;
+        said->data[said->length] = '\0';
+        line = memrchr(said->data, '\n', said->length);
+        return line ? line + 1 : said->data;
+}
+
+static void answer_exit(const ToolHost *host, Call *call, int status) {
+        const Stream *printed = &call->streams[PRINTED];
+        const char *said = last_line(&call->streams[SAID]);
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        char message[1500];
+        Error error;
+
+        if (call->over) {
+                (void)snprintf(message, sizeof(message), "the command of '%s' printed too much",
+                               call->name);
+                return answer_failure(host, call, message);
+        }
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+                (void)snprintf(message, sizeof(message), "the command of '%s' ended with %d%s%s",
+                               call->name,
+                               WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+                               said ? ": " : "", said ? said : "");
+                return answer_failure(host, call, message);
+        }
+        if (json_parse(printed->data ? printed->data : "", printed->length, "its output", &document,
+                       &error) == 0)
+                return answer_value(host, call, json_root(document));
+        (void)snprintf(message, sizeof(message), "the command of '%s' has to print JSON: %s",
+                       call->name, error.text);
+        answer_failure(host, call, message);
+}
+
+/* --- running --- */
+
+/* In the child. */
+static _noreturn_ void execute(const char *command, int payload_fd, const int outputs[STREAMS]) {
+        const char *const argv[] = { "sh", "-c", command, NULL };
+        sigset_t none;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setpgid(0, 0);
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        (void)dup2(payload_fd, STDIN_FILENO);
+        (void)dup2(outputs[PRINTED], STDOUT_FILENO);
+        (void)dup2(outputs[SAID], STDERR_FILENO);
+        (void)execv("/bin/sh", (char *const *)(uintptr_t)argv);
+        _exit(127);
+}
+
+static int watch(const ToolHost *host, int fd, Call *call) {
+        struct epoll_event event = { .events = EPOLLIN, .data.ptr = call };
+
+        return epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int make_payload(const Call *call) {
+        _cleanup_close_ int fd = sys_memfd_create("holt-tool", MFD_CLOEXEC);
+
+        if (fd < 0 ||
+            write(fd, call->payload.data, call->payload.length) != (ssize_t)call->payload.length)
+                return FD_NONE;
+        return lseek(fd, 0, SEEK_SET) == 0 ? TAKE_FD(fd) : FD_NONE;
+}
+
+static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAMS]) {
+        for (int s = 0; s < STREAMS; s++) {
+                int pair[2];
+
+                if (pipe2(pair, O_CLOEXEC) < 0)
+                        return -errno;
+                call->streams[s].fd = pair[0];
+                ret_outputs[s] = pair[1];
+                (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+                if (watch(host, pair[0], call) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static const char *find_command(const ToolHost *host, const char *name) {
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; i < host->specs->count; i++) {
+                const char *spec = host->specs->items[i];
+
+                if (strncmp(spec, name, length) == 0 && spec[length] == '=')
+                        return spec + length + 1;
+        }
+        return NULL;
+}
+
+static int run(const ToolHost *host, Call *call) {
+        const char *command = find_command(host, call->name);
+        _cleanup_close_ int payload_fd = make_payload(call);
+        int outputs[STREAMS] = { FD_NONE, FD_NONE };
+        int r = command && payload_fd >= 0 ? make_streams(host, call, outputs) : -EINVAL;
+
+        if (r == 0)
+                call->pid = fork();
+        if (r == 0 && call->pid == 0)
+                execute(command, payload_fd, outputs);
+        for (int s = 0; s < STREAMS; s++)
+                (void)fd_close(outputs[s]);
+        if (r < 0 || call->pid < 0) {
+                call->pid = 0;
+                return -EAGAIN;
+        }
+        (void)setpgid(call->pid, call->pid);
+        call->pidfd = (int)syscall(SYS_pidfd_open, call->pid, 0);
+        return call->pidfd < 0 ? -errno : watch(host, call->pidfd, call);
+}
+
+/* As many as may run at the same time. */
+static void run_next(ToolHost *host) {
+        unsigned running = 0;
+        Call *next;
+
+        for (const Call *call = host->calls; call; call = call->next)
+                running += call->pid > 0;
+        for (Call *call = host->calls; call && running < TOOL_COMMANDS_MAX; call = next) {
+                next = call->next;
+                if (call->pid > 0)
+                        continue;
+                if (run(host, call) == 0) {
+                        running++;
+                        continue;
+                }
+                answer_failure(host, call, "the host cannot start the tool's command");
+                drop(host, call);
+        }
+}
+
+/* --- what they print --- */
+
+/* False at the end, or when there is nothing now. */
+static bool read_some(Call *call, int which) {
+        Stream *stream = &call->streams[which];
+        char buf[16 << 10], *data;
+        ssize_t n = read(stream->fd, buf, sizeof(buf));
+
+        if (n <= 0) {
+                if (n == 0 || (errno != EAGAIN && errno != EINTR))
+                        stream->fd = fd_close(stream->fd);
+                return false;
+        }
+        if (which == SAID && stream->length + (size_t)n > sizeof(buf))
+                stream->length = 0; /* only the last of it is told */
+        if (stream->length + (size_t)n > TOOL_PRINTED_MAX) {
+                call->over = true;
+                (void)kill(-call->pid, SIGKILL);
+                stream->fd = fd_close(stream->fd);
+                return false;
+        }
+        data = realloc(stream->data, stream->length + (size_t)n + 1);
+        if (!data)
+                return false;
+        memcpy(data + stream->length, buf, (size_t)n);
+        stream->data = data;
+        stream->length += (size_t)n;
+        return true;
+}
+
+static void drain(Call *call) {
+        for (int s = 0; s < STREAMS; s++)
+                while (call->streams[s].fd >= 0 && read_some(call, s))
+                        ;
+}
+
+static bool has_call(const ToolHost *host, const Call *wanted) {
+        for (const Call *call = host->calls; call; call = call->next)
+                if (call == wanted)
+                        return true;
+        return false;
+}
+
+/* What its command has left in the background is not waited for. */
+static void attend(ToolHost *host, Call *call) {
+        siginfo_t info = { 0 };
+        int status;
+
+        if (waitid(P_PIDFD, (id_t)call->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            info.si_pid == 0)
+                return drain(call);
+        drain(call);
+        (void)waitpid(call->pid, &status, 0);
+        call->pid = 0;
+        answer_exit(host, call, status);
+        drop(host, call);
+}
+
+void tool_host_work(ToolHost *host) {
+        struct epoll_event events[16];
+        int n;
+
+        if (!host)
+                return;
+        n = epoll_wait(host->epoll_fd, events, ELEMENTSOF(events), 0);
+        for (int i = 0; i < n; i++)
+                if (has_call(host, events[i].data.ptr))
+                        attend(host, events[i].data.ptr);
+        run_next(host);
+}
+
+/* --- messages --- */
+
+static const char *text_member(const JsonValue *object, const char *key) {
+        const JsonValue *value = object ? json_member(object, key) : NULL;
+
+        return value && json_string(value) ? json_string(value) : "";
+}
+
+static void cancel(ToolHost *host, const char *id) {
+        for (Call *call = host->calls; call; call = call->next)
+                if (streq(call->id, id)) {
+                        drop(host, call);
+                        return run_next(host);
+                }
+}
+
+static void begin(ToolHost *host, const RpcMessage *message) {
+        const JsonValue *payload = json_member(message->params, "payload");
+        Call *call = calloc(1, sizeof(*call)), **at = &host->calls;
+
+        if (!call)
+                return;
+        *call = (Call){ .pidfd = FD_NONE,
+                        .streams = { { FD_NONE, NULL, 0 }, { FD_NONE, NULL, 0 } } };
+        call->request = strdup(message->request);
+        call->name = strdup(text_member(message->params, "name"));
+        (void)snprintf(call->id, sizeof(call->id), "%s", text_member(message->params, "call"));
+        if (payload)
+                json_copy(&call->payload, NULL, payload);
+        if (!payload || !call->request || !call->name || json_write_finish(&call->payload) < 0) {
+                call_free(call);
+                return;
+        }
+        while (*at)
+                at = &(*at)->next;
+        *at = call;
+        run_next(host);
+}
+
+bool tool_host_take(ToolHost *host, const RpcMessage *message) {
+        if (!host || !message->method || !message->params)
+                return false;
+        if (message->request && streq(message->method, "tool.call"))
+                begin(host, message);
+        else if (streq(message->method, "tool.cancel"))
+                cancel(host, text_member(message->params, "call"));
+        else
+                return false;
+        return true;
+}
+
+/* --- registering --- */
+
+static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        const char *equals = strchr(spec, '=');
+        _cleanup_free_ char *name = equals ? strndup(spec, (size_t)(equals - spec)) : NULL;
+        int r;
+
+        if (!equals || equals == spec || !equals[1]) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--tool %.100s: not NAME=COMMAND", spec);
+                return error_cure(reterr, r, "As --tool 'lookup=./lookup.py'");
+        }
+        if (!name)
+                return error_oom(reterr);
+        json_write_object(&w, NULL);
+        json_write_string(&w, "name", name);
+        json_write_string(&w, "description", "A command of the host: JSON in, JSON out.");
+        json_write_object(&w, "input_schema");
+        json_write_string(&w, "type", "object");
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        return rpc_client_call(client, "tools.register", &w, NULL, 0, &message, reterr);
+}
+
+int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error *reterr) {
+        ToolHost *host;
+        int r = 0;
+
+        *ret = NULL;
+        for (size_t i = 0; r == 0 && i < specs->count; i++)
+                r = register_tool(client, specs->items[i], reterr);
+        if (r < 0 || specs->count == 0)
+                return r;
+        host = calloc(1, sizeof(*host));
+        if (!host)
+                return error_oom(reterr);
+        *host = (ToolHost){ .client = client, .specs = specs };
+        host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (host->epoll_fd < 0) {
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot watch the tools' commands");
+                free(host);
+                return r;
+        }
+        rpc_client_queue(client);
+        *ret = host;
+        return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --tool NAME=COMMAND of holt exec and holt python: tools that are commands of the host.
+ *
+ * Each call runs COMMAND by sh, with the payload as JSON on stdin, and what it prints, one JSON
+ * value, is what the code inside gets. It runs as the caller, out of any sandbox: the payload is an
+ * attacker's. */
+#pragma once
+
+#include "base/strings.h"
+#include "rpc/client.h"
+
+enum {
+        TOOL_COMMANDS_MAX = 64,         /* that run at the same time; the rest waits */
+        TOOL_PRINTED_MAX = 1000 * 1024, /* bytes of a value */
+};
+
+typedef struct ToolHost ToolHost;
+
+/* Registers "NAME=COMMAND" for each of specs, with client, whose sends are queued from now on
+ * (rpc_client_queue()). *ret is NULL for none. 0 or a negative errno. */
+int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error *reterr);
+/* Kills what still runs. NULL is legal, here and below; returns NULL. */
+ToolHost *tool_host_free(ToolHost *host);
+
+/* Becomes readable when there is something to do; -1 for NULL. */
+int tool_host_fd(const ToolHost *host);
+/* Does it. */
+void tool_host_work(ToolHost *host);
+/* Takes a message where it is about a tool; false of any other. */
+bool tool_host_take(ToolHost *host, const RpcMessage *message);
