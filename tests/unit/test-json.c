@@ -121,6 +121,8 @@ static void test_refuses_with_line_and_column(void **state) {
                   "t.json:1:1: an integer past 2^53 - 1, which would lose digits" },
                 { "0.99999999999999999999", "t.json:1:1: a number that would lose digits" },
                 { "12345678901234567890.5e1", "t.json:1:1: a number that would lose digits" },
+                { "9007199254740993.0", "t.json:1:1: a number that would lose digits" },
+                { "1.2345678901234561e17", "t.json:1:1: a number that would lose digits" },
                 { "0.00000000000000000000000000000000000000000000000000000000000000001",
                   "t.json:1:1: a number of more than 40 characters" },
         };
@@ -230,6 +232,45 @@ static void test_depth(void **state) {
                 Error error;
 
                 assert_int_equal(parse(text, &document, &error), cases[i].result);
+                json_free(document);
+        }
+}
+
+/* What is read can be written into another document, around which there is more. */
+static void test_copy(void **state) {
+        static const char *const texts[] = {
+                "0",
+                "-0.0",
+                "1.5",
+                "0.1",
+                "-1e-07",
+                "1e+300",
+                "4.94065645841247e-324",
+                "9007199254740991",
+                "1.7976931348623157e+308",
+                "3.3333333333333335e+21",
+                "0.30000000000000004",
+                "[{\"a\":[1.25,null,true,\"x\"]}]",
+        };
+        _cleanup_free_ char *deep = nested("{\"a\":", "1", "}", JSON_DEPTH_MAX);
+
+        (void)state;
+        for (size_t i = 0; i <= ELEMENTSOF(texts); i++) {
+                const char *text = i < ELEMENTSOF(texts) ? texts[i] : deep;
+                _cleanup_free_ char *expected = str_format("[{\"v\":%s}]\n", text);
+                JsonDocument *document = NULL;
+                JsonWriter w = { 0 };
+                Error error;
+
+                assert_int_equal(parse(text, &document, &error), 0);
+                json_write_array(&w, NULL);
+                json_write_object(&w, NULL);
+                json_copy(&w, "v", json_root(document));
+                json_write_end(&w);
+                json_write_end(&w);
+                assert_int_equal(json_write_finish(&w), 0);
+                assert_string_equal(w.data, expected);
+                json_write_clear(&w);
                 json_free(document);
         }
 }
@@ -531,6 +572,7 @@ int main(void) {
                 cmocka_unit_test(test_reads_no_byte_past_the_end),
                 cmocka_unit_test(test_refuses_equal_keys_with_path),
                 cmocka_unit_test(test_depth),
+                cmocka_unit_test(test_copy),
                 cmocka_unit_test(test_size),
                 cmocka_unit_test(test_many_keys),
                 cmocka_unit_test(test_name_is_quoted),

@@ -41,6 +41,72 @@ static int teardown(void **state) {
         return 0;
 }
 
+static void write_object(JsonWriter *w, const char *key, const char *value) {
+        json_write_object(w, NULL);
+        json_write_string(w, key, value);
+        json_write_end(w);
+        assert_int_equal(json_write_finish(w), 0);
+}
+
+/* A request of the server's, and both kinds of answers. */
+static void test_answers(void **state) {
+        static const char asks[] =
+                "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"method\":\"do.it\",\"params\":{}}\n"
+                "{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":{}}\n";
+        RpcMessage message = RPC_MESSAGE_NONE;
+        JsonWriter w = { 0 };
+        char buf[400] = "";
+        Error error;
+
+        (void)state;
+        assert_int_equal(write(other, asks, strlen(asks)), strlen(asks));
+        assert_int_equal(rpc_client_next(client, true, &message, &error), 0);
+        assert_string_equal(message.method, "do.it");
+        assert_string_equal(message.request, "t1");
+        assert_int_equal(message.id, 0);
+        rpc_message_clear(&message);
+        assert_int_equal(rpc_client_next(client, true, &message, &error), 0);
+        assert_null(message.request);
+        rpc_message_clear(&message);
+        write_object(&w, "a", "b");
+        assert_int_equal(rpc_client_answer(client, "t1", &w, NULL, &error), 0);
+        assert_int_equal(rpc_client_answer(client, "t2", NULL, &w, &error), 0);
+        json_write_clear(&w);
+        assert_true(read(other, buf, sizeof(buf) - 1) > 0);
+        assert_string_equal(buf, "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"result\":{\"a\":\"b\"}}\n"
+                                 "{\"jsonrpc\":\"2.0\",\"id\":\"t2\",\"error\":{\"a\":\"b\"}}\n");
+}
+
+/* The server reads nothing: what is sent waits, in order, up to a bound. */
+static void test_queues(void **state) {
+        static char text[1 << 20], buf[1 << 20];
+        JsonWriter w = { 0 };
+        size_t sent = 0, got = 0;
+        ssize_t n;
+        Error error;
+
+        (void)state;
+        memset(text, 'x', sizeof(text) - 1);
+        write_object(&w, "a", text);
+        rpc_client_queue(client);
+        assert_false(rpc_client_waits(client));
+        while (rpc_client_answer(client, "t1", &w, NULL, &error) == 0)
+                sent++;
+        assert_int_equal(error.errnum, ENOBUFS);
+        assert_true(sent > 10 && sent < 20);
+        assert_true(rpc_client_waits(client));
+        while (rpc_client_waits(client)) {
+                n = read(other, buf, sizeof(buf));
+                assert_true(n > 0);
+                got += (size_t)n;
+                assert_int_equal(rpc_client_flush(client), 0);
+        }
+        while ((n = recv(other, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+                got += (size_t)n;
+        assert_true(got > sent * w.length && got < sent * (w.length + 100));
+        json_write_clear(&w);
+}
+
 static void test_sends(void **state) {
         JsonWriter params = { 0 };
         char buf[400] = "";
@@ -254,6 +320,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
                 TEST(sends),
+                TEST(answers),
+                TEST(queues),
                 TEST(takes_messages),
                 TEST(errors_are_as_the_server_had_them),
                 TEST(what_is_no_message),

@@ -14,7 +14,7 @@
 
 enum { MAX = 8, BUFFER_MAX = MAX + (16 << 10) };
 
-/* What came out: "line|", "!|" for one too long. */
+/* What came out: "line|", "!12|" for one too long. */
 typedef struct Heard {
         char text[256];
         uint64_t offsets[16];
@@ -28,7 +28,8 @@ static void hear(Heard *heard, const FramingLine *line) {
                 (void)snprintf(heard->text + used, sizeof(heard->text) - used, "%.*s|",
                                (int)line->length, line->bytes);
         else
-                (void)snprintf(heard->text + used, sizeof(heard->text) - used, "!|");
+                (void)snprintf(heard->text + used, sizeof(heard->text) - used, "!%.2s|",
+                               line->head);
         heard->offsets[heard->count++] = line->offset;
 }
 
@@ -58,11 +59,11 @@ static void test_lines_come_out(void **state) {
                 { "a\nbc\ndef\ng", "a|bc|def|", "g|" },
                 { "12345678\n12345678\n", "12345678|12345678|", "" },
                 { "12345678", "", "12345678|" },
-                { "123456789\n", "!|", "" },
-                { "123456789", "", "!|" },
-                { "a\n123456789\nb\n", "a|!|b|", "" },
-                { "1234567890123456789012345678901234567890\n1234567890\n1\n", "!|!|1|", "" },
-                { "a\n12345678901234567890", "a|", "!|" },
+                { "123456789\n", "!12|", "" },
+                { "123456789", "", "!12|" },
+                { "a\n123456789\nb\n", "a|!12|b|", "" },
+                { "1234567890123456789012345678901234567890\n1234567890\n1\n", "!12|!12|1|", "" },
+                { "a\n12345678901234567890", "a|", "!12|" },
         };
 
         (void)state;
@@ -98,7 +99,7 @@ static void test_a_long_line_costs_nothing(void **state) {
                 feed(&f, chunk, sizeof(chunk), &heard);
         assert_null(f.data);
         feed(&f, "\na\n", 3, &heard);
-        assert_string_equal(heard.text, "!|a|");
+        assert_string_equal(heard.text, "!xx|a|");
         assert_int_equal(heard.offsets[1], 100000001);
         framing_clear(&f);
 }
