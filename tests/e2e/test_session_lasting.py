@@ -46,7 +46,7 @@ def test_run_and_shm_do_not_last(session: Session) -> None:
     session.sh("touch /run/file /dev/shm/file").ok()
     session.stop()
 
-    assert session.sh("ls /run /dev/shm").ok().out.split() == ["/dev/shm:", "/run:"]
+    assert session.sh("ls /run /dev/shm").ok().out.split() == ["/dev/shm:", "/run:", "holt"]
 
 
 def test_the_host_sees_the_files_as_the_caller_s(session: Session, identity: Identity) -> None:
