@@ -209,6 +209,7 @@ print(good)
     assert run(host, code) == "256\n"
 
 
+@pytest.mark.not_sanitized  # which keeps what is freed
 def test_who_does_not_read_is_cut_off(host: Host, session: Session) -> None:
     """Answers of 1 MB, on many connections, and nobody reads them."""
     host.tool("big", lambda p: "x" * 1_000_000)
@@ -223,6 +224,7 @@ ask(connect(), call())  # behind all of them
     assert memory(session) < before + 100 * MEBI
 
 
+@pytest.mark.not_sanitized  # which keeps what is freed
 def test_lines_that_do_not_end(host: Host, session: Session) -> None:
     before = memory(session)
     code = """
@@ -254,6 +256,7 @@ print(refused)
     assert len([c for c in host.calls if c["params"]["name"] == "never"]) <= 256
 
 
+@pytest.mark.not_sanitized  # which keeps what is freed
 def test_payloads_that_wait_are_bounded(host: Host, session: Session) -> None:
     """For a client that does not read."""
     host.tool("never", lambda p: LATER)
