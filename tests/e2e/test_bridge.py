@@ -290,6 +290,14 @@ def test_calls_wait_for_a_client_that_answers_late(host: Host) -> None:
     assert len({c["params"]["payload"]["n"] for c in host.calls}) == 600
 
 
+def test_calls_that_time_out_leave_room(host: Host) -> None:
+    """For more than are asked at a time."""
+    host.tool("slow", lambda p: LATER, timeout_ms=1)
+    host.tool("quick", lambda p: 5)
+    code = "for _ in range(600):\n    try: call('slow')\n    except RuntimeError: pass\nprint(call('quick'))"
+    assert out(host.python(code)) == "5"
+
+
 def test_processes_and_forks_call(keeper: Host) -> None:
     keeper.tool("pid", lambda p: p["pid"])
     code = (
