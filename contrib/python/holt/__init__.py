@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes for commands and Python code that nobody has vetted.
+
+    from holt import Sandbox
+
+    with Sandbox() as box:
+        box.files.write("data.csv", "a,b\\n1,2\\n")
+        print(box.bash("wc -l < data.csv").check().stdout)
+        print(box.python("open('data.csv').read()").check().result)
+
+holt.localsandbox is for programs written for the package localsandbox.
+"""
+
+from ._server import Server, find_holt
+from .errors import (
+    BusyError,
+    ClosedError,
+    CommandFailed,
+    CommandNotFoundError,
+    DataError,
+    ExistsError,
+    HoltError,
+    HoltNotFoundError,
+    LayerError,
+    LimitError,
+    MissingError,
+    NotExecutableError,
+    PolicyError,
+    ProtocolError,
+    SetupError,
+    ToolError,
+    UsageError,
+)
+from .files import FileInfo, Match
+from .mount import Listing, RemoteFile, RemoteItem
+from .process import AsyncProcess, Chunk, Process
+from .results import Denial, PythonError, PythonResult, Result, Usage
+from .sandbox import AsyncSandbox, AuditRow, HistoryRow, Sandbox
+from .tools import Tool
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
+    "CommandNotFoundError", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
+    "HoltNotFoundError", "LayerError", "LimitError", "Listing", "Match", "MissingError", "NotExecutableError",
+    "PolicyError", "Process", "ProtocolError", "PythonError", "PythonResult", "RemoteFile", "RemoteItem", "Result",
+    "Sandbox", "Server", "SetupError", "Tool", "ToolError", "Usage", "UsageError", "find_holt",
+]

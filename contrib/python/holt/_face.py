@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the parts of a sandbox have in common: its server, its name, and the bytes of files."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from concurrent.futures import Future
+from typing import Any, Mapping, Union
+
+from ._operations import Steps
+from ._server import Server
+
+PIECE = 384 * 1024
+"""Bytes of a file in one message: in base64 half of what a request may have."""
+
+Content = Union[str, bytes, bytearray, memoryview]
+
+
+def as_bytes(content: Content) -> bytes:
+    return content.encode() if isinstance(content, str) else bytes(content)
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+class Part:
+    """Of the sandbox `session`."""
+
+    def __init__(self, server: Server, session: str) -> None:
+        self._server, self._session = server, session
+
+    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+        """params without those that are None."""
+        given = {name: value for name, value in params.items() if value is not None}
+        return self._server.submit(method, {"session": self._session, **given}, urgent)
+
+    def _ask_and_forget(self, method: str, **params: Any) -> None:
+        """While another exception is under way, which is the one to be seen."""
+        try:
+            self._ask(method, params, urgent=True)
+        except Exception:
+            pass
+
+    def _get(self, method: str, path: str) -> "Steps[bytes]":
+        """A whole file, part by part. Its end is where there is no more, whatever its size was."""
+        parts, offset = [], 0
+        while True:
+            part = yield self._ask(method, {"path": path, "offset": offset, "length": PIECE, "base64": True})
+            parts.append(base64.b64decode(part["content"]))
+            offset = part["next"]
+            if part["eof"]:
+                return b"".join(parts)
+
+    def _put(self, path: str, data: bytes, mode: "int | None", make_parents: bool) -> "Steps[int]":
+        """Replaces a file at once: what is large is written beside it first. Its size."""
+        params = {"path": path, "mode": mode, "make_parents": make_parents}
+        if len(data) <= PIECE:
+            answer = yield self._ask("files.write", {**params, "base64": encoded(data)})
+            return int(answer["size"])
+        if mode is None and (yield self._ask("files.exists", {"path": path}))["exists"]:
+            params["mode"] = (yield self._ask("files.stat", {"path": path}))["mode"] & 0o777
+        beside = os.path.join(os.path.dirname(path), f".holt-{secrets.token_hex(8)}")
+        try:
+            for start in range(0, len(data), PIECE):
+                piece = encoded(data[start : start + PIECE])
+                if start:
+                    yield self._ask("files.append", {"path": beside, "base64": piece})
+                else:
+                    yield self._ask("files.write", {**params, "path": beside, "base64": piece})
+            yield self._ask("files.move", {"from": beside, "to": path, "replace": True})
+        except BaseException:
+            self._ask_and_forget("files.remove", path=beside)
+            raise
+        return len(data)

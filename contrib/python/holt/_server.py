@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `holt serve` of our own, and JSON-RPC with it.
+
+Theory of operation. Requests are written by whatever thread makes them, under a lock, and are told apart by their
+ids; one daemon thread reads all that comes. An answer becomes the result of the request's future. A notification goes
+to whom it concerns by (method, session, id). A request of the server's is a call of a tool, which threads of
+_tools.py work off, so that the reader never waits for anybody's code.
+
+The server has a session of its own on the terminal's side (setsid), so that Ctrl-C is this process's to handle: it ends
+when its stdin does, at the latest with this process.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Callable, Deque, Dict, Mapping, Optional, Tuple
+
+from .errors import ClosedError, HoltNotFoundError, LimitError, UsageError, error_of
+
+LINE_MAX = 1 << 20
+"""Bytes of a request, as holt serve takes them."""
+
+_IN_FLIGHT = 230  # of 256; the rest is for what must not wait behind these
+
+COMMANDS_MAX = 160
+"""Commands that are waited for at once; further ones begin as these end. A session keeps the last 256 that have ended,
+so none of these is forgotten before its wait arrives."""
+
+Note = Callable[[Mapping[str, Any]], None]
+
+
+def find_holt(holt: Optional[str] = None) -> str:
+    """The program: the one named, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
+    named = holt or os.environ.get("HOLT")
+    found = shutil.which(named or "holt")
+    if found:
+        return os.path.abspath(found)
+    where = "given" if holt else "of $HOLT" if named else "in the PATH"
+    raise HoltNotFoundError(
+        f"there is no program {named or 'holt'} ({where})",
+        hint="Build and install holt (its README.md), or set HOLT to where it is, as HOLT=~/holt/build/runner/holt",
+    )
+
+
+class Server:
+    """A `holt serve`, which is started by the first request. Any thread may use it; sandboxes may share it.
+
+    holt  the program, where it is neither $HOLT nor in the PATH
+    env   variables beyond this process's own, as {"XDG_DATA_HOME": ...} for another place for sessions
+    """
+
+    def __init__(self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None) -> None:
+        self.holt, self.env = holt, dict(env or {})
+        self._lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._waiting: Dict[int, "Future[Any]"] = {}
+        self._delayed: Deque[Tuple[int, bytes]] = collections.deque()
+        self._notes: Dict[Tuple[str, str, str], Note] = {}
+        self._commands = 0
+        self._queued: Deque["Future[None]"] = collections.deque()
+        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._stderr: Any = None
+        self._pid = 0
+        self._ended: Optional[ClosedError] = None
+        self.on_request: Optional[Callable[[Mapping[str, Any]], None]] = None
+        self.on_cancel: Optional[Callable[[Mapping[str, Any]], None]] = None
+
+    # --- its life ---
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        if self._ended:
+            raise self._ended
+        if self._process:
+            if self._pid != os.getpid():
+                raise UsageError(
+                    "the sandbox was made before a fork, in another process", hint="Make a Sandbox in each process."
+                )
+            return self._process
+        program = find_holt(self.holt)
+        self._stderr = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                env={**os.environ, **self.env}, start_new_session=True,
+            )
+        except OSError as error:
+            raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
+        self._pid = os.getpid()
+        threading.Thread(target=self._read, args=(self._process,), name="holt serve", daemon=True).start()
+        return self._process
+
+    def close(self) -> None:
+        """Ends it. Sessions go on, but for what was started as owned. Requests that wait fail."""
+        with self._lock:
+            process, mine = self._process, self._pid == os.getpid()
+            self._ended = self._ended or ClosedError("the sandbox is closed")
+        if not process or not mine:
+            return
+        with contextlib.suppress(OSError):
+            assert process.stdin
+            process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    @property
+    def closed(self) -> bool:
+        return self._ended is not None
+
+    # --- asking ---
+
+    def submit(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+        """Asks, and returns a future of the result. Raises HoltError where nothing can be sent.
+
+        urgent  goes out even where so many requests wait for their answer that another would be kept back
+        """
+        with self._lock:
+            self._start()
+            number, future = next(self._ids), Future()  # type: Tuple[int, Future[Any]]
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            try:
+                line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            except UnicodeEncodeError as error:
+                raise UsageError(f"{method}: a text has half of a surrogate pair, which is no character") from error
+            if len(line) > LINE_MAX:
+                raise LimitError(
+                    f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",
+                    hint="Put what is that large into a file, by files.write().",
+                )
+            future.set_running_or_notify_cancel()
+            late = len(self._waiting) - len(self._delayed) >= _IN_FLIGHT and not urgent
+            self._waiting[number] = future
+            if late:
+                self._delayed.append((number, line))
+        if not late:
+            self._send(line)
+        return future
+
+    def begin_command(self) -> "Future[None]":
+        """Done when a command may begin; end_command() is due once it is."""
+        future: Future[None] = Future()
+        with self._lock:
+            if self._commands >= COMMANDS_MAX:
+                self._queued.append(future)
+                return future
+            self._commands += 1
+        future.set_result(None)
+        return future
+
+    def end_command(self, begun: "Future[None]") -> None:
+        """Also of one that nobody waits for any more, and that has not begun."""
+        with self._lock:
+            if begun in self._queued:
+                self._queued.remove(begun)
+                return
+            following = self._queued.popleft() if self._queued else None
+            if not following:
+                self._commands -= 1
+        if following:
+            with contextlib.suppress(InvalidStateError):
+                following.set_result(None)
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Asks, and waits for the result."""
+        return self.submit(method, params).result()
+
+    def answer(self, number: Any, message: Mapping[str, Any]) -> None:
+        """Answers a request of the server's: {"result": ...} or {"error": ...}."""
+        line = json.dumps({"jsonrpc": "2.0", "id": number, **message}, separators=(",", ":")).encode() + b"\n"
+        if len(line) > LINE_MAX:
+            text = f"the tool's result has {len(line)} bytes; {LINE_MAX} are the most"
+            self.answer(number, {"error": {"code": -32000, "message": text, "data": {"type": "internal_error"}}})
+            return
+        with contextlib.suppress(ClosedError):
+            self._send(line)
+
+    def listen(self, method: str, session: str, name: str, note: Optional[Note]) -> None:
+        """Hands notifications of that method about a thing with that id to note, in the reader's thread; None ends it."""
+        with self._lock:
+            if note:
+                self._notes[method, session, name] = note
+            else:
+                self._notes.pop((method, session, name), None)
+
+    def _send(self, line: bytes) -> None:
+        with self._write_lock:
+            process = self._process
+            assert process and process.stdin
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(process.stdin.fileno(), view) :]
+            except (OSError, ValueError) as error:
+                self._end()
+                raise self._ended or ClosedError(str(error)) from error
+
+    # --- the reader's thread ---
+
+    def _read(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout
+        with contextlib.suppress(OSError, ValueError):
+            for line in process.stdout:
+                try:
+                    self._take(json.loads(line))
+                except Exception:  # one odd message is no end for all the others
+                    import traceback
+
+                    traceback.print_exc()
+        process.wait()
+        self._end()
+        process.stdout.close()
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if "method" not in message:
+            self._take_answer(message)
+        elif "id" in message:
+            if self.on_request:
+                self.on_request(message)
+        else:
+            params = message["params"]
+            if message["method"] == "tool.cancel":
+                if self.on_cancel:
+                    self.on_cancel(params)
+                return
+            with self._lock:
+                note = self._notes.get((message["method"], params.get("session", ""), params.get("id", "")))
+            if note:
+                note(params)
+
+    def _take_answer(self, message: Mapping[str, Any]) -> None:
+        with self._lock:
+            future = self._waiting.pop(message.get("id"), None)  # type: ignore[arg-type]
+            next_line = self._delayed.popleft()[1] if self._delayed else None
+        if next_line:
+            # In a thread: the reader must read while the server waits for us to.
+            threading.Thread(target=self._send_late, args=(next_line,), daemon=True).start()
+        if not future:
+            return
+        with contextlib.suppress(InvalidStateError):
+            if "error" in message:
+                future.set_exception(error_of(message["error"]))
+            else:
+                future.set_result(message["result"])
+
+    def _send_late(self, line: bytes) -> None:
+        with contextlib.suppress(ClosedError):
+            self._send(line)
+
+    def _end(self) -> None:
+        """All that waits fails, with what the server has said last."""
+        with self._lock:
+            if not self._ended:
+                process = self._process
+                said = ""
+                with contextlib.suppress(OSError, ValueError):
+                    self._stderr.seek(0)
+                    said = self._stderr.read().decode(errors="replace").strip()
+                code = process.poll() if process else None
+                self._ended = ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""))
+            waiting, self._waiting = list(self._waiting.values()), {}
+            self._delayed.clear()
+            notes, self._notes = list(self._notes.values()), {}
+        for future in waiting:
+            with contextlib.suppress(InvalidStateError):
+                future.set_exception(self._ended)
+        for note in notes:
+            note({"lost": True})

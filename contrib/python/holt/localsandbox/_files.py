@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/data is the root: which file of the session a path means, and what of the session a snapshot has.
+
+Theory of operation. /data/x and /x are one file. It lies where it was made, and names.bash puts a link to it at the
+other place whenever a line of bash begins and ends, and after Python. A call from here need not wait for that: it
+looks at both places. The names that the session's own root has (/tmp, /etc, ...) are the system's: /data/tmp/x means
+/tmp/x here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import posixpath
+import secrets
+import tarfile
+from pathlib import Path
+from typing import Any, Dict, List, Set, Tuple
+
+from .._operations import Steps
+from ..errors import HoltError, MissingError
+from ..files import FilesApi
+from ..sandbox import SandboxApi
+
+HERE = "/home/agent/.localsandbox"
+"""Where our scripts are, inside."""
+
+SCRIPTS = ("call.bash", "limits.bash", "names.bash")
+
+HOME = "/home/user"
+
+KEPT = ("data", "tmp", "opt", "workspace", "mnt/files", "home")
+"""Of the system's names, those that a snapshot has as well; of /home all but the session's own."""
+
+_STATE, _FILES = "state.json", "files.tar"
+
+
+class Names:
+    """The files of one sandbox, as steps."""
+
+    def __init__(self, box: SandboxApi) -> None:
+        self.box = box
+        self.files = FilesApi(box._server, box.name)
+        self.system: Set[str] = set()
+        self.links_stale = self.names_stale = False
+
+    def prepare(self) -> "Steps[None]":
+        """In a session that is new."""
+        entries = yield from FilesApi.list.steps(self.files, "/")
+        self.system = {each.name for each in entries} | {"sys", "boot", "root", "srv", "lib32", "lib64", "libx32"}
+        texts = {name: Path(__file__).with_name(name).read_text() for name in SCRIPTS}
+        texts.update({"system": " ".join(sorted(self.system)) + "\n", "links": ""})
+        for name, text in texts.items():
+            yield from FilesApi.write.steps(self.files, f"{HERE}/{name}", text)
+        for directory in ("/data", HOME):
+            yield from FilesApi.mkdir.steps(self.files, directory)
+
+    def environment(self) -> Dict[str, str]:
+        return {
+            "HOME": HOME, "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": "/home/agent/.cache",
+            "XDG_CONFIG_HOME": "/home/agent/.config", "XDG_DATA_HOME": "/home/agent/.local/share",
+            "__LOCALSANDBOX_SYSTEM": " ".join(sorted(self.system)),
+        }
+
+    def settle(self, names: bool = False) -> "Steps[None]":
+        """Links are as they should be; with names, also those to what was written from here."""
+        if self.links_stale or (names and self.names_stale):
+            self.links_stale = self.names_stale = False
+            yield from SandboxApi.exec.steps(self.box, ["bash", f"{HERE}/names.bash"], cwd="/")
+
+    @staticmethod
+    def parts(path: str) -> Tuple[List[str], bool]:
+        """Below the root, and whether it is spelled with /data or relative to it."""
+        parts = [p for p in posixpath.normpath(posixpath.join("/data", path)).split("/") if p]
+        return (parts[1:], True) if parts[:1] == ["data"] else (parts, False)
+
+    def place(self, path: str) -> "Steps[str]":
+        """Where the file is, or would be."""
+        yield from self.settle()
+        parts, by_data = self.parts(path)
+        if not parts:
+            return "/data"
+        if parts[0] in self.system:
+            return "/" + "/".join(parts)
+        roots = ("/data", "") if by_data else ("", "/data")
+        for root in roots:
+            other = roots[1] if root == roots[0] else roots[0]
+            try:
+                info = yield from FilesApi.stat.steps(self.files, f"{root}/{parts[0]}", follow=False)
+            except MissingError:
+                continue
+            if info.type != "link" or info.target != f"{other}/{parts[0]}":
+                return f"{root}/" + "/".join(parts)
+        return f"{roots[0]}/" + "/".join(parts)
+
+    def write(self, path: str, data: bytes) -> "Steps[None]":
+        place = yield from self.place(path)
+        self.names_stale = True
+        yield from FilesApi.write.steps(self.files, place, data)
+
+    def read(self, path: str) -> "Steps[bytes]":
+        return (yield from FilesApi.read_bytes.steps(self.files, (yield from self.place(path))))
+
+    def list(self, path: str) -> "Steps[List[str]]":
+        place = yield from self.place(path)
+        yield from self.settle(names=place == "/data")
+        entries = yield from FilesApi.list.steps(self.files, place)
+        names = [each.name for each in entries]
+        if place == "/home":
+            names = [n for n in names if n != "agent"]
+            if not (yield from FilesApi.list.steps(self.files, HOME)):
+                names = [n for n in names if n != "user"]
+        return sorted(names)
+
+    def exists(self, path: str) -> "Steps[bool]":
+        place = yield from self.place(path)
+        if place == "/home":
+            return bool((yield from self.list("/home")))
+        return (yield from FilesApi.exists.steps(self.files, place))
+
+    def delete(self, path: str) -> "Steps[None]":
+        place = yield from self.place(path)
+        yield from FilesApi.remove.steps(self.files, place)
+        parts, _ = self.parts(path)
+        if len(parts) == 1 and parts[0] not in self.system:
+            mirror = f"/{parts[0]}" if place.startswith("/data/") else f"/data/{parts[0]}"
+            try:
+                yield from FilesApi.remove.steps(self.files, mirror)
+            except MissingError:
+                pass
+
+    # --- snapshots ---
+
+    def pack(self) -> "Steps[bytes]":
+        """A tar of all that the program has made."""
+        yield from self.settle(names=True)
+        path = f"{HERE}/{secrets.token_hex(8)}.tar"
+        script = (
+            'shopt -s dotglob nullglob; cd /; own=(); for each in *; do case " $__LOCALSANDBOX_SYSTEM " in '
+            '*" $each "*) ;; *) own+=("$each") ;; esac; done; target=$1; shift; '
+            'tar --exclude=home/agent -cf "$target" -- "${own[@]}" "$@"; [[ $? -le 1 ]]'
+        )
+        kept = [name for name in KEPT if name != "data"]
+        argv = ["bash", "-c", script, "bash", path, *kept]
+        result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
+        if not result.ok:
+            raise HoltError(f"the files can't be packed: {result}")
+        try:
+            return (yield from FilesApi.read_bytes.steps(self.files, path))
+        finally:
+            self.box._ask_and_forget("files.remove", path=path)
+
+    def unpack(self, data: bytes) -> "Steps[None]":
+        path = f"{HERE}/{secrets.token_hex(8)}.tar"
+        yield from FilesApi.write.steps(self.files, path, data)
+        # Directories of the system's are there and stay as they are.
+        argv = ["tar", "-xpf", path, "-C", "/", "--no-overwrite-dir", "--no-same-owner"]
+        result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/")
+        yield from FilesApi.remove.steps(self.files, path)
+        if not result.ok:
+            raise HoltError(f"the snapshot can't be unpacked: {result}")
+        self.links_stale = True
+
+
+def pack_snapshot(files: bytes, state: Any) -> bytes:
+    """A tar of the files' tar and the rest, which is JSON."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
+        for name, data in ((_STATE, json.dumps(state).encode()), (_FILES, files)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return whole.getvalue()
+
+
+def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
+    """Raises ValueError where it is none."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(snapshot), mode="r:gz") as archive:
+            parts = {}
+            for name in (_STATE, _FILES):
+                member = archive.extractfile(name)
+                assert member
+                parts[name] = member.read()
+        state = json.loads(parts[_STATE])
+        if state["holt_localsandbox"] != 1:
+            raise ValueError(f"of version {state['holt_localsandbox']}")
+    except (tarfile.TarError, KeyError, EOFError, OSError, ValueError, AssertionError) as error:
+        raise ValueError(f"this is no snapshot of a LocalSandbox: {error}") from error
+    return parts[_FILES], state
+
+
+def seed_bytes(content: Any) -> bytes:
+    """Of what files={...} takes: text, bytes, or a file of the host by its Path."""
+    if isinstance(content, Path):
+        return content.read_bytes()
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise TypeError(f"a file is str, bytes or pathlib.Path, not {type(content).__name__}")

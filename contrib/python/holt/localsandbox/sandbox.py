@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LocalSandbox on a session of holt's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+import time
+import uuid
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
+
+from .._operations import Steps, drive, drive_async
+from ..errors import ClosedError, HoltError, MissingError
+from ..files import FilesApi
+from ..results import Result
+from ..sandbox import SandboxApi
+from ..tools import Tools
+from ._errors import command_error, file_error
+from ._files import HERE, Names, pack_snapshot, seed_bytes, unpack_snapshot
+from .core import BashResult, ExecutionPreset, HistoryEntry, JsonValue, PythonResult, PythonRuntime
+from .exceptions import ExecutionLimitError, LocalSandboxError, SubprocessCrashed, TimeoutError
+from .hint import PYTHON_HINT
+from .tools import PythonToolset, Toolset, preview, toolset_of
+
+BASH_TIMEOUT_MS = 30000
+PYTHON_TIMEOUT_MS = 60000
+OUTPUT_MAX = 8 << 20
+
+Seeds = Mapping[str, Union[str, bytes, Path]]
+
+T = TypeVar("T")
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+class KeyValueStore:
+    """LocalSandbox.kv: text by name, apart from the files. It is this object's, so that only snapshots limit it."""
+
+    def __init__(self, sandbox: "LocalSandbox") -> None:
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._values: Dict[str, str] = {}
+
+    def get(self, key: str) -> Optional[str]:
+        """The value, or None."""
+        return drive(self._run(lambda: self._values.get(key)))
+
+    def set(self, key: str, value: str) -> None:
+        """Sets it, whether or not it is there."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError("keys and values are str")
+        drive(self._run(lambda: self._values.__setitem__(key, value)))
+
+    def delete(self, key: str) -> None:
+        """Takes it away, where it is there."""
+        drive(self._run(lambda: self._values.pop(key, None)))
+
+    def keys(self, prefix: str = "") -> List[str]:
+        """Those that start so, sorted."""
+        return drive(self._run(lambda: sorted(k for k in self._values if k.startswith(prefix))))
+
+    async def aget(self, key: str) -> Optional[str]:
+        return await drive_async(self._run(lambda: self._values.get(key)))
+
+    async def aset(self, key: str, value: str) -> None:
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError("keys and values are str")
+        await drive_async(self._run(lambda: self._values.__setitem__(key, value)))
+
+    async def adelete(self, key: str) -> None:
+        await drive_async(self._run(lambda: self._values.pop(key, None)))
+
+    async def akeys(self, prefix: str = "") -> List[str]:
+        return await drive_async(self._run(lambda: sorted(k for k in self._values if k.startswith(prefix))))
+
+    def _run(self, what: Callable[[], Any]) -> "Steps[Any]":
+        yield from self._sandbox._ready()
+        with self._lock:
+            return what()
+
+
+class LocalSandbox:
+    """A sandbox with files below /data, bash and Python. Nothing is started before it is used.
+
+    files           seeds: path to text, bytes, or a pathlib.Path of the host, which is read then
+    snapshot        what export_snapshot() has given; not together with files
+    cwd             where bash and Python start
+    preset          how much one bash() may do
+    python_runtime  taken, and makes no difference
+    holt            the program, where it is neither $HOLT nor in the PATH
+    """
+
+    def __init__(
+        self,
+        files: Optional[Seeds] = None,
+        snapshot: Optional[bytes] = None,
+        cwd: str = "/data",
+        preset: Union[ExecutionPreset, str] = ExecutionPreset.NORMAL,
+        python_runtime: Union[PythonRuntime, str] = "pyodide",
+        *,
+        holt: Optional[str] = None,
+    ) -> None:
+        if files and snapshot:
+            raise ValueError("Cannot provide both files and snapshot")
+        self.cwd, self.preset = cwd, ExecutionPreset(preset)
+        self.python_runtime = PythonRuntime(python_runtime)
+        self._seeds = {str(path): content for path, content in (files or {}).items()}
+        self._snapshot, self._holt = snapshot, holt
+        self._lock = threading.Lock()
+        self._opening: Optional["Future[None]"] = None
+        self._box: Any = None
+        self._names: Any = None
+        self._destroyed = False
+        self._history: List[HistoryEntry] = []
+        self._next_id = 1
+        self._interpreter: Optional[str] = None  # for what it is reused
+        self._interpreter_id = ""
+        self._registered: List[str] = []
+        self.kv = KeyValueStore(self)
+
+    # --- its life ---
+
+    def _check(self) -> None:
+        if self._destroyed:
+            raise RuntimeError("LocalSandbox instance has been destroyed")
+
+    def _ready(self) -> "Steps[None]":
+        """Makes the session once, whoever comes first."""
+        with self._lock:
+            self._check()
+            opening, mine = self._opening, self._opening is None
+            if opening is None:
+                opening = self._opening = Future()
+        if not mine:
+            yield opening
+            return
+        try:
+            yield from self._start()
+        except BaseException as error:
+            with self._lock:
+                self._opening = None
+            opening.set_exception(error if isinstance(error, Exception) else LocalSandboxError("not started"))
+            raise
+        opening.set_result(None)
+
+    def _start(self) -> "Steps[None]":
+        # All that may fail for the caller's reasons comes before there is a session.
+        seeds = {path: seed_bytes(content) for path, content in self._seeds.items()}
+        restored = unpack_snapshot(self._snapshot) if self._snapshot else None
+        box = SandboxApi(holt=self._holt)
+        yield from box._open()
+        try:
+            names = Names(box)
+            yield from names.prepare()
+            if restored:
+                yield from names.unpack(restored[0])
+                self._take_state(restored[1])
+            started = _now()
+            for path, data in seeds.items():
+                yield from names.write(path, data)
+            if seeds:
+                self._note("seed", started, {"paths": list(seeds), "count": len(seeds)}, {"success": True})
+            yield from FilesApi.mkdir.steps(names.files, (yield from names.place(self.cwd)))
+        except BaseException:
+            box._finalizer()
+            box._server.close()
+            raise
+        self._box, self._names = box, names
+
+    def _take_state(self, state: Dict[str, Any]) -> None:
+        self.kv._values.update(state["kv"])
+        with self._lock:
+            self._history = [HistoryEntry(**each) for each in state["history"]]
+            self._next_id = max((each.id for each in self._history), default=0) + 1
+
+    def _end(self) -> "Steps[None]":
+        with self._lock:
+            if self._destroyed:
+                return
+            self._destroyed = True
+            box, self._box = self._box, None
+        if box:
+            yield from box._close()
+
+    def destroy(self) -> None:
+        """Ends all of it. Again it does nothing; any other use is a RuntimeError then."""
+        drive(self._end())
+
+    async def adestroy(self) -> None:
+        await drive_async(self._end())
+
+    def __enter__(self) -> "LocalSandbox":
+        self._check()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.destroy()
+
+    async def __aenter__(self) -> "LocalSandbox":
+        self._check()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.adestroy()
+
+    # --- history ---
+
+    def _note(
+        self, name: str, started: int, parameters: Dict[str, Any], result: Optional[Dict[str, Any]],
+        completed: Optional[int] = None,
+    ) -> None:
+        with self._lock:
+            ended = _now() if completed is None else completed
+            self._history.append(HistoryEntry(self._next_id, name, started, ended, parameters, result))
+            self._next_id += 1
+
+    def _entries(self, limit: int) -> "Steps[List[HistoryEntry]]":
+        yield from self._ready()
+        with self._lock:
+            newest = sorted(self._history, key=lambda each: (each.started_at, each.id), reverse=True)
+        return newest[:limit]
+
+    def history(self, limit: int = 100) -> List[HistoryEntry]:
+        """What was done, the newest first."""
+        return drive(self._entries(limit))
+
+    async def ahistory(self, limit: int = 100) -> List[HistoryEntry]:
+        return await drive_async(self._entries(limit))
+
+    # --- bash ---
+
+    def _bash(self, command: str) -> "Steps[BashResult]":
+        yield from self._ready()
+        started = _now()
+        mark = f"{HERE}/limit-{secrets.token_hex(8)}"
+        argv = [
+            "bash", f"{HERE}/call.bash", str(self.preset.loop_iterations), str(self.preset.command_count), mark, command,
+        ]
+        try:
+            result = yield from self._exec(argv)
+        except HoltError as error:
+            self._note("bash", started, {"command": command, "cwd": self.cwd}, {"exitCode": -1})
+            raise _failure(error) from error
+        self._note("bash", started, {"command": command, "cwd": self.cwd}, {"exitCode": result.exit_code})
+        yield from self._check_end(result, mark)
+        if result.exit_code != 0:
+            raise command_error(result.exit_code, result.stdout, result.stderr)
+        return BashResult(result.stdout, result.stderr, 0, (result.usage.wall_us or 0) / 1000)
+
+    def _exec(self, argv: List[str]) -> "Steps[Result]":
+        place = yield from self._names.place(self.cwd)
+        for again in (False, True):
+            try:
+                return (yield from self._box._exec(
+                    {"argv": argv}, place, self._names.environment(), None, BASH_TIMEOUT_MS / 1000, OUTPUT_MAX, None, None
+                ))
+            except HoltError:
+                # The directory was taken away by a command before: it is there for each that starts in it.
+                if again or (yield from FilesApi.exists.steps(self._names.files, place)):
+                    raise
+                yield from FilesApi.mkdir.steps(self._names.files, place)
+        raise AssertionError("unreachable")
+
+    def _check_end(self, result: Result, mark: str) -> "Steps[None]":
+        """Raises for what is no end of the command's own."""
+        if result.cause == "exited":
+            return
+        self._names.links_stale = True  # the links' turn at the end of the call has not come
+        if result.cause == "timeout":
+            raise TimeoutError(f"the command took longer than {BASH_TIMEOUT_MS} ms", BASH_TIMEOUT_MS)
+        if result.signal == 9:
+            try:
+                text = (yield from FilesApi.read_bytes.steps(self._names.files, mark)).decode().split()
+            except MissingError:
+                text = []
+            if len(text) >= 2:
+                self._box._ask_and_forget("process.kill", id=result.id)
+                self._box._ask_and_forget("files.remove", path=mark)
+                kind, value = text[0], int(text[1])
+                raise ExecutionLimitError(
+                    f"{kind.replace('_', ' ')} limit of {value} exceeded", kind, value, result.stdout, result.stderr
+                )
+        if result.cause in ("oom", "lost"):
+            raise SubprocessCrashed(f"the command was ended: {result.cause}", result.signal)
+
+    def bash(self, command: str) -> BashResult:
+        """Runs a line in a new bash. Raises CommandError, or one of its kinds, where it does not end with 0."""
+        return drive(self._bash(command))
+
+    async def abash(self, command: str) -> BashResult:
+        return await drive_async(self._bash(command))
+
+    # --- Python ---
+
+    def _python(
+        self, code: str, cwd: Optional[str], preload_packages: Optional[Sequence[str]], toolset: Optional[Toolset],
+        loop: Optional[asyncio.AbstractEventLoop],
+    ) -> "Steps[PythonResult]":
+        tools = toolset_of(toolset)
+        yield from self._ready()
+        packages = sorted(preload_packages or ())
+        yield from self._reuse_or_restart(json.dumps([tools.manifest, packages]))
+        yield from self._register(tools, loop)
+        started, before = _now(), (yield from self._last_row())
+        parameters = {
+            "codeLength": len(code), "cwd": cwd or self.cwd, "preloadPackages": packages,
+            "sessionId": self._interpreter_id, "toolCallCount": 0,
+        }
+        try:
+            place = yield from self._names.place(cwd or self.cwd)
+            yield from self._names.settle(names=True)
+            result = yield from SandboxApi.python.steps(
+                self._box, code, cwd=place, env=self._names.environment(), timeout=PYTHON_TIMEOUT_MS / 1000,
+                output_max=OUTPUT_MAX, tools=[each.name for each in tools.definitions] or None,
+            )
+        except HoltError as error:
+            self._note("python", started, parameters, {"exitCode": -1})
+            raise _failure(error) from error
+        self._names.links_stale = True
+        if tools.definitions:
+            parameters["toolCallCount"] = yield from self._note_tool_calls(before)
+        self._note("python", started, parameters, {"exitCode": result.exit_code})
+        if not result.state_kept:
+            self._interpreter = None
+        if result.cause == "timeout":
+            raise TimeoutError(f"the code took longer than {PYTHON_TIMEOUT_MS} ms", PYTHON_TIMEOUT_MS)
+        if result.cause != "exited":
+            number = result.exit_code - 128 if result.exit_code > 128 else None
+            raise SubprocessCrashed(f"the interpreter was ended: {result.cause}", number)
+        if not result.error:
+            error_text = None if result.exit_code == 0 else f"SystemExit: {result.exit_code}"
+            return PythonResult(result.stdout, result.stderr, result.exit_code, error_text)
+        text = f"{result.error.name}: {result.error.message}" if result.error.message else result.error.name
+        return PythonResult(result.stdout, result.stderr + result.error.traceback, result.exit_code or 1, text)
+
+    def _reuse_or_restart(self, wanted: str) -> "Steps[None]":
+        if self._interpreter == wanted:
+            return
+        if self._interpreter is not None:
+            yield from SandboxApi.restart_python.steps(self._box)
+        self._interpreter, self._interpreter_id = wanted, str(uuid.uuid4())
+
+    def _register(self, tools: PythonToolset, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[None]":
+        """Handlers may be others though the manifest is the same; the definitions are told once."""
+        registry, names = Tools.of(self._box._server), [each.name for each in tools.definitions]
+        for name in [n for n in self._registered if n not in names]:
+            yield from SandboxApi.remove_tool.steps(self._box, name)
+        self._registered = names
+        for tool in tools.tools():
+            yield self._box._server.submit("tools.register", registry.put(self._box.name, tool, loop))
+
+    def _last_row(self) -> "Steps[int]":
+        rows = yield from SandboxApi.history.steps(self._box, 1)
+        return rows[0].id if rows else 0
+
+    def _note_tool_calls(self, after: int) -> "Steps[int]":
+        """From the session's own history, which has also those that did not come as far as a handler."""
+        rows = yield from SandboxApi.history.steps(self._box, 10000, name="tool.call")
+        calls = sorted((row for row in rows if row.id > after), key=lambda row: row.id)
+        for row in calls:
+            given = row.params if isinstance(row.params, dict) else {}
+            gone = row.result if isinstance(row.result, dict) else {}
+            kind = gone.get("errorType")
+            result = {"success": False, "errorType": kind} if kind else {
+                "success": bool(gone.get("success")), "responsePreview": str(gone.get("responsePreview", ""))[:200],
+            }
+            request = given.get("requestPreview", "")
+            self._note("python_tool_call", row.started_ms, {
+                "sessionId": self._interpreter_id, "toolName": given.get("tool"),
+                "requestPreview": (request if isinstance(request, str) else preview(request))[:200],
+            }, result, row.ended_ms)
+        return len(calls)
+
+    def execute_python(
+        self, code: str, cwd: Optional[str] = None, preload_packages: Optional[Sequence[str]] = None,
+        toolset: Optional[Toolset] = None,
+    ) -> PythonResult:
+        """Runs code in the interpreter, which lasts while toolset and preload_packages stay the same.
+
+        An exception of the code's does not raise: exit_code is 1, and error says what it was.
+        """
+        return drive(self._python(code, cwd, preload_packages, toolset, None))
+
+    async def aexecute_python(
+        self, code: str, cwd: Optional[str] = None, preload_packages: Optional[Sequence[str]] = None,
+        toolset: Optional[Toolset] = None,
+    ) -> PythonResult:
+        """Handlers that are coroutines run in this loop."""
+        return await drive_async(self._python(code, cwd, preload_packages, toolset, asyncio.get_running_loop()))
+
+    @staticmethod
+    def get_python_hint(runtime: Union[PythonRuntime, str, None] = None) -> str:
+        """For a model's prompt: what Python in here is like."""
+        if runtime is not None:
+            PythonRuntime(runtime)
+        return PYTHON_HINT
+
+    # --- files ---
+
+    def _file_call(
+        self, name: str, path: str, what: "Callable[[Names], Steps[T]]", missing: bool = True, result: str = "success",
+        **more: JsonValue,
+    ) -> "Steps[T]":
+        """A call that is in the history, and whose errors are a LocalSandbox's."""
+        yield from self._ready()
+        started, parameters = _now(), {"path": path, **more}
+        try:
+            value = yield from what(self._names)
+        except HoltError as error:
+            self._note(name, started, parameters, {"success": False})
+            raise file_error(error, path, missing) from error
+        self._note(name, started, parameters, {result: value if result == "exists" else True})
+        return value
+
+    def _read(self, path: str) -> "Steps[str]":
+        data = yield from self._file_call("read_file", path, lambda names: names.read(path))
+        return data.decode()
+
+    def _write(self, name: str, path: str, data: bytes) -> "Steps[None]":
+        yield from self._file_call(name, path, lambda names: names.write(path, data), missing=False, size=len(data))
+
+    def read_file(self, path: str) -> str:
+        return drive(self._read(path))
+
+    async def aread_file(self, path: str) -> str:
+        return await drive_async(self._read(path))
+
+    def read_file_bytes(self, path: str) -> bytes:
+        return drive(self._file_call("read_file_bytes", path, lambda names: names.read(path)))
+
+    async def aread_file_bytes(self, path: str) -> bytes:
+        return await drive_async(self._file_call("read_file_bytes", path, lambda names: names.read(path)))
+
+    def write_file(self, path: str, content: str) -> None:
+        """Makes the directories above it."""
+        drive(self._write("write_file", path, content.encode()))
+
+    async def awrite_file(self, path: str, content: str) -> None:
+        await drive_async(self._write("write_file", path, content.encode()))
+
+    def write_file_bytes(self, path: str, data: bytes) -> None:
+        drive(self._write("write_file_bytes", path, bytes(data)))
+
+    async def awrite_file_bytes(self, path: str, data: bytes) -> None:
+        await drive_async(self._write("write_file_bytes", path, bytes(data)))
+
+    def list_files(self, path: str = "/data") -> List[str]:
+        """Names, sorted."""
+        return drive(self._file_call("list_files", path, lambda names: names.list(path)))
+
+    async def alist_files(self, path: str = "/data") -> List[str]:
+        return await drive_async(self._file_call("list_files", path, lambda names: names.list(path)))
+
+    def exists(self, path: str) -> bool:
+        return drive(self._file_call("exists", path, lambda names: names.exists(path), result="exists"))
+
+    async def aexists(self, path: str) -> bool:
+        return await drive_async(self._file_call("exists", path, lambda names: names.exists(path), result="exists"))
+
+    def delete_file(self, path: str) -> None:
+        drive(self._file_call("delete_file", path, lambda names: names.delete(path)))
+
+    async def adelete_file(self, path: str) -> None:
+        await drive_async(self._file_call("delete_file", path, lambda names: names.delete(path)))
+
+    # --- snapshots ---
+
+    def _export(self) -> "Steps[bytes]":
+        with self._lock:
+            self._check()
+            if self._opening is None:
+                return b""
+        yield from self._ready()
+        try:
+            files = yield from self._names.pack()
+        except HoltError as error:
+            raise _failure(error) from error
+        with self._lock:
+            history = [dict(vars(each)) for each in self._history]
+        return pack_snapshot(files, {"holt_localsandbox": 1, "kv": dict(self.kv._values), "history": history})
+
+    def export_snapshot(self) -> bytes:
+        """Files, kv and history, for LocalSandbox(snapshot=...). b"" where nothing was done yet."""
+        return drive(self._export())
+
+    async def aexport_snapshot(self) -> bytes:
+        return await drive_async(self._export())
+
+
+def _failure(error: HoltError) -> LocalSandboxError:
+    """Of a call that could not be made at all."""
+    return SubprocessCrashed(str(error)) if isinstance(error, ClosedError) else LocalSandboxError(str(error))

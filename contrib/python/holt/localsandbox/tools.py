@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools that code in execute_python() may call: from host_tools import call, search."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from ..tools import Tool
+from .core import JsonValue
+
+Handler = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    name: str
+    description: str
+    input_schema: Dict[str, Any]
+    output_schema: Optional[Dict[str, Any]] = None
+    timeout_ms: int = 30000
+
+
+@dataclass(frozen=True)
+class PythonToolset:
+    """Definitions, and by their names the handlers, which take the payload. Raises ValueError where one is missing."""
+
+    definitions: Sequence[ToolDefinition]
+    handlers: Mapping[str, Handler]
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.definitions]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two tools are called {name!r}")
+        if set(names) != set(self.handlers):
+            raise ValueError(f"definitions are of {sorted(names)}, handlers of {sorted(self.handlers)}")
+
+    @property
+    def manifest(self) -> str:
+        """What the interpreter is reused for: the same text, the same tools."""
+        return json.dumps([vars(each) for each in self.definitions], sort_keys=True)
+
+    def tools(self) -> List[Tool]:
+        return [
+            Tool(d.name, d.description, dict(d.input_schema), self.handlers[d.name], d.output_schema, d.timeout_ms)
+            for d in self.definitions
+        ]
+
+
+Toolset = Union[PythonToolset, Sequence[Callable[..., Any]]]
+
+
+def _definition(tool: Tool) -> ToolDefinition:
+    return ToolDefinition(tool.name, tool.description, tool.input_schema, tool.output_schema, tool.timeout_ms)
+
+
+def function_to_tool_definition(function: Callable[..., Any]) -> ToolDefinition:
+    """From its name, the first line of its docstring, and its hints. Raises ValueError where a parameter has none, or
+    has a star."""
+    return _definition(Tool.of(function))
+
+
+def functions_to_toolset(functions: Sequence[Callable[..., Any]]) -> PythonToolset:
+    """Of typed callables: plain, bound, async."""
+    made = [Tool.of(each) for each in functions]
+    return PythonToolset([_definition(each) for each in made], {each.name: each.handler for each in made})
+
+
+def toolset_of(toolset: Optional[Toolset]) -> PythonToolset:
+    if toolset is None:
+        return PythonToolset([], {})
+    return toolset if isinstance(toolset, PythonToolset) else functions_to_toolset(toolset)
+
+
+def preview(value: JsonValue) -> str:
+    """At most 200 characters of it."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:200]

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/mnt/files: what comes and goes from outside. The session keeps it, also where its workspace is another's."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import posixpath
+import secrets
+import urllib.parse
+import urllib.request
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO, Callable, Dict, List, Optional, Union
+
+from ._face import PIECE, Part, encoded
+from ._operations import AsyncFace, Steps, SyncFace, operation
+from .errors import UsageError
+
+MOUNT_ID = "files"
+
+Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO]
+
+URL_SCHEMES = ("http", "https", "file", "data")
+
+
+@dataclass(frozen=True)
+class RemoteItem:
+    """A file as it is listed. size in bytes; last_modified as the server writes it (RFC 3339)."""
+
+    mount_relative_path: str
+    sandbox_mount_prefix: str
+    size: int
+    last_modified: Any
+    mime_type: Optional[str] = None
+
+    @property
+    def path(self) -> str:
+        """Inside."""
+        return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page. next_cursor is None at the end."""
+
+    items: List[RemoteItem]
+    next_cursor: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file below /mnt/files; what was downloaded has its bytes, what was uploaded only says where it is."""
+
+    mount_relative_path: str
+    sandbox_mount_prefix: str
+    content: Optional[bytes] = None
+
+    @property
+    def path(self) -> str:
+        """Inside."""
+        return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
+
+    def buffer(self) -> bytes:
+        """Its bytes."""
+        if self.content is None:
+            raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
+        return self.content
+
+    def text(self, encoding: str = "utf-8") -> str:
+        return self.buffer().decode(encoding)
+
+    def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
+        """Writes it to a file of the host, by default to its name in the working directory; where."""
+        target = Path(path) if path is not None else Path(posixpath.basename(self.mount_relative_path))
+        if target.is_dir():
+            target = target / posixpath.basename(self.mount_relative_path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(self.buffer())
+        return target
+
+
+def in_thread(function: Callable[[], Any]) -> "Future[Any]":
+    """What blocks, so that an event loop need not."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
+def _is_url(source: Any) -> bool:
+    return isinstance(source, str) and urllib.parse.urlsplit(source).scheme in URL_SCHEMES
+
+
+def _open(source: Source) -> BinaryIO:
+    """A source that is read, and closed by us."""
+    if _is_url(source):
+        return urllib.request.urlopen(str(source), timeout=60)  # type: ignore[no-any-return]
+    return open(source, "rb")  # type: ignore[arg-type]
+
+
+def _name_of(source: Source) -> str:
+    """What a file is called inside where the caller does not say."""
+    if _is_url(source):
+        name = posixpath.basename(urllib.parse.unquote(urllib.parse.urlsplit(str(source)).path))
+    elif isinstance(source, (str, os.PathLike)):
+        name = os.path.basename(os.fspath(source))
+    else:
+        name = os.path.basename(str(getattr(source, "name", "")))
+    if not name:
+        raise UsageError("there is no name for what is uploaded", hint='Say remote_path="name.txt".')
+    return name
+
+
+def _check_mount(mount_id: str) -> None:
+    if mount_id != MOUNT_ID:
+        raise UsageError(f"there is no mount {mount_id!r}", hint=f'A sandbox has one mount, "{MOUNT_ID}".')
+
+
+class MountApi(Part):
+    """Paths are relative to /mnt/files, with or without a leading "/"."""
+
+    @operation
+    def upload(
+        self, source: Source, remote_path: Optional[str] = None, mimetype: Optional[str] = None,
+        mount_id: str = MOUNT_ID,
+    ) -> "Steps[RemoteFile]":
+        """Puts a file there: a path of the host, bytes, a binary file object, or a URL (http, https, file, data).
+
+        remote_path  its name there; the source's own, where it has one
+        mimetype     is for callers of other services: here a file's type is told by its name
+        """
+        _check_mount(mount_id)
+        name = remote_path or _name_of(source)
+        if mimetype and not posixpath.splitext(name)[1] and remote_path is None:
+            name += mimetypes.guess_extension(mimetype) or ""
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return (yield from self._upload_bytes(name, bytes(source)))
+        ours = isinstance(source, (str, os.PathLike))
+        stream: Any = (yield in_thread(lambda: _open(source))) if ours else source
+        try:
+            return (yield from self._upload_stream(name, stream))
+        finally:
+            if ours:
+                stream.close()
+
+    def _upload_bytes(self, name: str, data: bytes) -> "Steps[RemoteFile]":
+        import io
+
+        return (yield from self._upload_stream(name, io.BytesIO(data)))
+
+    def _upload_stream(self, name: str, stream: Any) -> "Steps[RemoteFile]":
+        """No more than two pieces of it are in memory; what is there is replaced at its end."""
+        piece = yield in_thread(lambda: _read(stream))
+        more = yield in_thread(lambda: _read(stream))
+        if not more:
+            return _remote((yield self._ask("mount.upload", {"path": name, "base64": encoded(piece)})))
+        beside = f".holt-{secrets.token_hex(8)}"
+        try:
+            first = yield self._ask("mount.upload", {"path": beside, "base64": encoded(piece)})
+            prefix = first["sandbox_mount_prefix"]
+            while more:
+                yield self._ask("files.append", {"path": f"{prefix}/{beside}", "base64": encoded(more)})
+                more = yield in_thread(lambda: _read(stream))
+            # Makes the directories above it, and checks the path as for any upload.
+            placed = _remote((yield self._ask("mount.upload", {"path": name, "content": ""})))
+            yield self._ask("files.move", {"from": f"{prefix}/{beside}", "to": placed.path, "replace": True})
+        except BaseException:
+            self._ask_and_forget("mount.delete", path=beside)
+            raise
+        return placed
+
+    @operation
+    def list(
+        self, path: Optional[str] = None, cursor: Optional[str] = None, limit: int = 100, mount_id: str = MOUNT_ID
+    ) -> "Steps[Listing]":
+        """Files, in byte order of their paths: those whose path starts with path, limit of them (1 to 500)."""
+        _check_mount(mount_id)
+        params: Dict[str, Any] = {"prefix": (path or "").lstrip("/") or None, "cursor": cursor, "limit": limit}
+        page = yield self._ask("mount.list", params)
+        items = [
+            RemoteItem(
+                i["mount_relative_path"], i["sandbox_mount_prefix"], i["size"], i["last_modified"], i.get("mime_type")
+            )
+            for i in page["items"]
+        ]
+        return Listing(items, page.get("next_cursor"))
+
+    @operation
+    def download(self, path: str, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
+        """A file with its bytes. Raises MissingError."""
+        _check_mount(mount_id)
+        data = yield from self._get("mount.download", path)
+        return RemoteFile(path.lstrip("/"), "/mnt/files", data)
+
+    @operation
+    def delete(self, path: str, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
+        """Takes a file away, or a directory with all that is in it. Raises MissingError."""
+        _check_mount(mount_id)
+        return _remote((yield self._ask("mount.delete", {"path": path})))
+
+
+def _read(stream: Any) -> bytes:
+    data = stream.read(PIECE)
+    if isinstance(data, str):
+        raise UsageError("the file object gives text", hint='Open it with mode "rb".')
+    return bytes(data or b"")
+
+
+def _remote(answer: Any) -> RemoteFile:
+    return RemoteFile(answer["mount_relative_path"], answer["sandbox_mount_prefix"])
+
+
+class Mount(MountApi, SyncFace):
+    """Sandbox.mount"""
+
+
+class AsyncMount(MountApi, AsyncFace):
+    """AsyncSandbox.mount"""
+
+
+__all__ = ["AsyncMount", "Listing", "Mount", "RemoteFile", "RemoteItem"]

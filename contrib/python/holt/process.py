@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command that runs on: its output as it comes, its input, its end."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import deque
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from typing import Any, AsyncIterator, Deque, Iterator, List, Mapping, Optional, Union
+
+from ._face import Content, Part, as_bytes
+from ._operations import AsyncFace, Steps, SyncFace, operation
+from ._server import Server
+from .errors import UsageError
+from .results import Result, result_of
+
+BUFFER_MAX = 16 << 20
+"""Bytes of output that wait to be read here; past it the oldest go, and are counted in `dropped`."""
+
+_INPUT_PIECE = 128 * 1024  # characters: each is at most six bytes of a request
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some output. stream is "stdout" or "stderr"."""
+
+    stream: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """Where a character's bytes are in two chunks, it is U+FFFD: join data first to be exact."""
+        return self.data.decode("utf-8", "replace")
+
+
+class _Output:
+    """What the reader's thread puts in, and who waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._chunks: Deque[Chunk] = deque()
+        self._size = self._next = 0
+        self._waiters: List["Future[Optional[Chunk]]"] = []
+        self.dropped = 0
+        self.ended: Optional[int] = None
+        self.lost = False
+
+    def note(self, params: Mapping[str, Any]) -> None:
+        with self._lock:
+            if "seq" in params:
+                self._add(params)
+            elif "exit_code" in params:
+                self.ended = int(params["exit_code"])
+            else:
+                self.lost = True
+            waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            try:
+                waiter.set_result(None)
+            except InvalidStateError:  # nobody waits any more
+                pass
+
+    def _add(self, params: Mapping[str, Any]) -> None:
+        self._chunks.append(Chunk(params["stream"], base64.b64decode(params["base64"])))
+        self._size += len(self._chunks[-1].data)
+        while self._size > BUFFER_MAX:
+            oldest = self._chunks.popleft()
+            self._size -= len(oldest.data)
+            self.dropped += len(oldest.data)
+
+    def take(self) -> "Union[Chunk, None, Future[Optional[Chunk]]]":
+        """What comes next, None at the end, or a future of that there is something new."""
+        with self._lock:
+            if self._chunks:
+                chunk = self._chunks.popleft()
+                self._size -= len(chunk.data)
+                return chunk
+            if self.ended is not None or self.lost:
+                return None
+            self._waiters.append(Future())
+            return self._waiters[-1]
+
+
+def within(future: "Future[Any]", seconds: Optional[float]) -> "Future[Any]":
+    """The same, or TimeoutError after so many seconds."""
+    if seconds is None:
+        return future
+    timed: Future[Any] = Future()
+
+    def settle(what: Any) -> None:
+        try:
+            what(timed)
+        except InvalidStateError:
+            pass
+
+    timer = threading.Timer(seconds, settle, [lambda f: f.set_exception(TimeoutError(f"not within {seconds} s"))])
+    timer.daemon = True
+
+    def on_done(source: "Future[Any]") -> None:
+        timer.cancel()
+        error = source.exception()
+        settle(lambda f: f.set_exception(error) if error else f.set_result(source.result()))
+
+    future.add_done_callback(on_done)
+    timer.start()
+    return timed
+
+
+class ProcessApi(Part):
+    """A command that Sandbox.spawn() has started. id is that of the session's processes; pid the one inside."""
+
+    def __init__(self, server: Server, session: str, id: str, pid: int) -> None:
+        super().__init__(server, session)
+        self.id, self.pid = id, pid
+        self._output = _Output()
+
+    def _watch(self) -> "Steps[None]":
+        for method in ("process.output", "process.exited"):
+            self._server.listen(method, self._session, self.id, self._output.note)
+        yield self._ask("process.watch", {"id": self.id, "from": 1, "base64": True})
+
+    def poll(self) -> Optional[int]:
+        """The exit code, or None while it runs."""
+        return self._output.ended
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of output that were not read in time, and are gone."""
+        return self._output.dropped
+
+    @operation
+    def read(self, timeout: Optional[float] = None) -> "Steps[Optional[Chunk]]":
+        """What it prints next, or None at its end. Raises TimeoutError after timeout seconds."""
+        while isinstance(taken := self._output.take(), Future):
+            yield within(taken, timeout)
+        return taken
+
+    @operation
+    def write(self, data: Content) -> "Steps[None]":
+        """Gives it input, which is UTF-8; spawn(..., input=True). Up to 8 MiB wait for it to read, then LimitError."""
+        yield from self._write(data)
+
+    def _write(self, data: Content) -> "Steps[None]":
+        try:
+            text = as_bytes(data).decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                "input has to be UTF-8", hint="Write the bytes to a file, and redirect it: `command < file`."
+            ) from error
+        for start in range(0, len(text), _INPUT_PIECE):
+            yield self._ask("process.write", {"id": self.id, "data": text[start : start + _INPUT_PIECE]})
+
+    @operation
+    def close_stdin(self) -> "Steps[None]":
+        """Its input is at its end."""
+        yield self._ask("process.close_stdin", {"id": self.id})
+
+    @operation
+    def resize(self, rows: int, columns: int) -> "Steps[None]":
+        """Of its terminal; spawn(..., terminal=True)."""
+        yield self._ask("process.resize", {"id": self.id, "rows": rows, "columns": columns})
+
+    @operation
+    def signal(self, signal: "Union[str, int]") -> "Steps[None]":
+        """To the command and its process group: "TERM", "SIGTERM", 15 or signal.SIGTERM."""
+        name = signal if isinstance(signal, str) else str(int(signal))
+        yield self._ask("process.signal", {"id": self.id, "signal": name}, urgent=True)
+
+    @operation
+    def kill(self) -> "Steps[bool]":
+        """Kills all that it has started; whether there was anything."""
+        return bool((yield self._ask("process.kill", {"id": self.id}, urgent=True))["killed"])
+
+    @operation
+    def wait(self, timeout: Optional[float] = None) -> "Steps[Result]":
+        """How it ended, with what is kept of its output. Raises TimeoutError after timeout seconds; it goes on then."""
+        asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
+        return result_of((yield within(asked, timeout)))
+
+    def _forget(self) -> None:
+        for method in ("process.output", "process.exited"):
+            self._server.listen(method, self._session, self.id, None)
+
+
+class Process(ProcessApi, SyncFace):
+    """A context manager, at whose end it is killed. Iterating gives its output, up to its end."""
+
+    def __iter__(self) -> Iterator[Chunk]:
+        while (chunk := self.read()) is not None:
+            yield chunk
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if not self._server.closed:
+            self.kill()
+        self._forget()
+
+
+class AsyncProcess(ProcessApi, AsyncFace):
+    """An async context manager, at whose end it is killed. Iterating gives its output, up to its end."""
+
+    async def __aiter__(self) -> AsyncIterator[Chunk]:
+        while (chunk := await self.read()) is not None:
+            yield chunk
+
+    async def __aenter__(self) -> "AsyncProcess":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if not self._server.closed:
+            await self.kill()
+        self._forget()

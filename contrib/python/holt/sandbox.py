@@ -1,0 +1,600 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox: a session of holt's, made here or found."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
+
+from ._face import Content, Part, as_bytes
+from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
+from ._server import Server, find_holt
+from .errors import BusyError, ExistsError, HoltError, MissingError, UsageError
+from .files import AsyncFiles, Files
+from .kv import AsyncKv, Kv
+from .mount import AsyncMount, Mount
+from .process import AsyncProcess, Process, ProcessApi, within
+from .results import PythonResult, Result, python_result_of, result_of
+from .tools import Tool, ToolLike, Tools, tool_of, tools_of
+
+Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+Time = Union[str, int, float]
+"""Seconds, or text as holt has it: "10m"."""
+Size = Union[str, int]
+"""Bytes, or text as holt has it: "2GiB"."""
+
+TERMINAL = 7  # fds 0 to 2
+
+_REMOVE_WITHIN, _START_WITHIN = 30.0, 30.0  # seconds
+
+S = TypeVar("S", bound="SandboxApi")
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """A call that the session has had; times in ms since 1970, ended_ms None while it goes on."""
+
+    id: int
+    name: str
+    started_ms: int
+    ended_ms: Optional[int]
+    params: Any
+    result: Any
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """Something that was refused, killed, limited or granted; at_ms since 1970."""
+
+    id: int
+    at_ms: int
+    kind: str
+    detail: Any
+
+
+def _text_of(value: Union[str, int, float], unit: str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{round(value * 1000)}ms" if unit == "ms" else str(int(value))
+
+
+def _parsed(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:  # cut to what a row may have
+        return text
+
+
+def _milliseconds(seconds: Optional[float]) -> Optional[int]:
+    return None if seconds is None else max(1, round(seconds * 1000))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a session is made with; see Sandbox."""
+
+    policy: Optional[Policy] = None
+    workspace: "Union[str, os.PathLike[str], None]" = None
+    timeout: Optional[Time] = None
+    memory: Optional[Size] = None
+    idle: Optional[Time] = None
+    tier: Optional[str] = None
+    env: Optional[Mapping[str, str]] = None
+    read_only: Sequence[str] = ()
+    read_write: Sequence[str] = ()
+    options: Sequence[str] = ()
+
+    @contextlib.contextmanager
+    def arguments(self) -> "Iterator[List[str]]":
+        """As holt create has them. A policy that is a dict is in a file meanwhile."""
+        argv: List[str] = []
+        with contextlib.ExitStack() as stack:
+            if isinstance(self.policy, Mapping):
+                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json"))
+                json.dump({"holt": 1, **self.policy}, file)
+                file.flush()
+                argv += ["--policy", file.name]
+            elif self.policy is not None:
+                argv += ["--policy", os.fspath(self.policy)]
+            if self.workspace is not None:
+                argv += ["--workspace", os.path.abspath(os.fspath(self.workspace))]
+            for name, value, unit in (
+                ("--timeout", self.timeout, "ms"), ("--memory", self.memory, ""), ("--idle", self.idle, "ms"),
+                ("--tier", self.tier, ""),
+            ):
+                if value is not None:
+                    argv += [name, _text_of(value, unit)]
+            for name, text in (self.env or {}).items():
+                argv += ["--env", f"{name}={text}"]
+            for flag, paths in (("--ro", self.read_only), ("--rw", self.read_write)):
+                for path in paths:
+                    argv += [flag, os.fspath(path)]
+            yield [*argv, *self.options]
+
+
+def remove_session(server: Server, name: str, pid: int) -> None:
+    """Ends a session and takes it away, come what may: at the end of the program, too."""
+    if pid != os.getpid():  # a fork has inherited what is not its own
+        return
+    try:
+        drive(_remove_steps(server, name))
+    except MissingError:
+        pass
+    except HoltError:  # the server has gone before
+        with contextlib.suppress(Exception):
+            program = find_holt(server.holt)
+            for verb in ("stop", "rm"):
+                subprocess.run(
+                    [program, verb, name], env={**os.environ, **server.env}, stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_WITHIN, check=False,
+                )
+
+
+def _remove_steps(server: Server, name: str) -> "Steps[None]":
+    deadline = time.monotonic() + _REMOVE_WITHIN
+    yield server.submit("session.stop", {"session": name}, urgent=True)
+    while True:
+        try:
+            yield server.submit("session.remove", {"session": name}, urgent=True)
+            return
+        except BusyError:  # its keeper is on its way out
+            if time.monotonic() > deadline:
+                raise
+        yield from _pause()
+
+
+def _pause() -> "Steps[None]":
+    with contextlib.suppress(TimeoutError):
+        yield within(Future(), 0.01)
+
+
+class SandboxApi(Part):
+    """What Sandbox and AsyncSandbox have in common: Sandbox says what the parameters are."""
+
+    _process: Any
+
+    def __init__(
+        self,
+        name: Optional[str] = None,
+        *,
+        policy: Optional[Policy] = None,
+        workspace: "Union[str, os.PathLike[str], None]" = None,
+        tools: Optional[Sequence[ToolLike]] = None,
+        timeout: Optional[Time] = None,
+        memory: Optional[Size] = None,
+        idle: Optional[Time] = None,
+        tier: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        read_only: Sequence[str] = (),
+        read_write: Sequence[str] = (),
+        options: Sequence[str] = (),
+        holt: Optional[str] = None,
+        server: Optional[Server] = None,
+    ) -> None:
+        self.name = name or f"py-{os.getpid()}-{secrets.token_hex(6)}"
+        super().__init__(server or Server(holt), self.name)
+        self.throwaway = name is None
+        self._own_server = server is None
+        self._settings = Settings(
+            policy, workspace, timeout, memory, idle, tier, env, tuple(read_only), tuple(read_write), tuple(options)
+        )
+        self._tools = tools_of(tools)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._finalizer: Any = None
+
+    # --- its life ---
+
+    def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
+        if self.throwaway:
+            self._finalizer = weakref.finalize(self, remove_session, self._server, self.name, os.getpid())
+        try:
+            with self._settings.arguments() as arguments:
+                params = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
+                try:
+                    yield self._server.submit("session.create", params)
+                except ExistsError:
+                    yield from self._check_found()
+            if self.throwaway:
+                # A process of ours that runs is a use: the session does not rest while this program lives.
+                yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
+            for tool in self._tools:
+                yield self._server.submit("tools.register", Tools.of(self._server).put(self.name, tool, loop))
+        except BaseException:
+            if self._finalizer:
+                self._finalizer()
+            if self._own_server:
+                self._server.close()
+            raise
+
+    def _check_found(self) -> "Steps[None]":
+        """A session that is there has its own settings; what can be seen to be another is refused."""
+        if self._settings.workspace is None:
+            return
+        shown = yield self._ask("session.show", {})
+        wanted = os.path.realpath(os.fspath(self._settings.workspace))
+        if shown.get("workspace") and os.path.realpath(shown["workspace"]) != wanted:
+            raise ExistsError(
+                f"session {self.name!r} is there with another workspace: {shown['workspace']}",
+                hint="Use another name, or take it away: holt rm " + self.name,
+            )
+
+    def _close(self) -> "Steps[None]":
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        Tools.of(self._server).drop(self.name)
+        try:
+            if self._finalizer and self._finalizer.detach():
+                yield from _remove_steps(self._server, self.name)
+        except HoltError:
+            remove_session(self._server, self.name, os.getpid())
+        finally:
+            if self._own_server:
+                self._server.close()
+
+    # --- commands ---
+
+    def _spawned(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
+        """Starts a command; where the caller gives up meanwhile, it is killed as soon as it is known."""
+        deadline = time.monotonic() + _START_WITHIN
+        while True:
+            try:
+                return (yield from self._spawned_once(method, params))
+            except HoltError as error:
+                # Very many at once: init has not read yet what it was asked before.
+                if error.errno != "EAGAIN" or time.monotonic() > deadline:
+                    raise
+            yield from _pause()
+
+    def _spawned_once(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
+        future = self._ask(method, params)
+
+        def kill(started: "Future[Any]") -> None:
+            if not started.exception():
+                self._ask_and_forget("process.kill", id=started.result()["id"])
+
+        try:
+            return (yield future)
+        except HoltError:
+            raise
+        except BaseException:
+            # Not in the reader's thread, which would have to write.
+            future.add_done_callback(lambda f: threading.Thread(target=kill, args=(f,), daemon=True).start())
+            raise
+
+    def _exec(
+        self, command: Mapping[str, Any], cwd: Optional[str], env: Optional[Mapping[str, str]],
+        stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
+        tools: Optional[Sequence[str]],
+    ) -> "Steps[Result]":
+        """Spawned and waited for, not exec: so it can be killed when nobody waits any more, and input has no limit of
+        one message."""
+        begun = self._server.begin_command()
+        try:
+            yield begun
+            return (yield from self._exec_begun(command, cwd, env, stdin, timeout, output_max, keep, tools))
+        finally:
+            self._server.end_command(begun)
+
+    def _exec_begun(
+        self, command: Mapping[str, Any], cwd: Optional[str], env: Optional[Mapping[str, str]],
+        stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
+        tools: Optional[Sequence[str]],
+    ) -> "Steps[Result]":
+        started = yield from self._spawned("process.spawn", {
+            **command, "cwd": cwd, "env": env, "input": True if stdin else None, "timeout_ms": _milliseconds(timeout),
+            "output_max": output_max, "keep": keep, "tools": None if tools is None else list(tools),
+        })
+        process = ProcessApi(self._server, self._session, started["id"], started["pid"])
+        try:
+            if stdin:
+                yield from self._feed(process, as_bytes(stdin))
+            asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
+            answer = yield asked
+        except BaseException:
+            self._ask_and_forget("process.kill", id=process.id)
+            raise
+        return result_of(answer)
+
+    @staticmethod
+    def _feed(process: ProcessApi, data: bytes) -> "Steps[None]":
+        try:
+            yield from process._write(data)
+            yield from ProcessApi.close_stdin.steps(process)
+        except HoltError as error:
+            if error.kind in ("limit",) or isinstance(error, UsageError) and "UTF-8" in error.message:
+                raise
+            # It has closed its input, or ended, without reading all: as with any pipe, that is its affair.
+
+    @operation
+    def bash(
+        self, command: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+        stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
+        keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
+    ) -> "Steps[Result]":
+        """Runs a line of bash to its end. What does not end well is a Result too, unless check() is called.
+
+        cwd         where to start; relative to the workspace
+        env         variables beyond the session's own
+        stdin       what it reads, UTF-8; nothing without it
+        timeout     seconds; at most what the policy gives
+        output_max  bytes kept of each stream, 1 MiB without it, at most 8 MiB
+        keep        "head" or "tail": which bytes are kept
+        tools       names of those that it may call; all without it
+        """
+        return (yield from self._exec({"shell": command}, cwd, env, stdin, timeout, output_max, keep, tools))
+
+    @operation
+    def exec(
+        self, argv: Sequence[str], *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+        stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
+        keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
+    ) -> "Steps[Result]":
+        """Runs a command to its end, without a shell; otherwise as bash(). Raises CommandNotFoundError."""
+        return (yield from self._exec({"argv": list(argv)}, cwd, env, stdin, timeout, output_max, keep, tools))
+
+    def _spawn(
+        self, command: "Union[str, Sequence[str]]", cwd: Optional[str], env: Optional[Mapping[str, str]], input: bool,
+        terminal: bool, rows: int, columns: int, timeout: Optional[float], output_max: Optional[int],
+        owned: bool, tools: Optional[Sequence[str]],
+    ) -> "Steps[Any]":
+        started = yield from self._spawned("process.spawn", {
+            **({"shell": command} if isinstance(command, str) else {"argv": list(command)}),
+            "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
+            **({"terminal": TERMINAL, "rows": rows, "columns": columns} if terminal else {}),
+            "timeout_ms": _milliseconds(timeout), "output_max": output_max,
+            "tools": None if tools is None else list(tools),
+        })
+        process = self._process(self._server, self._session, started["id"], started["pid"])
+        yield from process._watch()
+        return process
+
+    # --- the interpreter ---
+
+    @operation
+    def python(
+        self, code: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
+        timeout: Optional[float] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
+        tools: Optional[Sequence[str]] = None,
+    ) -> "Steps[PythonResult]":
+        """Runs code in the lasting interpreter of the session: variables and imports stay.
+
+        fresh  in an interpreter of its own, which ends with it
+        Otherwise as bash().
+        """
+        asked = self._ask("python.run", {
+            "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
+            "output_max": output_max, "keep": keep, "base64": True, "tools": None if tools is None else list(tools),
+        })
+        try:
+            return python_result_of((yield asked))
+        except HoltError:
+            raise
+        except BaseException:
+            if not fresh:
+                self._ask_and_forget("python.interrupt")
+            raise
+
+    @operation
+    def restart_python(self) -> "Steps[bool]":
+        """Kills the interpreter; the next run has a new one. Whether there was one."""
+        return bool((yield self._ask("python.restart", {}))["killed"])
+
+    @operation
+    def interrupt_python(self) -> "Steps[bool]":
+        """Raises KeyboardInterrupt in the code that runs; whether there was any."""
+        return bool((yield self._ask("python.interrupt", {}, urgent=True))["interrupted"])
+
+    @operation
+    def variables(self) -> "Steps[List[Dict[str, Any]]]":
+        """What the interpreter has: name, type, size, repr."""
+        return list((yield self._ask("python.variables", {}))["variables"])
+
+    @operation
+    def save_variables(self, path: Optional[str] = None) -> "Steps[Dict[str, Any]]":
+        """Keeps what can be pickled in a file inside: saved, left_out {name: why}, path."""
+        return dict((yield self._ask("python.save", {"path": path})))
+
+    @operation
+    def load_variables(self, path: Optional[str] = None) -> "Steps[Dict[str, Any]]":
+        """Takes them back: loaded, failed {name: why}, path."""
+        return dict((yield self._ask("python.load", {"path": path})))
+
+    # --- tools ---
+
+    def _add_tool(self, tool: ToolLike, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[Tool]":
+        made = tool_of(tool)
+        yield self._server.submit("tools.register", Tools.of(self._server).put(self.name, made, loop))
+        return made
+
+    @operation
+    def remove_tool(self, name: str) -> "Steps[None]":
+        """It can't be called any more."""
+        yield self._ask("tools.unregister", {"name": name})
+        Tools.of(self._server).drop(self.name, name)
+
+    # --- what there was ---
+
+    @operation
+    def history(self, limit: int = 100, *, name: Optional[str] = None) -> "Steps[List[HistoryRow]]":
+        """Commands, runs of code and file calls, the newest first; name: only those of a method, as "python.run"."""
+        rows = yield from self._rows("history.list", limit, {"name": name})
+        return [
+            HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], _parsed(r["params"]), _parsed(r["result"]))
+            for r in rows
+        ]
+
+    @operation
+    def audit(self, limit: int = 100, *, kind: Optional[str] = None) -> "Steps[List[AuditRow]]":
+        """Denials, kills, limits and grants, the newest first; kind: only those of one, as "denial"."""
+        rows = yield from self._rows("audit.list", limit, {"kind": kind})
+        return [AuditRow(r["id"], r["at_ms"], r["kind"], _parsed(r["detail"])) for r in rows]
+
+    def _rows(self, method: str, limit: int, more: Mapping[str, Any]) -> "Steps[List[Dict[str, Any]]]":
+        rows: List[Dict[str, Any]] = []
+        before = None
+        while len(rows) < limit:
+            asked = {**more, "before": before, "limit": min(1000, limit - len(rows))}
+            page = yield self._ask(method, asked)
+            rows += page["rows"]
+            before = page["next"]
+            if before is None:
+                break
+        return rows
+
+    @operation
+    def show(self) -> "Steps[Dict[str, Any]]":
+        """What the session is and has: state, mounts, limits, layers."""
+        return dict((yield self._ask("session.show", {})))
+
+    @operation
+    def stop(self) -> "Steps[None]":
+        """Ends all that runs; files, keys and history stay, and the next use starts it again."""
+        yield self._ask("session.stop", {})
+
+    @operation
+    def remove(self) -> "Steps[None]":
+        """Takes the session away with all its files, a lasting one too."""
+        if self._finalizer:
+            self._finalizer.detach()
+        yield from _remove_steps(self._server, self.name)
+
+
+class Sandbox(SandboxApi, SyncFace):
+    """A sandbox of one's own, or a lasting one by its name.
+
+        with Sandbox() as box:
+            print(box.bash("echo $((6 * 7))").check().stdout)
+
+    Without a name it is a throwaway session, gone with close(), at the end of the `with`, and in any case with this
+    program. With one it is found, or made, and stays; it keeps the settings that it was made with.
+
+    policy      a preset's name, a file's path (with a "/"), or a policy as a dict
+    workspace   a directory of the host, which is /workspace; the session's own without it
+    tools       typed callables that code inside may call
+    timeout     seconds that a command may take, memory bytes; both also as text: "10m", "2GiB"
+    idle, tier  as in holt-create(1)
+    env         variables of every command
+    read_only, read_write   paths of the host, or PATH:TARGET
+    options     more of holt-create(1), as on the command line
+    holt        the program, where it is neither $HOLT nor in the PATH
+    server      a connection to share with other sandboxes
+
+    Any thread may use it.
+    """
+
+    _process = Process
+
+    def __init__(self, name: Optional[str] = None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        drive(self._open())
+        self.files = Files(self._server, self.name)
+        self.mount = Mount(self._server, self.name)
+        self.kv = Kv(self._server, self.name)
+
+    def spawn(
+        self, command: "Union[str, Sequence[str]]", *, cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
+        columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
+        tools: Optional[Sequence[str]] = None,
+    ) -> Process:
+        """Starts a command, or a line of bash where it is text, and does not wait.
+
+        input     write() will be called; without it its input is at its end
+        terminal  its fds are a terminal, of so many rows and columns; all its output is stdout then
+        owned     it is killed when this program ends; otherwise it goes on, in a lasting session
+        """
+        return drive(self._spawn(  # type: ignore[no-any-return]
+            command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
+        ))
+
+    def add_tool(self, tool: ToolLike) -> Tool:
+        """Code inside may call it from now on."""
+        return drive(self._add_tool(tool, None))
+
+    def close(self) -> None:
+        """A throwaway session is removed; a lasting one goes on."""
+        drive(self._close())
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class AsyncSandbox(SandboxApi, AsyncFace):
+    """The same for asyncio; made by `async with`, or `await AsyncSandbox(...).open()`.
+
+        async with AsyncSandbox() as box:
+            print((await box.bash("uname")).check().stdout)
+
+    A task that is cancelled kills what it waits for. Tools that are coroutines run in this loop.
+    """
+
+    _process = AsyncProcess
+    _opened = False
+
+    async def open(self: S) -> S:
+        """Makes or finds the session."""
+        if not self._opened:  # type: ignore[attr-defined]
+            await drive_async(self._open(asyncio.get_running_loop()))
+            self._opened = True  # type: ignore[attr-defined]
+        return self
+
+    def _part(self, part: Any) -> Any:
+        if not self._opened:
+            raise UsageError("the sandbox is not open yet", hint="async with AsyncSandbox() as box: ...")
+        return part(self._server, self.name)
+
+    @property
+    def files(self) -> AsyncFiles:
+        return self._part(AsyncFiles)  # type: ignore[no-any-return]
+
+    @property
+    def mount(self) -> AsyncMount:
+        return self._part(AsyncMount)  # type: ignore[no-any-return]
+
+    @property
+    def kv(self) -> AsyncKv:
+        return self._part(AsyncKv)  # type: ignore[no-any-return]
+
+    async def spawn(
+        self, command: "Union[str, Sequence[str]]", *, cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
+        columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
+        tools: Optional[Sequence[str]] = None,
+    ) -> AsyncProcess:
+        """As Sandbox.spawn()."""
+        return await drive_async(self._spawn(  # type: ignore[no-any-return]
+            command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
+        ))
+
+    async def add_tool(self, tool: ToolLike) -> Tool:
+        """Code inside may call it from now on."""
+        return await drive_async(self._add_tool(tool, asyncio.get_running_loop()))
+
+    async def close(self) -> None:
+        """As Sandbox.close()."""
+        await drive_async(self._close())
+
+    async def __aenter__(self: S) -> S:
+        return await self.open()  # type: ignore[attr-defined,no-any-return]
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()

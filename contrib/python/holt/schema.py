@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON schemas from type hints, and values from JSON by the same hints.
+
+Schemas use what the bridge checks: type, properties, required, additionalProperties, items, enum, anyOf.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import enum
+import inspect
+import sys
+import typing
+from typing import Any, Dict, List, Mapping, Tuple, Union
+
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_LISTS = (
+    list, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
+    collections.abc.Set, collections.abc.MutableSequence,
+)
+_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_NONE = type(None)
+
+JsonSchema = Dict[str, Any]
+
+
+def _unions() -> Tuple[Any, ...]:
+    return (Union, getattr(__import__("types"), "UnionType", Union))
+
+
+def _is_pydantic(hint: Any) -> bool:
+    """Without importing it: a model of it can't be there before it is."""
+    pydantic = sys.modules.get("pydantic")
+    return bool(pydantic and isinstance(hint, type) and issubclass(hint, pydantic.BaseModel))
+
+
+def _is_typed_dict(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, dict) and hasattr(hint, "__total__")
+
+
+def _fields(hint: Any) -> "List[Tuple[str, Any, bool]]":
+    """Of a dataclass or TypedDict: name, hint, whether it is required."""
+    hints = typing.get_type_hints(hint)
+    if _is_typed_dict(hint):
+        return [(name, _bare(each), name in hint.__required_keys__) for name, each in hints.items()]
+    missing = dataclasses.MISSING
+    return [
+        (f.name, hints[f.name], f.default is missing and f.default_factory is missing)
+        for f in dataclasses.fields(hint) if f.init
+    ]
+
+
+def _bare(hint: Any) -> Any:
+    """Without Annotated, Required and NotRequired."""
+    while hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in ("Required", "NotRequired"):
+        hint = typing.get_args(hint)[0]
+    return hint
+
+
+def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -> JsonSchema:
+    return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any], within: Tuple[str, ...] = ()) -> Any:
+    """pydantic's schema without titles, and with what $ref leads to in its place."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions, within) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return {} if name in within else _inlined(definitions[name], definitions, (*within, name))
+    clean = {}
+    for key, value in schema.items():
+        if key in ("$defs", "definitions", "default") or (key == "title" and isinstance(value, str)):
+            continue
+        if key == "properties":
+            clean[key] = {name: _inlined(each, definitions, within) for name, each in value.items()}
+        else:
+            clean[key] = _inlined(value, definitions, within)
+    return clean
+
+
+def _pydantic_schema(model: Any) -> JsonSchema:
+    schema = model.model_json_schema() if hasattr(model, "model_json_schema") else model.schema()
+    clean: JsonSchema = _inlined(schema, schema.get("$defs") or schema.get("definitions") or {})
+    clean.setdefault("additionalProperties", False)
+    return clean
+
+
+def _values_schema(values: "List[Any]") -> JsonSchema:
+    """Of Literal and Enum: one type where all have the same."""
+    types = {_SCALARS[type(value)] for value in values if type(value) in _SCALARS}
+    return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
+
+
+def _tuple_schema(arguments: Tuple[Any, ...]) -> JsonSchema:
+    if not arguments or arguments == ((),):
+        return {"type": "array"}
+    kinds = [each for each in dict.fromkeys(arguments) if each is not Ellipsis]
+    return {"type": "array", "items": schema_of(Union[tuple(kinds)])}
+
+
+def schema_of(hint: Any) -> JsonSchema:
+    """The JSON schema of a type hint. Raises ValueError where JSON has nothing like it."""
+    hint = _bare(hint)
+    if hint is None:
+        hint = _NONE
+    if hint in (Any, object, inspect.Parameter.empty):
+        return {}
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in _SCALARS:
+        return {"type": _SCALARS[origin]}
+    if origin in _unions():
+        return {"anyOf": [schema_of(each) for each in arguments]}
+    if origin is typing.Literal:
+        return _values_schema(list(arguments))
+    if origin is tuple:
+        return _tuple_schema(arguments)
+    if origin in _LISTS:
+        return {"type": "array", "items": schema_of(arguments[0])} if arguments else {"type": "array"}
+    if _is_pydantic(hint):
+        return _pydantic_schema(hint)
+    if _is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
+        fields = _fields(hint)
+        return object_schema({n: schema_of(h) for n, h, _ in fields}, [n for n, _, needed in fields if needed])
+    if origin in _DICTS:
+        schema: JsonSchema = {"type": "object"}
+        if arguments and schema_of(arguments[1]):
+            schema["additionalProperties"] = schema_of(arguments[1])
+        return schema
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return _values_schema([each.value for each in hint])
+    if isinstance(hint, typing.TypeVar):
+        return schema_of(hint.__bound__) if hint.__bound__ else {}
+    raise ValueError(f"JSON has nothing like {hint!r}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether JSON is a scalar or container of that hint; enough to tell the members of a union apart."""
+    origin = typing.get_origin(_bare(hint)) or _bare(hint)
+    if origin in (Any, object):
+        return True
+    if origin is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if origin is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if origin in (str, bool, _NONE):
+        return isinstance(value, origin)
+    if origin is typing.Literal:
+        return value in typing.get_args(_bare(hint))
+    if origin in _LISTS or origin is tuple:
+        return isinstance(value, list)
+    if isinstance(origin, type) and issubclass(origin, enum.Enum):
+        return value in [each.value for each in origin]
+    return isinstance(value, dict)
+
+
+def from_json(value: Any, hint: Any) -> Any:
+    """A value that has passed the schema of a hint as what the hint says: models, dataclasses, enums, tuples, sets.
+
+    Raises ValueError (pydantic's is one).
+    """
+    hint = _bare(hint)
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in _unions():
+        for each in sorted(arguments, key=lambda h: not _fits(value, h)):
+            try:
+                return from_json(value, each)
+            except (TypeError, ValueError):
+                continue
+        raise ValueError(f"{value!r} is none of {hint}")
+    if _is_pydantic(hint):
+        return hint.model_validate(value) if hasattr(hint, "model_validate") else hint.parse_obj(value)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if isinstance(value, dict) and (_is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))):
+        hints = {name: each for name, each, _ in _fields(hint)}
+        given = {name: from_json(each, hints[name]) if name in hints else each for name, each in value.items()}
+        return given if _is_typed_dict(hint) else hint(**given)
+    if isinstance(value, list) and (origin is tuple or origin in _LISTS):
+        return _list_from_json(value, origin, arguments)
+    if isinstance(value, dict) and origin in _DICTS and arguments:
+        return {name: from_json(each, arguments[1]) for name, each in value.items()}
+    return float(value) if origin is float and type(value) is int else value
+
+
+def _list_from_json(value: "List[Any]", origin: Any, arguments: Tuple[Any, ...]) -> Any:
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(from_json(each, arguments[0]) for each in value)
+        return tuple(from_json(each, hint) for each, hint in zip(value, arguments)) if arguments else tuple(value)
+    items = [from_json(each, arguments[0]) for each in value] if arguments else value
+    return origin(items) if origin in (set, frozenset) else set(items) if origin is collections.abc.Set else items
+
+
+def to_json(value: Any) -> Any:
+    """A value as JSON has it. Raises ValueError."""
+    if value is None or isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum):
+        return value
+    if isinstance(value, enum.Enum):
+        return to_json(value.value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, collections.abc.Mapping):
+        return {str(name): to_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [to_json(each) for each in value]
+    if _is_pydantic(type(value)):
+        import json
+
+        return json.loads(value.json())
+    raise ValueError(f"a {type(value).__name__} has no form in JSON")

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of this program that code inside may call.
+
+Theory of operation. tools.register tells a session's keeper of a tool, and it belongs to our connection. A call comes
+as a request of the server's (tool.call), after the keeper has checked the payload by the schema. The reader's thread
+only hands it on: to a thread of a small pool, or, where the function is a coroutine and a loop is known, to that loop.
+A call that nobody waits for any more (tool.cancel) is dropped: a coroutine is cancelled; a thread can't be, and its
+late answer is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import queue
+import threading
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._server import Server
+from .errors import ToolError, UsageError
+from .schema import JsonSchema, from_json, object_schema, schema_of, to_json
+
+THREADS = 64
+"""Calls that are worked on at once; further ones wait."""
+
+TIMEOUT_MS = 30000
+
+Handler = Callable[[Any], Any]
+"""Takes a payload, returns (or is a coroutine of) what JSON can have."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as it is registered. Tool.of(function) makes one of a typed callable."""
+
+    name: str
+    description: str
+    input_schema: JsonSchema
+    handler: Handler = field(compare=False)
+    output_schema: Optional[JsonSchema] = None
+    timeout_ms: int = TIMEOUT_MS
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], *, name: Optional[str] = None, description: Optional[str] = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> "Tool":
+        """From the hints, the name and the first line of the docstring. Raises ValueError for a parameter without a
+        type, for *args and **kwargs, and for types that JSON has nothing like."""
+        hints = hints_of(function)
+        parameters = _parameters(function, hints)
+        properties = {p.name: schema_of(hints[p.name]) for p in parameters}
+        required = [p.name for p in parameters if p.default is p.empty]
+        doc = (inspect.getdoc(function) or "").strip().splitlines()
+        returns = hints.get("return", inspect.Signature.empty)
+        return cls(
+            name or name_of(function),
+            description if description is not None else doc[0] if doc else "",
+            object_schema(properties, required),
+            _handler_of(function, {p.name: hints[p.name] for p in parameters}),
+            None if returns is inspect.Signature.empty else schema_of(returns) or None,
+            timeout_ms,
+        )
+
+
+ToolLike = Union[Tool, Callable[..., Any]]
+
+
+def name_of(function: Any) -> str:
+    name = getattr(function, "__name__", None) or getattr(getattr(function, "func", None), "__name__", None)
+    if not name or name == "<lambda>":
+        raise ValueError(f"{function!r} has no name; give it one: Tool.of(function, name=...)")
+    return str(name)
+
+
+def hints_of(function: Any) -> Dict[str, Any]:
+    bare = function
+    while hasattr(bare, "func"):  # functools.partial
+        bare = bare.func
+    if not (inspect.isfunction(bare) or inspect.ismethod(bare) or inspect.isbuiltin(bare)):
+        bare = type(bare).__call__
+    try:
+        return typing.get_type_hints(bare)
+    except NameError as error:
+        raise ValueError(f"{name_of(function)}: a hint can't be resolved: {error}") from error
+
+
+def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:
+    parameters = list(inspect.signature(function).parameters.values())
+    for each in parameters:
+        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+            raise ValueError(f"{name_of(function)}: a tool can't have *{each.name}: name each parameter")
+        if each.kind is each.POSITIONAL_ONLY:
+            raise ValueError(f"{name_of(function)}: parameter {each.name} can't be given by name")
+        if each.name not in hints:
+            raise ValueError(f"{name_of(function)}: parameter {each.name} has no type hint")
+    return parameters
+
+
+def is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+
+
+def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handler:
+    def arguments(payload: Any) -> Dict[str, Any]:
+        try:
+            return {name: from_json(value, hints[name]) for name, value in (payload or {}).items()}
+        except KeyError as error:
+            raise ToolError(f"there is no parameter {error}", "validation_error") from error
+        except (TypeError, ValueError) as error:
+            raise ToolError(str(error), "validation_error") from error
+
+    if is_async(function):
+        async def handle_async(payload: Any) -> Any:
+            return to_json(await function(**arguments(payload)))
+
+        return handle_async
+
+    def handle(payload: Any) -> Any:
+        return to_json(function(**arguments(payload)))
+
+    return handle
+
+
+def tool_of(tool: ToolLike) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
+    if not callable(tool):
+        raise UsageError(f"a tool is a callable or a Tool, not {tool!r}")
+    return Tool.of(tool)
+
+
+# --- working calls off ---
+
+
+class _Pool:
+    """Daemon threads, made as they are needed: a handler that never returns keeps no program from ending."""
+
+    def __init__(self) -> None:
+        self._work: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = self._idle = 0
+
+    def submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle > 0:
+                self._idle -= 1
+            elif self._threads < THREADS:
+                self._threads += 1
+                threading.Thread(target=self._run, name="holt tool", daemon=True).start()
+            else:
+                self._idle -= 1  # owed by the next that is free
+        self._work.put(work)
+
+    def _run(self) -> None:
+        while True:
+            self._work.get()()
+            with self._lock:
+                self._idle += 1
+
+
+_pool, _pool_pid = _Pool(), os.getpid()
+
+
+def _current_pool() -> _Pool:
+    global _pool, _pool_pid
+    if _pool_pid != os.getpid():  # threads don't survive a fork
+        _pool, _pool_pid = _Pool(), os.getpid()
+    return _pool
+
+
+Seen = Callable[[Tool, Any, Any, Optional[BaseException]], None]
+"""Is told of each call: tool, payload, value, error."""
+
+
+class Tools:
+    """Those that one connection has registered, of all its sessions."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._tools: Dict[Tuple[str, str], Tuple[Tool, Optional[asyncio.AbstractEventLoop], Optional[Seen]]] = {}
+        self._running: Dict[str, Callable[[], None]] = {}
+
+    @staticmethod
+    def of(server: Server) -> "Tools":
+        """The server's one."""
+        with _tools_lock:
+            tools = getattr(server, "_tools", None)
+            if tools is None:
+                tools = Tools(server)
+                server._tools = tools  # type: ignore[attr-defined]
+                server.on_request, server.on_cancel = tools._on_request, tools._on_cancel
+        return tools  # type: ignore[no-any-return]
+
+    def put(
+        self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, seen: Optional[Seen] = None
+    ) -> Dict[str, Any]:
+        """Answers calls of it from now on; what tools.register is to be asked."""
+        with self._lock:
+            self._tools[session, tool.name] = (tool, loop, seen)
+        params = {
+            "session": session, "name": tool.name, "description": tool.description,
+            "input_schema": tool.input_schema, "timeout_ms": tool.timeout_ms,
+        }
+        return params if tool.output_schema is None else {**params, "output_schema": tool.output_schema}
+
+    def drop(self, session: str, name: Optional[str] = None) -> None:
+        with self._lock:
+            for key in [k for k in self._tools if k[0] == session and name in (None, k[1])]:
+                del self._tools[key]
+
+    def _on_request(self, message: Mapping[str, Any]) -> None:
+        """In the reader's thread."""
+        params, number = message.get("params") or {}, message["id"]
+        if message["method"] != "tool.call":
+            error = {"code": -32601, "message": f"no method is called {message['method']!r}"}
+            _current_pool().submit(lambda: self._server.answer(number, {"error": error}))
+            return
+        with self._lock:
+            found = self._tools.get((params.get("session", ""), params.get("name", "")))
+        _current_pool().submit(lambda: self._work(number, params, found))
+
+    def _on_cancel(self, params: Mapping[str, Any]) -> None:
+        with self._lock:
+            cancel = self._running.pop(str(params.get("call")), None)
+        if cancel:
+            cancel()
+
+    def _work(self, number: Any, params: Mapping[str, Any], found: Any) -> None:
+        call = str(params.get("call"))
+        cancelled = threading.Event()
+        with self._lock:
+            self._running[call] = cancelled.set
+        answer = self._answer(params, found, call, cancelled)
+        with self._lock:
+            self._running.pop(call, None)
+        if not cancelled.is_set():
+            self._server.answer(number, answer)
+
+    def _answer(self, params: Mapping[str, Any], found: Any, call: str, cancelled: threading.Event) -> Dict[str, Any]:
+        if not found:
+            return _error(ToolError(f"there is no tool {params.get('name')!r}", "permission_error"))
+        tool, loop, seen = found
+        value, error = None, None  # type: Any, Optional[BaseException]
+        try:
+            value = to_json(self._call(tool, loop, params.get("payload"), call, cancelled))
+        except BaseException as caught:
+            error = caught
+        if seen:
+            with contextlib.suppress(Exception):
+                seen(tool, params.get("payload"), value, error)
+        return _error(error) if error else {"result": {"value": value}}
+
+    def _call(self, tool: Tool, loop: Any, payload: Any, call: str, cancelled: threading.Event) -> Any:
+        value = tool.handler(payload)
+        if not inspect.isawaitable(value):
+            return value
+        if loop is None or loop.is_closed() or not loop.is_running():
+            return asyncio.run(_awaited(value))
+        future = asyncio.run_coroutine_threadsafe(_awaited(value), loop)
+
+        def cancel() -> None:
+            cancelled.set()
+            future.cancel()
+
+        with self._lock:
+            if call in self._running:
+                self._running[call] = cancel
+        return future.result()
+
+
+_tools_lock = threading.Lock()
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _error(error: BaseException) -> Dict[str, Any]:
+    """An exception as an answer. Its class is told where it is no ToolError: "KeyError: 'x'" says more than "'x'"."""
+    if isinstance(error, ToolError):
+        kind, text = error.type, str(error)
+    else:
+        kind, text = "internal_error", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return {"error": {"code": -32000, "message": text[:4000], "data": {"type": kind}}}
+
+
+def tools_of(tools: Optional[Sequence[ToolLike]]) -> List[Tool]:
+    """Raises UsageError where two have one name."""
+    made = [tool_of(each) for each in tools or ()]
+    names = [each.name for each in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two tools are called {name!r}")
+    return made
