@@ -60,12 +60,11 @@ class FilesApi(Part):
 
     @operation
     def append(self, path: str, content: Content) -> "Steps[int]":
-        """Adds to the end of a file, or makes it; its size then."""
+        """Adds to the end of a file, or makes it; the number of bytes added."""
         data = as_bytes(content)
-        answer: Any = None
         for start in range(0, len(data) or 1, PIECE):
-            answer = yield self._ask("files.append", {"path": path, "base64": encoded(data[start : start + PIECE])})
-        return int(answer["size"])
+            yield self._ask("files.append", {"path": path, "base64": encoded(data[start : start + PIECE])})
+        return len(data)
 
     @operation
     def list(self, path: str = ".", *, recursive: bool = False) -> "Steps[List[FileInfo]]":

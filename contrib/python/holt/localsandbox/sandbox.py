@@ -258,7 +258,8 @@ class LocalSandbox:
         for again in (False, True):
             try:
                 return (yield from self._box._exec(
-                    {"argv": argv}, place, self._names.environment(), None, BASH_TIMEOUT_MS / 1000, OUTPUT_MAX, None, None
+                    {"argv": argv}, place, self._names.environment(), None, BASH_TIMEOUT_MS / 1000, OUTPUT_MAX, None,
+                    [] if self._registered else None,  # tools are for Python
                 ))
             except HoltError:
                 # The directory was taken away by a command before: it is there for each that starts in it.

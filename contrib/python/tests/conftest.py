@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each test has a place for sessions of its own, and has to leave nothing in it.
+
+    HOLT=build/runner/holt /usr/bin/python3 -m pytest contrib/python/tests
+
+As whoever runs it; tests/e2e/test_python_sdk.py runs it as the other identities. MUST_RUN=1 makes a skip a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+
+from holt import Sandbox, Server
+from holt.localsandbox import LocalSandbox
+
+PROJECT = Path(__file__).resolve().parents[3]
+FAKE = Path(__file__).with_name("fake_holt.py")
+
+WITHIN = float(os.environ.get("HANGS", "120"))
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Waits for a condition, and returns what it was in the end."""
+    deadline = time.monotonic() + WITHIN
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.005)
+    return value
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("MUST_RUN") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped under MUST_RUN=1: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def holt() -> str:
+    """The program under test."""
+    path = Path(os.environ.get("HOLT") or PROJECT / "build" / "runner" / "holt").resolve()
+    if not path.is_file():
+        pytest.skip(f"no holt at {path}: build it first, or set HOLT")
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def place(holt: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where sessions of this test are; none is left at its end, and nothing that serves them."""
+    # Short, and not below a directory that only its owner enters.
+    path = Path(tempfile.mkdtemp(prefix="holt-sdk-", dir=os.environ.get("TMPDIR", "/var/tmp")))
+    path.chmod(0o755)
+    monkeypatch.setenv("HOLT", holt)
+    monkeypatch.setenv("XDG_DATA_HOME", str(path / "data"))
+    (path / "data").mkdir()
+    yield path
+    left = session_names(holt)
+    for name in left:
+        subprocess.run([holt, "stop", name], check=False)
+        subprocess.run([holt, "rm", name], check=False)
+    serving = [line for line in children() if "serve" in line]
+    shutil.rmtree(path, ignore_errors=True)
+    assert not left, f"sessions are left: {left}"
+    assert not serving, f"servers are left: {serving}"
+
+
+def session_names(holt: str) -> "list[str]":
+    answer = subprocess.run([holt, "ls", "--json"], stdout=subprocess.PIPE, check=True).stdout
+    return [each["name"] for each in json.loads(answer)]
+
+
+def children() -> "list[str]":
+    """Command lines of this process's children."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[1]) == os.getpid() and fields[0] != "Z":
+                found.append((path / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def box() -> Iterator[Sandbox]:
+    """A throwaway sandbox."""
+    with Sandbox(timeout=60) as box:
+        yield box
+
+
+@pytest.fixture
+def local() -> Iterator[LocalSandbox]:
+    with LocalSandbox() as local:
+        yield local
+
+
+@pytest.fixture
+def bridge(holt: str) -> None:
+    """For a test that needs tools."""
+    reference = subprocess.run([holt, "serve", "--methods", "--json"], stdout=subprocess.PIPE, check=True).stdout
+    if "tools.register" not in json.loads(reference):
+        pytest.skip("this holt has no tools.register")
+
+
+@pytest.fixture
+def fake(place: Path) -> Iterator[Callable[..., Server]]:
+    """A server that says what a test wants it to say: fake("script"), see fake_holt.py."""
+    servers = []
+
+    def make(script: str) -> Server:
+        program = place / f"fake-{len(servers)}"
+        program.write_text(f"#!{sys.executable}\n" + FAKE.read_text().replace("SCRIPT", script))
+        program.chmod(0o755)
+        servers.append(Server(str(program)))
+        return servers[-1]
+
+    yield make
+    for each in servers:
+        each.close()

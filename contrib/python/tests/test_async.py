@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AsyncSandbox: the same, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Callable, Coroutine
+
+import pytest
+from conftest import session_names
+
+from holt import AsyncSandbox, CommandNotFoundError, Sandbox, UsageError
+
+
+def run(main: "Callable[[AsyncSandbox], Coroutine[Any, Any, None]]") -> None:
+    async def whole() -> None:
+        async with AsyncSandbox(timeout=60) as box:
+            await main(box)
+
+    asyncio.run(whole())
+
+
+def test_everything_is_awaited() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        assert (await box.bash("echo hi")).check().stdout == "hi\n"
+        assert (await box.python("6 * 7")).result == "42"
+        await box.files.write("x", "text")
+        assert await box.files.read("x") == "text"
+        await box.kv.set("a", "b")
+        assert await box.kv.get("a") == "b"
+        await box.mount.upload(b"data", "m")
+        assert (await box.mount.download("m")).buffer() == b"data"
+        assert [row.name for row in await box.history(1)] == ["mount.download"]
+        with pytest.raises(CommandNotFoundError):
+            await box.exec(["no-such-program"])
+
+    run(main)
+
+
+def test_a_thousand_commands_at_once() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        done = await asyncio.gather(*[box.bash(f"echo {n}") for n in range(1000)])
+        assert [each.stdout for each in done] == [f"{n}\n" for n in range(1000)]
+
+    run(main)
+
+
+def test_a_cancelled_task_kills_its_command() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(box.bash("sleep 1357"), 0.3)
+        while "sleep 1357" in (await box.bash("ps -eo args")).stdout:
+            await asyncio.sleep(0.01)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(box.python("x = 1\nwhile True: pass"), 0.3)
+        assert (await box.python("x")).result == "1"
+
+    run(main)
+
+
+def test_the_loop_goes_on_meanwhile() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        process = await box.spawn("for i in 1 2 3; do echo $i; read x; done", input=True)
+        seen = []
+        async for chunk in process:
+            seen.append(chunk.text)
+            ticks = await asyncio.gather(asyncio.sleep(0, "tick"), process.write("\n"))
+            assert ticks[0] == "tick"
+        assert seen == ["1\n", "2\n", "3\n"]
+        assert (await process.wait()).exit_code == 1 or process.poll() == 0
+
+    run(main)
+
+
+def test_it_has_to_be_opened(holt: str) -> None:
+    box = AsyncSandbox()
+    with pytest.raises(UsageError, match="async with"):
+        box.files
+    assert session_names(holt) == []
+
+
+def test_both_faces_have_the_same_methods() -> None:
+    def methods(of: type) -> "set[str]":
+        return {name for name in dir(of) if not name.startswith("_")}
+
+    assert methods(AsyncSandbox) - methods(Sandbox) == {"open", "files", "mount", "kv"}
+    assert methods(Sandbox) - methods(AsyncSandbox) == set()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandbox.files and Sandbox.mount."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from holt import ExistsError, HoltError, MissingError, RemoteFile, Sandbox, UsageError
+
+LARGE = os.urandom(1_500_000)
+
+
+def test_text_bytes_and_large_files(box: Sandbox) -> None:
+    box.files.write("a/b/text", "grün\n")
+    assert box.files.read("a/b/text") == "grün\n" and box.bash("cat a/b/text").stdout == "grün\n"
+    assert box.files.append("a/b/text", b"more") == 4 and box.files.read("/workspace/a/b/text") == "grün\nmore"
+    assert box.files.write("large", LARGE, mode=0o640) == len(LARGE)
+    assert box.files.read_bytes("large") == LARGE and box.files.stat("large").mode == 0o640
+    box.files.write("large", LARGE[::-1])
+    assert box.files.read_bytes("large") == LARGE[::-1] and box.files.stat("large").mode == 0o640
+    assert [f.name for f in box.files.list(".")] == ["a", "large"]
+    with pytest.raises(UnicodeDecodeError):
+        box.files.read("large")
+    box.files.append("many", LARGE)
+    assert box.files.read_bytes("many") == LARGE
+
+
+def test_a_large_file_that_can_t_be_written_leaves_nothing(box: Sandbox) -> None:
+    box.files.mkdir("d/x")
+    with pytest.raises(HoltError):
+        box.files.write("d/x", LARGE)
+    assert [f.name for f in box.files.list("d")] == ["x"]
+
+
+def test_directories(box: Sandbox) -> None:
+    for number in range(1200):
+        box.files.write(f"d/{number:04}", "")
+    assert len(box.files.list("d")) == 1200
+    box.files.copy("d", "e", recursive=True)
+    box.files.move("e", "f")
+    assert box.files.exists("f/0001") and not box.files.exists("e")
+    with pytest.raises(ExistsError):
+        box.files.move("f/0001", "f/0002")
+    box.files.remove("d", recursive=True)
+    with pytest.raises(MissingError) as missing:
+        box.files.stat("d")
+    assert missing.value.errno == "ENOENT"
+    box.bash("ln -s f link")
+    assert box.files.stat("link", follow=False).target == "f" and box.files.stat("link").type == "directory"
+
+
+def test_finding(box: Sandbox) -> None:
+    box.files.write("src/a.py", "import os\nprint(1)\n")
+    box.files.write("src/b/c.py", "print(2)\n")
+    assert [f.name for f in box.files.glob("**/*.py")] == ["src/a.py", "src/b/c.py"]
+    found = box.files.grep("PRINT", ignore_case=True, glob="*.py")
+    assert [(m.name, m.line, m.text) for m in found] == [("src/a.py", 2, "print(1)"), ("src/b/c.py", 1, "print(2)")]
+
+
+# --- /mnt/files ---
+
+
+@pytest.fixture
+def site(place: Path) -> "object":
+    """A web server on the loopback."""
+    (place / "page file.txt").write_text("from the web")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(place))
+    handler.log_message = lambda *_: None  # type: ignore[attr-defined]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
+    path = place / "local.csv"
+    path.write_bytes(LARGE)
+    up = box.mount.upload
+    assert up(str(path)).mount_relative_path == "local.csv"
+    assert up(path, "deep/er/copy.csv").path == "/mnt/files/deep/er/copy.csv"
+    with open(path, "rb") as stream:
+        assert up(stream).mount_relative_path == "local.csv"
+    up(b"bytes", "/lead.bin")
+    up(io.BytesIO(b"stream"), "stream")
+    assert up(path.as_uri(), "by-file-url").mount_relative_path == "by-file-url"
+    assert up(site + "/page%20file.txt").mount_relative_path == "page file.txt"
+    down = box.mount.download
+    assert down("deep/er/copy.csv").buffer() == down("/local.csv").buffer() == LARGE
+    assert down("by-file-url").buffer() == LARGE
+    assert down("page file.txt").text() == "from the web"
+    assert box.bash("cat /mnt/files/lead.bin /mnt/files/stream").stdout == "bytesstream"
+    with pytest.raises(UsageError, match="name"):
+        up(b"bytes")
+    with pytest.raises(UsageError, match="mount"):
+        up(b"bytes", "x", mount_id="other")
+    with pytest.raises(UsageError, match="rb"):
+        up(io.StringIO("text"), "x")  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        up(place / "none")
+
+
+def test_listing_page_by_page(box: Sandbox) -> None:
+    for number in range(12):
+        box.mount.upload(b"x" * number, f"d/{number:02}.txt")
+    box.mount.upload(b"", "other")
+    names, cursor, pages = [], None, 0
+    while True:
+        page = box.mount.list("/d/", cursor, limit=5)
+        names += [item.mount_relative_path for item in page.items]
+        pages, cursor = pages + 1, page.next_cursor
+        if cursor is None:
+            break
+    assert names == [f"d/{n:02}.txt" for n in range(12)] and pages == 3
+    item = box.mount.list().items[3]
+    assert (item.size, item.sandbox_mount_prefix, item.path) == (3, "/mnt/files", "/mnt/files/d/03.txt")
+    assert item.last_modified
+
+
+def test_what_was_downloaded_can_be_saved(box: Sandbox, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    box.bash("mkdir /mnt/files/d; echo made inside > /mnt/files/d/out.txt")
+    file = box.mount.download("d/out.txt")
+    assert file.save() == Path("out.txt") and Path("out.txt").read_text() == file.text() == "made inside\n"
+    assert file.save(place / "new" / "name").read_bytes() == file.buffer()
+    with pytest.raises(UsageError, match="download"):
+        RemoteFile("x", "/mnt/files").text()
+    assert box.mount.delete("/d").mount_relative_path == "d"
+    with pytest.raises(MissingError):
+        box.mount.download("d/out.txt")

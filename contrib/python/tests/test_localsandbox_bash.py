@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""localsandbox's limits of loops and commands, and /data as the root, in a real bash."""
+
+from __future__ import annotations
+
+import pytest
+
+from holt.localsandbox import CommandError, ExecutionLimitError, ExecutionPreset, LocalSandbox
+
+PRESETS = {"strict": (100, 500), "normal": (1000, 5000), "permissive": (10000, 50000)}
+
+
+@pytest.fixture
+def strict() -> "LocalSandbox":
+    with LocalSandbox(preset=ExecutionPreset.STRICT) as local:
+        yield local  # type: ignore[misc]
+
+
+def refused(local: LocalSandbox, command: str) -> "tuple[str, int]":
+    with pytest.raises(ExecutionLimitError) as error:
+        local.bash(command)
+    return error.value.limit_type, error.value.limit_value
+
+
+def test_the_presets() -> None:
+    for preset in ExecutionPreset:
+        assert (preset.loop_iterations, preset.command_count) == PRESETS[preset.value]
+    with LocalSandbox() as local:
+        assert local.preset is ExecutionPreset.NORMAL
+        assert refused(local, "while :; do :; done") == ("loop_iterations", 1000)
+
+
+@pytest.mark.parametrize("loop", [
+    "for i in $(seq {n}); do :; done",
+    "for ((i = 0; i < {n}; i++)); do :; done",
+    "i=0; while ((i < {n})); do ((++i)); done",
+    "i=0; until ((i == {n})); do ((++i)); done",
+    "seq {n} | while read -r x; do :; done",
+    "while read -r x; do :; done < <(seq {n})",
+    "f() {{ for i in $(seq {n}); do :; done; }}; f",
+    "(for i in $(seq {n}); do :; done)",
+    "x=$(for i in $(seq {n}); do :; done)",
+    "eval 'for i in $(seq {n}); do :; done'",
+    "bash -c 'for i in $(seq {n}); do :; done'",
+    "echo 'for i in $(seq {n}); do :; done' > s; bash s",
+])
+def test_a_loop_goes_round_a_hundred_times(strict: LocalSandbox, loop: str) -> None:
+    strict.bash(loop.format(n=100) + "; echo through")
+    assert refused(strict, loop.format(n=101) + "; echo through") == ("loop_iterations", 100)
+
+
+@pytest.mark.parametrize("command", [
+    "for i in $(seq 20); do for j in $(seq 15); do :; done; done",
+    "for i in $(seq 10); do j=0; while ((j < 10)); do ((++j)); done; done",
+    "f() { for i in $(seq 60); do :; done; }; f; f; f",
+    "for i in $(seq 60); do :; done; for i in $(seq 60); do :; done",
+    "for i in $(seq 50); do if ((i % 2)); then echo odd; else echo even; fi; done",
+])
+def test_each_loop_is_counted_by_itself(strict: LocalSandbox, command: str) -> None:
+    strict.bash(command)
+
+
+@pytest.mark.parametrize("command", [
+    "for i in $(seq 90); do :; :; :; :; :; :; done",
+    "f() { g; g; g; g; g; }; g() { h; h; h; h; h; }; h() { for i in 1 2 3 4 5 6 7 8 9 10; do :; :; done; }; f",
+    "f() { f; }; f",
+    "for i in $(seq 40); do (:; :; :; :; :; :; :; :); x=$(:; :; :; :; :; :); done",
+    "for i in $(seq 50); do bash -c ':; :; :; :; :; :; :; :; :; :; :'; done",
+])
+def test_commands_are_counted_wherever_they_run(strict: LocalSandbox, command: str) -> None:
+    assert refused(strict, command) == ("command_count", 500)
+
+
+def test_the_last_command_that_fits(strict: LocalSandbox) -> None:
+    several = "; ".join(f"echo {n}" for n in range(499))
+    assert strict.bash(several + "; echo last").stdout.endswith("last\n")
+    assert refused(strict, several + "; echo last; echo too much") == ("command_count", 500)
+
+
+def test_what_was_printed_before_and_what_goes_on_after(strict: LocalSandbox) -> None:
+    with pytest.raises(ExecutionLimitError) as error:
+        strict.bash("sleep 1000 & echo before; while :; do :; done")
+    assert error.value.stdout == "before\n"
+    assert strict.bash("ps -eo args").stdout.count("sleep 1000") == 0
+    assert strict.bash("ls -A /home/agent/.localsandbox").stdout.count("limit-") == 0
+
+
+def test_the_trap_does_not_come_off_by_itself(strict: LocalSandbox) -> None:
+    for off in ("trap - DEBUG", "trap '' DEBUG", "set +x", "set -euo pipefail", "exec 199<&-; true"):
+        with pytest.raises((ExecutionLimitError, CommandError)):
+            strict.bash(off + "; while :; do :; done")
+    assert refused(strict, "trap - DEBUG; while :; do :; done") == ("loop_iterations", 100)
+
+
+def test_scripts_do_not_notice(strict: LocalSandbox) -> None:
+    script = r"""
+        true a b; echo "$_"
+        false; echo $?
+        true | false | true; echo ${PIPESTATUS[@]}
+        [[ abc =~ b(.) ]]; echo ${BASH_REMATCH[1]}
+        IFS=:; read -r a b <<< "1:2"; echo "$a-$b"
+        trap 'echo bye' EXIT
+        set -euo pipefail -f
+        f() { local x=$1; echo "$x ${FUNCNAME[0]}"; }; f y
+        cat <<X
+while true; do
+X
+        case $- in *e*) echo strict ;; esac
+        set -x; echo traced
+    """
+    done = strict.bash(script)
+    assert done.stdout == "b\n1\n0 1 0\nc\n1-2\ny f\nwhile true; do\nstrict\ntraced\nbye\n"
+    assert done.stderr == "+ echo traced\n+ echo bye\n"
+
+
+# --- /data is the root ---
+
+
+@pytest.mark.parametrize("command, out", [
+    ("echo a > /x; cat /data/x", "a\n"),
+    ("echo a > /data/x; cat /x", "a\n"),
+    ("mkdir -p /deep/er; echo a > /deep/er/x; cat /data/deep/er/x", "a\n"),
+    ("mkdir sub; echo a > sub/x; cat /sub/x", "a\n"),
+    ("echo a > ~/x; cat /home/user/x", "a\n"),
+    ("mkdir -p /home/user/d; echo a > /home/user/d/x; find /home/user -name x", "/home/user/d/x\n"),
+    ("mkdir /p; touch /p/x; find /p -name x; ls /", None),
+    ("ls -A", ""),
+    ("d=/x; echo a > $d; [[ -e $d ]] && cat \"/data$d\" '/data/x'", "a\na\n"),
+])
+def test_both_names_in_one_line(local: LocalSandbox, command: str, out: str) -> None:
+    done = local.bash(command)
+    assert done.stdout == out or out is None and done.stdout.startswith("/p/x\n")
+
+
+def test_both_names_from_call_to_call(local: LocalSandbox) -> None:
+    local.write_file("/made/by/api", "1")
+    local.bash("echo 2 > /by-bash; mkdir -p /data/d; echo 3 > /data/d/x")
+    local.execute_python("open('/by-python', 'w').write('4'); open('rel', 'w').write('5')")
+    for path, text in (
+        ("made/by/api", "1"), ("by-bash", "2\n"), ("d/x", "3\n"), ("by-python", "4"), ("rel", "5"),
+    ):
+        for name in (path, f"/{path}", f"/data/{path}"):
+            assert local.read_file(name) == text and local.bash(f"cat {name}").stdout == text
+            assert local.execute_python(f"print(open({name!r}).read(), end='')").stdout == text
+    assert local.list_files("/") == local.list_files("/data") == ["by-bash", "by-python", "d", "made", "rel"]
+
+
+@pytest.mark.parametrize("make, change, left", [
+    ("echo 1 > /data/x", "rm /x", {}),
+    ("echo 1 > /x", "rm /data/x", {}),
+    ("mkdir /p; echo 1 > /p/f", "rm -rf /data/p", {}),
+    ("echo 1 > /data/x", "mv /x /y", {"y": "1\n"}),
+    ("echo 1 > /data/x", "mv /data/x /data/y", {"y": "1\n"}),
+    ("echo 1 > /x", "sed -i s/1/2/ /data/x", {"x": "2\n"}),
+    ("echo 1 > /x", "rm /x; echo 3 > /data/x", {"x": "3\n"}),
+    ("echo 1 > /x", "cp /data/x /y; echo 4 >> /data/y", {"x": "1\n", "y": "1\n4\n"}),
+])
+def test_what_is_changed_by_one_name_is_by_the_other(
+    local: LocalSandbox, make: str, change: str, left: "dict[str, str]"
+) -> None:
+    local.bash(make)
+    local.bash(change)
+    assert local.list_files("/") == sorted(left)
+    for name, text in left.items():
+        assert local.read_file("/" + name) == local.read_file("/data/" + name) == text
+        assert local.bash(f"cat /{name} /data/{name}").stdout == text * 2
+
+
+def test_a_link_that_was_moved_elsewhere_costs_no_data(local: LocalSandbox) -> None:
+    local.bash("mkdir /p; echo 1 > /p/f; mkdir sub")
+    local.bash("mv /data/p /data/sub/p")
+    assert local.bash("cat /data/sub/p/f").stdout == "1\n"
+
+
+def test_deleting_and_writing_from_outside(local: LocalSandbox) -> None:
+    local.bash("echo 1 > /x; echo 2 > /data/y")
+    local.delete_file("/data/x")
+    local.delete_file("/y")
+    assert local.list_files("/") == [] and local.bash("ls -A; ls -d /x /y 2> /dev/null || echo none").stdout == "none\n"
+    local.write_file("/data/x", "new")
+    assert local.bash("cat /x").stdout == "new"
+
+
+def test_a_directory_to_start_in_that_is_not_there() -> None:
+    with LocalSandbox(cwd="/project/src") as local:
+        assert local.bash("pwd; touch here").stdout == "/project/src\n"
+        assert local.list_files("/data/project/src") == ["here"]
+        local.bash("rm -rf /project")
+        assert local.bash("ls -A").stdout == ""
+    with LocalSandbox(cwd="/") as local:
+        assert local.bash("pwd").stdout == "/data\n"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandbox.spawn: live handles."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from conftest import until
+
+from holt import Sandbox, Server
+from holt import process as processes
+
+
+def read_all(process: object) -> str:
+    return b"".join(chunk.data for chunk in process).decode()  # type: ignore[attr-defined]
+
+
+def test_a_dialogue(box: Sandbox) -> None:
+    with box.spawn("while read line; do echo got $line; done; echo bye >&2", input=True) as process:
+        for word in ("one", "two"):
+            process.write(word + "\n")
+            chunk = process.read()
+            assert chunk and (chunk.stream, chunk.text) == ("stdout", f"got {word}\n")
+        assert process.poll() is None
+        process.close_stdin()
+        assert [(c.stream, c.text) for c in process] == [("stderr", "bye\n")]
+        assert process.poll() == 0 and process.read() is None
+        done = process.wait()
+        assert done.stdout == "got one\ngot two\n" and done.stderr == "bye\n"
+
+
+def test_output_from_before_the_handle_was_there(box: Sandbox) -> None:
+    for _ in range(20):
+        assert read_all(box.spawn(["echo", "at once"])) == "at once\n"
+
+
+def test_signals_and_ends(box: Sandbox) -> None:
+    process = box.spawn("trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+    assert process.read().text == "ready\n"
+    with pytest.raises(TimeoutError):
+        process.wait(0.05)
+    with pytest.raises(TimeoutError):
+        process.read(0.05)
+    process.signal(signal.SIGTERM)
+    assert process.wait(60).exit_code == 7
+    killed = box.spawn("sleep 1000 & sleep 1000")
+    assert killed.kill() is True
+    assert killed.wait().cause == "killed"
+    with box.spawn("sleep 1234"):
+        pass
+    until(lambda: "sleep 1234" not in box.bash("ps -eo args").stdout, "it ends with the block")
+
+
+def test_a_terminal(box: Sandbox) -> None:
+    with box.spawn("stty size; read x; stty size", terminal=True, input=True, rows=30, columns=100) as process:
+        text = process.read().text
+        assert "30 100" in text
+        process.resize(40, 120)
+        process.write("go\n")
+        assert "40 120" in read_all(process)
+
+
+def test_who_does_not_read_misses_the_oldest(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "BUFFER_MAX", 100_000)
+    process = box.spawn("seq 100000; echo last")
+    until(lambda: process.poll() is not None, "it ends")
+    text = read_all(process)
+    assert len(text) <= 100_000 and text.endswith("last\n") and process.dropped > 0
+
+
+def test_owned_ones_end_with_the_connection() -> None:
+    server = Server()
+    with Sandbox("w", server=server) as box:
+        box.spawn("sleep 1111", owned=True)
+        box.spawn("sleep 2222")
+    server.close()
+    with Sandbox("w") as box:
+        until(lambda: "sleep 1111" not in box.bash("ps -eo args").stdout, "the owned one is killed")
+        assert "sleep 2222" in box.bash("ps -eo args").stdout
+        box.remove()

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandbox: commands, code, what lasts and what does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import session_names, until
+
+from holt import (
+    ClosedError,
+    CommandFailed,
+    CommandNotFoundError,
+    ExistsError,
+    HoltNotFoundError,
+    LimitError,
+    PolicyError,
+    Sandbox,
+    Server,
+    UsageError,
+)
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def test_commands_and_how_they_end(box: Sandbox) -> None:
+    done = box.bash("echo out; echo err >&2; exit 3", env={"A": "b"})
+    assert (done.cause, done.exit_code, done.stdout, done.stderr, done.ok) == ("exited", 3, "out\n", "err\n", False)
+    assert done.usage.wall_us and done.usage.max_rss_bytes
+    with pytest.raises(CommandFailed) as failed:
+        done.check()
+    assert failed.value.result is done and "err" in str(failed.value)
+    assert box.exec(["printf", "%s", "$HOME"], cwd="/").check().stdout == "$HOME"
+    assert box.bash("kill -9 $$").signal == 9
+    assert box.bash("sleep 100", timeout=0.2).cause == "timeout"
+    assert box.bash(r"printf '\xff\xfe'").stdout_bytes == b"\xff\xfe"
+    assert box.bash("pwd; echo $A", env={"A": "b"}, cwd="/tmp").stdout == "/tmp\nb\n"
+
+
+def test_input_of_any_length_the_command_need_not_read(box: Sandbox) -> None:
+    text = "ä" * 700_000
+    assert box.bash("cat", stdin=text, output_max=4 << 20).stdout == text
+    assert box.bash("true", stdin=text).exit_code == 0
+    with pytest.raises(UsageError, match="UTF-8"):
+        box.bash("cat", stdin=b"\xff")
+
+
+def test_output_past_the_limit_is_counted(box: Sandbox) -> None:
+    head = box.bash("echo first; yes | head -c 100000; echo last", output_max=1000)
+    tail = box.bash("echo first; yes | head -c 100000; echo last", output_max=1000, keep="tail")
+    assert head.stdout.startswith("first\n") and head.stdout_dropped > 90000
+    assert tail.stdout.endswith("last\n")
+
+
+def test_a_denial_says_what_would_grant_it(box: Sandbox) -> None:
+    denials = {d.what: d for d in box.bash("unshare --map-root-user true").denials}
+    assert denials["unshare"].grant == "--allow-syscall unshare"
+    assert any(row.kind == "denial" for row in box.audit())
+
+
+def test_a_command_that_is_not_there(box: Sandbox) -> None:
+    with pytest.raises(CommandNotFoundError) as missing:
+        box.exec(["no-such-program"])
+    assert missing.value.kind == "not-found" and missing.value.hint and missing.value.code == -32005
+
+
+def test_python_keeps_its_variables(box: Sandbox) -> None:
+    assert box.python("x = 41").result is None
+    done = box.python("print('hi'); x + 1")
+    assert (done.result, done.stdout, done.ok) == ("42", "hi\n", True)
+    failed = box.python("1/0")
+    assert failed.error and failed.error.name == "ZeroDivisionError" and "1/0" in failed.error.traceback
+    with pytest.raises(CommandFailed, match="division by zero"):
+        failed.check()
+    assert box.python("x", fresh=True).error
+    assert [v["name"] for v in box.variables()] == ["x"]
+    saved = box.save_variables()
+    assert saved["saved"] == ["x"]
+    assert box.restart_python() is True
+    assert box.python("x").error
+    box.load_variables()
+    assert box.python("x").result == "41"
+
+
+def test_python_s_displays_and_timeout(box: Sandbox) -> None:
+    code = "class P:\n def _repr_png_(self): return b'png'\nP()"
+    assert box.python(code).images() == [b"png"]
+    late = box.python("y = 1\nwhile True: pass", timeout=0.3)
+    assert late.cause == "timeout" and late.state_kept and box.python("y").result == "1"
+    gone = box.python("import os; os._exit(3)")
+    assert not gone.state_kept and gone.exit_code == 3
+
+
+def test_history_has_calls_with_their_parameters(box: Sandbox) -> None:
+    box.bash("echo 1")
+    box.python("2")
+    rows = box.history(2)
+    assert [r.name for r in rows] == ["python.run", "process.spawn"] and rows[0].params["code"] == "2"
+    assert [r.name for r in box.history(name="python.run")] == ["python.run"]
+    for number in range(1200):
+        box.kv.set("k", str(number))
+    assert box.show()["state"] == "live"
+
+
+def test_keys_and_values(box: Sandbox) -> None:
+    for number in range(1100):
+        box.kv.set(f"k{number:04}", f"v{number}")
+    assert box.kv.get("k0007") == "v7" and box.kv.get("none") is None and box.kv.get("none", "d") == "d"
+    assert len(box.kv.keys()) == 1100 and len(box.kv.keys("k000")) == 10
+    assert box.kv.delete("k0007") is True and box.kv.delete("k0007") is False
+    with pytest.raises(LimitError):
+        box.kv.set("k", "x" * (2 << 20))
+
+
+def test_a_throwaway_session_is_gone_after_an_error_too(holt: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with Sandbox() as box:
+            assert session_names(holt) == [box.name]
+            box.spawn("sleep 1000")
+            raise ZeroDivisionError
+    assert session_names(holt) == []
+    with pytest.raises(ClosedError):
+        box.bash("true")
+    box.close()
+
+
+def test_a_throwaway_session_is_gone_with_the_program(holt: str) -> None:
+    code = "from holt import Sandbox\nbox = Sandbox()\nprint(box.bash('echo in').stdout, flush=True)\n{}"
+    for end in ("", "1/0", "import sys; sys.exit(3)"):
+        subprocess.run(
+            [sys.executable, "-c", code.format(end)], env={**os.environ, "PYTHONPATH": PACKAGE}, check=False,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
+        )
+        assert session_names(holt) == []
+
+
+def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
+    (place / "w").mkdir()
+    with Sandbox("work", workspace=place / "w", timeout="30s", env={"A": "1"}) as box:
+        assert box.bash("echo $A > file; pwd").check().stdout == "/workspace\n"
+        box.kv.set("k", "v")
+    assert (place / "w" / "file").read_text() == "1\n"
+    with Sandbox(name="work") as box:
+        assert box.kv.get("k") == "v" and box.files.read("file") == "1\n"
+    with pytest.raises(ExistsError, match="another workspace"):
+        Sandbox("work", workspace=place)
+    with Sandbox("work") as box:
+        box.remove()
+    assert session_names(holt) == []
+
+
+def test_policies(box: Sandbox) -> None:
+    with Sandbox(policy={"extends": "strict", "env": {"set": {"FROM": "policy"}}}) as strict:
+        assert strict.bash("echo $FROM").stdout == "policy\n"
+    with Sandbox(policy="strict", memory="512MiB", options=["--timeout", "5s"]) as strict:
+        assert strict.show()["limits"]["timeout_us"] == 5_000_000
+    with pytest.raises(PolicyError, match="limits"):
+        Sandbox(policy={"limits": {"timeuot": "1s"}})
+
+
+def test_without_holt(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLT", str(place / "nothing"))
+    with pytest.raises(HoltNotFoundError, match="nothing") as missing:
+        Sandbox()
+    assert "HOLT" in str(missing.value.hint)
+    monkeypatch.delenv("HOLT")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(HoltNotFoundError, match="PATH"):
+        Sandbox()
+
+
+def test_many_threads_share_one(box: Sandbox) -> None:
+    with ThreadPoolExecutor(32) as threads:
+        done = list(threads.map(lambda n: box.bash(f"echo {n}").stdout, range(200)))
+    assert done == [f"{n}\n" for n in range(200)]
+
+
+def test_sandboxes_may_share_a_server() -> None:
+    server = Server()
+    with Sandbox(server=server) as one, Sandbox(server=server) as other:
+        one.files.write("x", "1")
+        assert not other.files.exists("x")
+    assert not server.closed
+    server.close()
+
+
+def test_who_is_interrupted_kills_what_he_waits_for(box: Sandbox) -> None:
+    threading.Timer(0.5, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        box.bash("sleep 1000")
+    until(lambda: "sleep 1000" not in box.bash("ps -eo args").stdout, "it is killed")
+
+
+def test_a_fork_is_told_to_make_its_own(box: Sandbox) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            box.bash("true")
+        except UsageError as error:
+            os._exit(0 if "fork" in error.message else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert box.bash("true").ok

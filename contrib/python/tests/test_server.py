@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection, against a server that is played: what a real one does rarely."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable
+
+import pytest
+from conftest import until
+
+from holt import ClosedError, HoltError, LimitError, ProtocolError, Server, Tool, ToolError, UsageError
+from holt.tools import Tools
+
+Fake = Callable[[str], Server]
+
+
+def ask(server: Server, method: str, **params: object) -> Any:
+    """Rather fails than hangs."""
+    return server.submit(method, params).result(60)
+
+
+def test_errors_have_their_class_and_all_that_was_said(fake: Fake) -> None:
+    server = fake(
+        "a = hear(); say({'id': a['id'], 'error': {'code': -32011, 'message': 'odd', 'data': {'kind': 'protocol',"
+        " 'errno': 'EPROTO', 'hint': 'do this', 'path': '$.x'}}}); a = hear();"
+        "say({'id': a['id'], 'error': {'code': -1, 'message': 'new', 'data': {'kind': 'of-a-newer-holt'}}}); hear()"
+    )
+    with pytest.raises(ProtocolError) as error:
+        ask(server, "x")
+    e = error.value
+    assert (e.code, e.message, e.kind, e.errno, e.hint) == (-32011, "odd", "protocol", "EPROTO", "do this")
+    assert e.data == {"path": "$.x"} and "do this" in str(e) and "EPROTO" in str(e)
+    with pytest.raises(HoltError) as newer:
+        ask(server, "x")
+    assert newer.value.kind == "of-a-newer-holt"
+
+
+def test_a_server_that_dies_fails_what_waits_and_says_why(fake: Fake) -> None:
+    server = fake("hear(); sys.stderr.write('holt: it broke'); sys.exit(9)")
+    waiting = [server.submit("x", {})]
+    with pytest.raises(ClosedError, match="code 9.*it broke"):
+        waiting[0].result(60)
+    with pytest.raises(ClosedError):
+        ask(server, "x")
+
+
+def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
+    server = fake(
+        "asked = [hear() for _ in range(3)]\n"
+        "say({'method': 'process.output', 'params': {'session': 's', 'id': 'p1', 'seq': 1}})\n"
+        "sys.stdout.write('this is no JSON\\n')\n"
+        "for each in reversed(asked): say({'id': each['id'], 'result': each['method']})\n"
+        "hear()"
+    )
+    notes = []
+    server.listen("process.output", "s", "p1", notes.append)
+    futures = [server.submit(name, {}) for name in ("a", "b", "c")]
+    assert [f.result(60) for f in futures] == ["a", "b", "c"]
+    assert notes == [{"session": "s", "id": "p1", "seq": 1}]
+
+
+def test_no_more_is_asked_at_once_than_is_answered(fake: Fake) -> None:
+    """A real server takes 256 requests that wait for their answer."""
+    server = fake(
+        "import select, os\n"
+        "asked, buffer, most = [], b'', 0\n"
+        "while len(asked) < 1000:\n"
+        "    while select.select([0], [], [], 0.2 if len(asked) < 1000 else 0)[0]:\n"
+        "        data = os.read(0, 1 << 16)\n"
+        "        if not data: sys.exit()\n"
+        "        buffer += data\n"
+        "    *lines, buffer = buffer.split(b'\\n')\n"
+        "    most = max(most, len(lines))\n"
+        "    for line in lines:\n"
+        "        asked.append(json.loads(line)['id']); say({'id': asked[-1], 'result': most})\n"
+    )
+    futures = [server.submit("x", {}) for _ in range(1000)]
+    assert max(f.result(60) for f in futures) <= 256
+
+
+def test_what_can_t_be_sent_is_an_error_at_once(fake: Fake) -> None:
+    server = fake("echo_forever()")
+    with pytest.raises(LimitError, match="1048576"):
+        ask(server, "x", text="y" * (1 << 20))
+    with pytest.raises(UsageError, match="surrogate"):
+        ask(server, "x", text="\ud800")
+    assert ask(server, "fine", text="ä")["params"] == {"text": "ä"}
+
+
+def test_writers_do_not_mix(fake: Fake) -> None:
+    server = fake("echo_forever()")
+    text, wrong = "z" * 300_000, []
+
+    def write(number: int) -> None:
+        if ask(server, "x", n=number, text=text)["params"] != {"n": number, "text": text}:
+            wrong.append(number)
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(20)]
+    [each.start() for each in threads]
+    [each.join() for each in threads]
+    assert not wrong
+
+
+# --- calls of tools ---
+
+
+def handlers(server: Server, *tools: Tool) -> None:
+    for each in tools:
+        Tools.of(server).put("s", each)
+
+
+def test_tools_are_called_side_by_side(fake: Fake) -> None:
+    server = fake(
+        "answer(0)\n"
+        "for n in range(3): call('meet', {'n': n}, f't{n}')\n"
+        "said = sorted((value() for _ in range(3)), key=lambda m: m['id'])\n"
+        "asked = request(); say({'id': asked['id'], 'result': said}); hear()"
+    )
+    together = threading.Barrier(3)
+
+    def meet(payload: object) -> object:
+        together.wait(60)
+        return payload
+
+    handlers(server, Tool("meet", "", {}, meet))
+    ask(server, "start")
+    until_answered = ask(server, "x")
+    assert [m["result"]["value"]["n"] for m in until_answered] == [0, 1, 2]
+
+
+def test_what_a_tool_raises(fake: Fake) -> None:
+    server = fake(
+        "answer(0); said = []\n"
+        "for n, name in enumerate(('raises', 'denies', 'unknown', 'odd', 'huge')):\n"
+        "    call(name, {'x': 1}, f't{n}'); said.append(value())\n"
+        "asked = request(); say({'id': asked['id'], 'result': said}); hear()"
+    )
+
+    def raises(payload: object) -> None:
+        raise KeyError("key")
+
+    def denies(payload: object) -> None:
+        raise ToolError("not you", "permission_error")
+
+    handlers(
+        server, Tool("raises", "", {}, raises), Tool("denies", "", {}, denies),
+        Tool("odd", "", {}, lambda _: object()), Tool("huge", "", {}, lambda _: "x" * (100 << 20)),
+    )
+    ask(server, "start")
+    errors = [m["error"] for m in ask(server, "x")]
+    assert [e["data"]["type"] for e in errors] == [
+        "internal_error", "permission_error", "permission_error", "internal_error", "internal_error",
+    ]
+    assert errors[0]["message"] == "KeyError: 'key'" and errors[1]["message"] == "not you"
+    assert "no form in JSON" in errors[3]["message"] and "1048576" in errors[4]["message"]
+
+
+def test_a_cancelled_call_s_answer_is_dropped(fake: Fake) -> None:
+    server = fake(
+        "answer(0); call('slow', {}, 't1'); request()\n"
+        "say({'method': 'tool.cancel', 'params': {'call': 'ct1', 'session': 's'}})\n"
+        "call('quick', {}, 't2'); said = value()\n"
+        "asked = request(); say({'id': asked['id'], 'result': said})\n"
+        "asked = request(); say({'id': asked['id'], 'result': asked['method']}); hear()"
+    )
+    running, go_on = threading.Event(), threading.Event()
+
+    def slow(_: object) -> str:
+        running.set()
+        go_on.wait(60)
+        return "late"
+
+    handlers(server, Tool("slow", "", {}, slow), Tool("quick", "", {}, lambda _: "in time"))
+    ask(server, "start")
+    assert running.wait(60)
+    server.submit("it runs", {})
+    assert ask(server, "x")["result"]["value"] == "in time"
+    go_on.set()
+    until(lambda: not Tools.of(server)._running, "the handler is through")
+    assert ask(server, "nothing came between") == "nothing came between"

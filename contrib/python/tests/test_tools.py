@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed callables as tools: schemas from hints, values by them, and calls from inside."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import functools
+import json
+import sys
+import types
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Literal, Optional, Tuple, TypedDict, Union
+
+import pytest
+
+from holt import AsyncSandbox, Sandbox, Tool, ToolError, UsageError
+from holt.schema import from_json, schema_of, to_json
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+    tags: List[str] = field(default_factory=list)
+
+
+class Row(TypedDict):
+    name: str
+    size: float
+
+
+@pytest.mark.parametrize("hint, schema", [
+    (str, {"type": "string"}),
+    (int, {"type": "integer"}),
+    (float, {"type": "number"}),
+    (bool, {"type": "boolean"}),
+    (None, {"type": "null"}),
+    (Any, {}),
+    (List[int], {"type": "array", "items": {"type": "integer"}}),
+    (list, {"type": "array"}),
+    (Tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+    (Dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+    (Dict[str, Any], {"type": "object"}),
+    (dict, {"type": "object"}),
+    (Optional[str], {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+    (Union[int, str], {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+    (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+    (Literal["a", 1], {"enum": ["a", 1]}),
+    (Color, {"type": "string", "enum": ["red", "blue"]}),
+    (Row, {
+        "type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "number"}},
+        "required": ["name", "size"], "additionalProperties": False,
+    }),
+    (Point, {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "integer"},
+                       "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["x"], "additionalProperties": False,
+    }),
+])
+def test_schemas(hint: Any, schema: Any) -> None:
+    assert schema_of(hint) == schema
+
+
+def test_values_become_what_the_hint_says() -> None:
+    assert from_json({"x": 1, "tags": ["a"]}, Point) == Point(1, 0, ["a"])
+    assert from_json([{"x": 1}], List[Point]) == [Point(1)]
+    assert from_json("red", Optional[Color]) is Color.RED and from_json(None, Optional[Color]) is None
+    assert from_json([1, "a"], Tuple[int, str]) == (1, "a")
+    assert from_json({"x": 1}, Union[str, Point]) == Point(1)
+    assert to_json({"p": Point(1), "c": [Color.BLUE], "t": (1, 2)}) == {
+        "p": {"x": 1, "y": 0, "tags": []}, "c": ["blue"], "t": [1, 2],
+    }
+    with pytest.raises(ValueError, match="no form"):
+        to_json(object())
+    with pytest.raises(ValueError, match="nothing like"):
+        schema_of(bytes)
+
+
+def add(a: int, b: int = 2) -> int:
+    """Adds two numbers.
+
+    This line is not for the model.
+    """
+    return a + b
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def bump(self, by: int) -> int:
+        self.count += by
+        return self.count
+
+    def __call__(self, word: str) -> str:
+        return word * self.count
+
+
+async def later(text: str, color: Color = Color.RED) -> Dict[str, str]:
+    """Waits first."""
+    await asyncio.sleep(0.01)
+    return {"text": text, "color": color.value}
+
+
+def test_a_tool_of_a_function() -> None:
+    tool = Tool.of(add)
+    assert (tool.name, tool.description, tool.timeout_ms) == ("add", "Adds two numbers.", 30000)
+    assert tool.input_schema == {
+        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"],
+        "additionalProperties": False,
+    }
+    assert tool.output_schema == {"type": "integer"} and tool.handler({"a": 1}) == 3
+    assert "title" not in json.dumps(tool.input_schema)
+    counter = Counter()
+    assert Tool.of(counter.bump).handler({"by": 3}) == 3
+    assert Tool.of(counter, name="repeat").handler({"word": "ab"}) == "ababab"
+    assert Tool.of(functools.partial(add, b=5), name="add5").input_schema["required"] == ["a"]
+    assert asyncio.run(Tool.of(later).handler({"text": "x"})) == {"text": "x", "color": "red"}
+
+
+def test_what_is_no_tool() -> None:
+    def untyped(a) -> int:  # type: ignore[no-untyped-def]
+        return 1
+
+    def starred(*a: int) -> int:
+        return 1
+
+    def keywords(**a: int) -> int:
+        return 1
+
+    for function in (untyped, starred, keywords, lambda: 1):
+        with pytest.raises(ValueError):
+            Tool.of(function)
+    with pytest.raises(UsageError, match="two tools"):
+        Sandbox(tools=[add, add])
+    with pytest.raises(UsageError, match="callable"):
+        Sandbox(tools=["add"])  # type: ignore[list-item]
+
+
+def test_pydantic_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played: what is used of its models, version 2."""
+
+    class BaseModel:
+        def __init__(self, **values: Any) -> None:
+            self.values = values
+
+    class User(BaseModel):
+        @classmethod
+        def model_json_schema(cls) -> Any:
+            return {
+                "title": "User", "type": "object", "required": ["home"],
+                "properties": {"home": {"$ref": "#/$defs/Place"}, "title": {"type": "string", "title": "Title"}},
+                "$defs": {"Place": {"title": "Place", "type": "object", "properties": {
+                    "within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}], "default": None}}}},
+            }
+
+        @classmethod
+        def model_validate(cls, value: Any) -> Any:
+            if "home" not in value:
+                raise ValueError("home is missing")
+            return cls(**value)
+
+        def model_dump(self, mode: str) -> Any:
+            assert mode == "json"
+            return self.values
+
+    module = types.ModuleType("pydantic")
+    module.BaseModel = BaseModel  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pydantic", module)
+
+    def show(user: User, more: Optional[User] = None) -> User:
+        return user
+
+    show.__annotations__ = {"user": User, "more": Optional[User], "return": User}
+    tool = Tool.of(show)
+    assert tool.input_schema["properties"]["user"] == {
+        "type": "object", "required": ["home"], "additionalProperties": False,
+        "properties": {
+            "home": {"type": "object", "properties": {"within": {"anyOf": [{}, {"type": "null"}]}}},
+            "title": {"type": "string"},
+        },
+    }
+    assert tool.handler({"user": {"home": {}}}) == {"home": {}}
+    with pytest.raises(ToolError, match="missing") as error:
+        tool.handler({"user": {}})
+    assert error.value.type == "validation_error"
+
+
+# --- with a real session ---
+
+USE = "from host_tools import call, search\n"
+
+
+@pytest.mark.usefixtures("bridge")
+class TestBridge:
+    def test_calls_from_python_and_bash(self) -> None:
+        counter = Counter()
+        with Sandbox(tools=[add, later, counter.bump]) as box:
+            assert box.python(USE + "call('add', {'a': 40})").check().result == "42"
+            assert box.python("call('later', {'text': 'x', 'color': 'blue'})").result == "{'text': 'x', 'color': 'blue'}"
+            assert box.bash("holt-tool bump '{\"by\": 2}'").check().stdout.strip() == "2"
+            assert counter.count == 2
+            assert box.python("[t['name'] for t in search('adds numbers')]").result == "['add']"
+            assert [row.params["tool"] for row in box.history(name="tool.call")] == ["bump", "later", "add"]
+
+    def test_errors_have_their_type(self) -> None:
+        def broken(x: int) -> int:
+            raise KeyError("no")
+
+        def wrong(x: int) -> int:
+            return "text"  # type: ignore[return-value]
+
+        with Sandbox(tools=[add, broken, wrong]) as box:
+            box.python(USE)
+            for code, text in (
+                ("call('add', {'a': 'x'})", "[validation_error]"),
+                ("call('wrong', {'x': 1})", "[validation_error]"),
+                ("call('broken', {'x': 1})", "[internal_error] KeyError: 'no'"),
+                ("call('none', {})", "[permission_error]"),
+            ):
+                error = box.python(code).error
+                assert error and error.name == "RuntimeError" and error.message.startswith(text)
+
+    def test_which_tools_a_call_may_use(self) -> None:
+        with Sandbox(tools=[add]) as box:
+            refused = box.python(USE + "call('add', {'a': 1})", tools=[])
+            assert refused.error and "[permission_error]" in refused.error.message
+            box.add_tool(later)
+            assert box.python("call('later', {'text': 'y'})['text']").result == "'y'"
+            box.remove_tool("later")
+            assert "[permission_error]" in str(box.python("call('later', {'text': 'y'})").error)
+
+    def test_coroutines_run_in_the_caller_s_loop(self) -> None:
+        async def main() -> None:
+            loops = []
+
+            async def where(x: int) -> int:
+                loops.append(asyncio.get_running_loop())
+                return x
+
+            async with AsyncSandbox(tools=[where]) as box:
+                assert (await box.python(USE + "call('where', {'x': 1})")).result == "1"
+            assert loops == [asyncio.get_running_loop()]
+
+        asyncio.run(main())
