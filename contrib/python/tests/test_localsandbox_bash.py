@@ -53,7 +53,7 @@ def test_a_loop_goes_round_a_hundred_times(strict: LocalSandbox, loop: str) -> N
     "for i in $(seq 20); do for j in $(seq 15); do :; done; done",
     "for i in $(seq 10); do j=0; while ((j < 10)); do ((++j)); done; done",
     "f() { for i in $(seq 60); do :; done; }; f; f; f",
-    "for i in $(seq 60); do :; done; for i in $(seq 60); do :; done",
+    "for i in $(seq 60); do :; done\nfor i in $(seq 60); do :; done",
     "for i in $(seq 50); do if ((i % 2)); then echo odd; else echo even; fi; done",
 ])
 def test_each_loop_is_counted_by_itself(strict: LocalSandbox, command: str) -> None:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""contrib/python as each identity: its own tests, which know of none, in a process of that identity's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.paths import PROJECT, reachable_by_all
+from lib.sandbox import Holt
+
+PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3"
+
+TESTS = sorted(path.name for path in (PROJECT / "contrib/python/tests").glob("test_*.py"))
+
+
+@pytest.fixture(scope="session")
+def package(scratch: Path) -> Path:
+    """contrib/python where every identity can read it."""
+    source = PROJECT / "contrib" / "python"
+    if reachable_by_all(source):
+        return source
+    target = scratch / "python"
+    shutil.copytree(source, target)
+    return target
+
+
+@pytest.mark.identities("user", "nested")  # as who runs the suites it has its own in ./check
+@pytest.mark.parametrize("tests", TESTS)
+def test_the_sdk_s_own_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
+    temporary = identity.own(_made(place / "t"))
+    argv = [PYTHON, "-B", "-m", "pytest", "-q", "--tb=short", "-rfEs", package / "tests" / tests]
+    result = subprocess.run(
+        identity.argv(argv), cwd=holt.cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", timeout=900,
+        env=identity.environment({
+            "HOLT": str(holt.binary), "TMPDIR": str(temporary),
+            **{name: os.environ[name] for name in ("MUST_RUN", "HANGS") if name in os.environ},
+        }),
+        **identity.credentials(),
+    )
+    assert result.returncode == 0 and re.search(r"\d+ passed", result.stdout), result.stdout
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(mode=0o755)
+    return path
