@@ -79,7 +79,7 @@ class Server:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         if self._ended:
-            raise self._ended
+            raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
         if self._process:
             if self._pid != os.getpid():
                 raise UsageError(
@@ -187,7 +187,7 @@ class Server:
             self._send(line)
 
     def listen(self, method: str, session: str, name: str, note: Optional[Note]) -> None:
-        """Hands notifications of that method about a thing with that id to note, in the reader's thread; None ends it."""
+        """Hands notifications of that method about what has that id to note, in the reader's thread; None ends it."""
         with self._lock:
             if note:
                 self._notes[method, session, name] = note
@@ -204,7 +204,7 @@ class Server:
                     view = view[os.write(process.stdin.fileno(), view) :]
             except (OSError, ValueError) as error:
                 self._end()
-                raise self._ended or ClosedError(str(error)) from error
+                raise ClosedError(self._ended.message if self._ended else str(error)) from error
 
     # --- the reader's thread ---
 
@@ -274,6 +274,6 @@ class Server:
             notes, self._notes = list(self._notes.values()), {}
         for future in waiting:
             with contextlib.suppress(InvalidStateError):
-                future.set_exception(self._ended)
+                future.set_exception(ClosedError(self._ended.message))
         for note in notes:
             note({"lost": True})

@@ -66,7 +66,9 @@ class RemoteFile:
     def buffer(self) -> bytes:
         """Its bytes."""
         if self.content is None:
-            raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
+            raise UsageError(
+                f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes."
+            )
         return self.content
 
     def text(self, encoding: str = "utf-8") -> str:

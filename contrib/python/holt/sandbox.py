@@ -8,23 +8,22 @@ import contextlib
 import json
 import os
 import secrets
-import subprocess
 import tempfile
 import threading
 import time
-import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._face import Content, Part, as_bytes
+from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
-from ._server import Server, find_holt
-from .errors import BusyError, ExistsError, HoltError, MissingError, UsageError
+from ._server import Server
+from .errors import ExistsError, HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
-from .process import AsyncProcess, Process, ProcessApi, within
+from .process import AsyncProcess, Process, ProcessApi
 from .results import PythonResult, Result, python_result_of, result_of
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
@@ -36,7 +35,7 @@ Size = Union[str, int]
 
 TERMINAL = 7  # fds 0 to 2
 
-_REMOVE_WITHIN, _START_WITHIN = 30.0, 30.0  # seconds
+_START_WITHIN = 30.0  # seconds
 
 S = TypeVar("S", bound="SandboxApi")
 
@@ -125,42 +124,6 @@ class Settings:
             yield [*argv, *self.options]
 
 
-def remove_session(server: Server, name: str, pid: int) -> None:
-    """Ends a session and takes it away, come what may: at the end of the program, too."""
-    if pid != os.getpid():  # a fork has inherited what is not its own
-        return
-    try:
-        drive(_remove_steps(server, name))
-    except MissingError:
-        pass
-    except HoltError:  # the server has gone before
-        with contextlib.suppress(Exception):
-            program = find_holt(server.holt)
-            for verb in ("stop", "rm"):
-                subprocess.run(
-                    [program, verb, name], env={**os.environ, **server.env}, stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_WITHIN, check=False,
-                )
-
-
-def _remove_steps(server: Server, name: str) -> "Steps[None]":
-    deadline = time.monotonic() + _REMOVE_WITHIN
-    yield server.submit("session.stop", {"session": name}, urgent=True)
-    while True:
-        try:
-            yield server.submit("session.remove", {"session": name}, urgent=True)
-            return
-        except BusyError:  # its keeper is on its way out
-            if time.monotonic() > deadline:
-                raise
-        yield from _pause()
-
-
-def _pause() -> "Steps[None]":
-    with contextlib.suppress(TimeoutError):
-        yield within(Future(), 0.01)
-
-
 class SandboxApi(Part):
     """What Sandbox and AsyncSandbox have in common: Sandbox says what the parameters are."""
 
@@ -194,13 +157,12 @@ class SandboxApi(Part):
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
         self._closed = False
-        self._finalizer: Any = None
+        self._lease: Optional[Lease] = None
 
     # --- its life ---
 
     def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
-        if self.throwaway:
-            self._finalizer = weakref.finalize(self, remove_session, self._server, self.name, os.getpid())
+        self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
         try:
             with self._settings.arguments() as arguments:
                 params = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
@@ -214,10 +176,7 @@ class SandboxApi(Part):
             for tool in self._tools:
                 yield self._server.submit("tools.register", Tools.of(self._server).put(self.name, tool, loop))
         except BaseException:
-            if self._finalizer:
-                self._finalizer()
-            if self._own_server:
-                self._server.close()
+            self._lease.end()
             raise
 
     def _check_found(self) -> "Steps[None]":
@@ -238,14 +197,8 @@ class SandboxApi(Part):
                 return
             self._closed = True
         Tools.of(self._server).drop(self.name)
-        try:
-            if self._finalizer and self._finalizer.detach():
-                yield from _remove_steps(self._server, self.name)
-        except HoltError:
-            remove_session(self._server, self.name, os.getpid())
-        finally:
-            if self._own_server:
-                self._server.close()
+        if self._lease:
+            yield from self._lease.end_steps()
 
     # --- commands ---
 
@@ -259,7 +212,7 @@ class SandboxApi(Part):
                 # Very many at once: init has not read yet what it was asked before.
                 if error.errno != "EAGAIN" or time.monotonic() > deadline:
                     raise
-            yield from _pause()
+            yield from pause()
 
     def _spawned_once(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
         future = self._ask(method, params)
@@ -470,9 +423,7 @@ class SandboxApi(Part):
     @operation
     def remove(self) -> "Steps[None]":
         """Takes the session away with all its files, a lasting one too."""
-        if self._finalizer:
-            self._finalizer.detach()
-        yield from _remove_steps(self._server, self.name)
+        yield from remove_steps(self._server, self.name)
 
 
 class Sandbox(SandboxApi, SyncFace):

@@ -39,6 +39,10 @@ def _is_typed_dict(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, dict) and hasattr(hint, "__total__")
 
 
+def _is_record(hint: Any) -> bool:
+    return _is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))
+
+
 def _fields(hint: Any) -> "List[Tuple[str, Any, bool]]":
     """Of a dataclass or TypedDict: name, hint, whether it is required."""
     hints = typing.get_type_hints(hint)
@@ -122,7 +126,7 @@ def schema_of(hint: Any) -> JsonSchema:
         return {"type": "array", "items": schema_of(arguments[0])} if arguments else {"type": "array"}
     if _is_pydantic(hint):
         return _pydantic_schema(hint)
-    if _is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
+    if _is_record(hint):
         fields = _fields(hint)
         return object_schema({n: schema_of(h) for n, h, _ in fields}, [n for n, _, needed in fields if needed])
     if origin in _DICTS:
@@ -175,7 +179,7 @@ def from_json(value: Any, hint: Any) -> Any:
         return hint.model_validate(value) if hasattr(hint, "model_validate") else hint.parse_obj(value)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
-    if isinstance(value, dict) and (_is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))):
+    if isinstance(value, dict) and _is_record(hint):
         hints = {name: each for name, each, _ in _fields(hint)}
         given = {name: from_json(each, hints[name]) if name in hints else each for name, each in value.items()}
         return given if _is_typed_dict(hint) else hint(**given)

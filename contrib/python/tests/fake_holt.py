@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `holt serve` that is played: conftest.py puts the steps of a test in the place of the word below."""
 import json
-import os
 import sys
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import session_names, until
+from conftest import children, session_names, until
 
 from holt import (
     ClosedError,
@@ -139,6 +140,22 @@ def test_a_throwaway_session_is_gone_with_the_program(holt: str) -> None:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
         )
         assert session_names(holt) == []
+
+
+def test_a_throwaway_session_that_is_forgotten_goes_too(holt: str) -> None:
+    box = Sandbox()
+    box.files.write("x", "1")
+    del box
+    gc.collect()
+    until(lambda: session_names(holt) == [] and not [c for c in children() if "serve" in c], "all of it is gone")
+
+
+def test_a_session_whose_server_was_killed_goes_too(holt: str) -> None:
+    with Sandbox() as box:
+        os.kill(box._server._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        with pytest.raises(ClosedError):
+            until(lambda: box.bash("true") and None, "it is seen")
+    assert session_names(holt) == []
 
 
 def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:

@@ -63,7 +63,7 @@ def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
 def test_no_more_is_asked_at_once_than_is_answered(fake: Fake) -> None:
     """A real server takes 256 requests that wait for their answer."""
     server = fake(
-        "import select, os\n"
+        "import os, select\n"
         "asked, buffer, most = [], b'', 0\n"
         "while len(asked) < 1000:\n"
         "    while select.select([0], [], [], 0.2 if len(asked) < 1000 else 0)[0]:\n"

@@ -30,10 +30,10 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 		local text=" ${1//[\"\'=:<>(),;&|]/ }" name one other
 		while [[ $text == *' /'* ]]; do
 			text=${text#*' /'}
-			one=/data other=
+			one=/data other=''
 			name=${text%%[$' \t\n']*}
 			if [[ $name == data/?* ]]; then
-				name=${name#data/} one= other=/data
+				name=${name#data/} one='' other=/data
 			fi
 			name=${name%%/*}
 			# one has it, and other, as it is spelled, has not
@@ -99,6 +99,7 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 				;;
 			esac
 		done
+		# shellcheck disable=SC2064
 		builtin trap "$@"
 	}
 	readonly -f trap __localsandbox_step __localsandbox_end __localsandbox_link

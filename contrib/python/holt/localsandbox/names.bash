@@ -73,5 +73,5 @@ elif [[ -L /data/home && ${#homes[@]} -le 2 && ${#users[@]} -eq 0 ]]; then
 fi
 [[ -e /home/user ]] || mkdir -p /home/user
 
-((${#ours[@]})) && printf '%s\0' "${!ours[@]}" >"$here/links" || : >"$here/links"
+for link in "${!ours[@]}"; do printf '%s\0' "$link"; done >"$here/links"
 : >"$here/settled"

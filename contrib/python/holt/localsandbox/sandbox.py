@@ -121,6 +121,7 @@ class LocalSandbox:
         self._next_id = 1
         self._interpreter: Optional[str] = None  # for what it is reused
         self._interpreter_id = ""
+        self._turn: Optional["Future[None]"] = None  # of the run of code that came last
         self._registered: List[str] = []
         self.kv = KeyValueStore(self)
 
@@ -136,7 +137,7 @@ class LocalSandbox:
             self._check()
             opening, mine = self._opening, self._opening is None
             if opening is None:
-                opening = self._opening = Future()
+                opening = self._opening = _pending()
         if not mine:
             yield opening
             return
@@ -168,8 +169,7 @@ class LocalSandbox:
                 self._note("seed", started, {"paths": list(seeds), "count": len(seeds)}, {"success": True})
             yield from FilesApi.mkdir.steps(names.files, (yield from names.place(self.cwd)))
         except BaseException:
-            box._finalizer()
-            box._server.close()
+            box._lease.end()
             raise
         self._box, self._names = box, names
 
@@ -240,7 +240,8 @@ class LocalSandbox:
         started = _now()
         mark = f"{HERE}/limit-{secrets.token_hex(8)}"
         argv = [
-            "bash", f"{HERE}/call.bash", str(self.preset.loop_iterations), str(self.preset.command_count), mark, command,
+            "bash", f"{HERE}/call.bash", str(self.preset.loop_iterations), str(self.preset.command_count), mark,
+            command,
         ]
         try:
             result = yield from self._exec(argv)
@@ -303,8 +304,26 @@ class LocalSandbox:
         self, code: str, cwd: Optional[str], preload_packages: Optional[Sequence[str]], toolset: Optional[Toolset],
         loop: Optional[asyncio.AbstractEventLoop],
     ) -> "Steps[PythonResult]":
+        """One after the other: which tools there are, and whether the interpreter is another, is settled by each."""
         tools = toolset_of(toolset)
         yield from self._ready()
+        mine = _pending()
+        with self._lock:
+            before, self._turn = self._turn, mine
+        try:
+            if before:
+                yield before
+            return (yield from self._python_alone(code, cwd, preload_packages, tools, loop))
+        finally:
+            if before and not before.done():  # we have given up, and it is still another's turn
+                before.add_done_callback(lambda _: mine.set_result(None))
+            else:
+                mine.set_result(None)
+
+    def _python_alone(
+        self, code: str, cwd: Optional[str], preload_packages: Optional[Sequence[str]], tools: PythonToolset,
+        loop: Optional[asyncio.AbstractEventLoop],
+    ) -> "Steps[PythonResult]":
         packages = sorted(preload_packages or ())
         yield from self._reuse_or_restart(json.dumps([tools.manifest, packages]))
         yield from self._register(tools, loop)
@@ -492,6 +511,13 @@ class LocalSandbox:
 
     async def aexport_snapshot(self) -> bytes:
         return await drive_async(self._export())
+
+
+def _pending() -> "Future[None]":
+    """One that several wait for: who of them gives up does not cancel it for the others."""
+    future: Future[None] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 def _failure(error: HoltError) -> LocalSandboxError:

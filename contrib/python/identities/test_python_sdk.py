@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contrib/python as each identity: its own tests, which know of none, in a process of that identity's."""
+"""The tests of ../tests as each identity: they know of none, and run in a process of that identity's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def package(scratch: Path) -> Path:
     return target
 
 
-@pytest.mark.identities("user", "nested")  # as who runs the suites it has its own in ./check
 @pytest.mark.parametrize("tests", TESTS)
 def test_the_sdk_s_own_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
     temporary = identity.own(_made(place / "t"))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of README.md do what they say."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from holt import Sandbox
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def examples() -> List[str]:
+    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", README.read_text(), re.M)
+    return [textwrap.dedent(each) for each in blocks if "import Sandbox" in each or "MissingError, Sandbox" in each]
+
+
+def test_the_first_example(capsys: pytest.CaptureFixture[str]) -> None:
+    first = examples()[0].split("\n", 2)[2]  # what comes before is the shell's
+    exec(compile(first, str(README), "exec"), {})
+    assert capsys.readouterr().out == "3\n\n7\n"
+
+
+@pytest.mark.usefixtures("bridge")
+def test_the_tools_of_an_agent() -> None:
+    found: Dict[str, Any] = {}
+    code, _, last = examples()[1].rpartition("\nbash_tool(")
+    exec(compile(code, str(README), "exec"), found)
+    try:
+        call = "from host_tools import call, search\ncall('lookup', {'city': 'Oslo'})"
+        assert found["python_tool"](call) == "[21.5, 21.5, 21.5]" and "box.close()" in last
+        assert found["bash_tool"]("echo hi; exit 3") == "hi\n\n[exited, exit code 3]"
+        assert "--allow-syscall unshare" in found["bash_tool"]("unshare --map-root-user true")
+        assert found["bash_tool"]("seq 100000").startswith("[")
+        assert "ZeroDivisionError" in found["python_tool"]("1/0")
+        assert found["write_file_tool"]("a/b", "text") == "4 bytes written" and found["read_file_tool"]("a/b") == "text"
+        assert found["write_file_tool"]("/usr/x", "").startswith("not written: ")
+        assert "no file" in found["read_file_tool"]("none")
+        found["box"].files.write("raw", b"\xff")
+        assert found["read_file_tool"]("raw") == "raw is no text: 1 bytes"
+    finally:
+        box = found["box"]
+        box.remove()
+        box.close()
+    assert isinstance(box, Sandbox)
