@@ -61,6 +61,7 @@ class _Slot:
 class _Connection:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(None)  # whatever the program's default is
         try:
             self.socket.connect(path)
         except BaseException:

@@ -394,7 +394,7 @@ const RpcMethod session_methods[] = {
         { "kv.keys", "keys in byte order", "keys, next", PARAMS(kv_keys_params), method_kv_keys },
         { "history.list", "execs and file calls, the newest first", "rows, next",
           PARAMS(history_params), method_history_list },
-        { "audit.list", "denials, kills, limits, grants, calls of tools, the newest first", "rows, next",
-          PARAMS(audit_params), method_audit_list },
+        { "audit.list", "denials, kills, limits, grants, calls of tools, the newest first",
+          "rows, next", PARAMS(audit_params), method_audit_list },
 };
 const size_t session_methods_count = ELEMENTSOF(session_methods);

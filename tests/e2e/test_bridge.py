@@ -290,6 +290,21 @@ def test_calls_wait_for_a_client_that_answers_late(host: Host) -> None:
     assert len({c["params"]["payload"]["n"] for c in host.calls}) == 600
 
 
+def test_large_calls_both_ways(host: Host) -> None:
+    """Nobody waits for another that waits for him."""
+    host.tool("echo", lambda p: p)
+    code = (
+        "import socket; socket.setdefaulttimeout(0.01)\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "payload = {'x': 'x' * 900000}\n"
+        "with ThreadPoolExecutor(30) as pool:\n"
+        "    got = list(pool.map(lambda n: call('echo', payload) == payload, range(30)))\n"
+        "socket.setdefaulttimeout(None)\n"
+        "print(all(got))"
+    )
+    assert out(host.python(code)) == "True"
+
+
 def test_calls_that_time_out_leave_room(host: Host) -> None:
     """For more than are asked at a time."""
     host.tool("slow", lambda p: LATER, timeout_ms=1)

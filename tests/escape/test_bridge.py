@@ -22,8 +22,8 @@ import json, os, socket, sys, threading, time
 token = os.environ.get("HOLT_BRIDGE_TOKEN", "")
 def connect(timeout=60):
     s = socket.socket(socket.AF_UNIX)
+    s.connect("/run/holt/bridge.sock")  # waits where a backlog is full, as with a time it would not
     s.settimeout(timeout)
-    s.connect("/run/holt/bridge.sock")
     return s
 def read(s):
     data = b""
