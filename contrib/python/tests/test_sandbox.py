@@ -215,6 +215,29 @@ def test_who_is_interrupted_kills_what_he_waits_for(box: Sandbox) -> None:
     until(lambda: "sleep 1000" not in box.bash("ps -eo args").stdout, "it is killed")
 
 
+def test_ctrl_c_at_the_terminal_is_the_program_s_alone(holt: str) -> None:
+    """It goes to all of the foreground's process group: the server has to be there still for the session's end."""
+    code = (
+        "import os, time\nfrom holt import Sandbox\nbox = Sandbox()\nserver = box._server._process\n"
+        "print(flush=True)\ntry: box.bash('sleep 1000')\n"
+        "except KeyboardInterrupt: print(server.poll(), box.bash('echo lives').stdout, flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": PACKAGE}, stdout=subprocess.PIPE,
+        start_new_session=True, text=True,
+    ) as program:
+        assert program.stdout and program.stdout.readline()
+        (name,) = session_names(holt)
+        until(lambda: _runs(holt, name, "sleep 1000"), "it waits")
+        os.killpg(program.pid, signal.SIGINT)
+        assert program.stdout.read().split() == ["None", "lives"]
+    assert session_names(holt) == []
+
+
+def _runs(holt: str, session: str, command: str) -> bool:
+    return command in subprocess.run([holt, "ps", session], stdout=subprocess.PIPE, text=True, check=False).stdout
+
+
 def test_a_fork_is_told_to_make_its_own(box: Sandbox) -> None:
     pid = os.fork()
     if pid == 0:
