@@ -408,8 +408,9 @@ static void help_row(FILE *out, const char *name, const char *arg, const char *h
 static const struct {
         const char *group, *title;
 } help_groups[] = {
-        { "filesystem.", "Files" }, { "network.", "Network" },       { "env.", "Environment" },
-        { "limits.", "Limits" },    { "syscalls.", "System calls" }, { "layers.", "Layers" },
+        { "filesystem.", "Files" }, { "network.", "Network" }, { "python.", "Python" },
+        { "env.", "Environment" },  { "limits.", "Limits" },   { "syscalls.", "System calls" },
+        { "layers.", "Layers" },
 };
 
 static void help_fields(const char *group, const char *title, FILE *out) {

@@ -49,7 +49,8 @@ static const struct {
         { "{\"holt\":1,\"description\":5}",
           "t.json: $.description: a number, where a string should be", "" },
         { "{\"holt\":1,\"limit\":{}}", "t.json: $.limit: unknown field; did you mean \"limits\"?",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, env, limits, "
+          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
+          "limits, "
           "syscalls, layers." },
         { "{\"holt\":1,\"limits\":{\"timout\":\"1s\"}}",
           "t.json: $.limits.timout: unknown field; did you mean \"timeout\"?",
@@ -60,10 +61,12 @@ static const struct {
           "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size, "
           "output." },
         { "{\"holt\":1,\"limits.timeout\":\"1s\"}", "t.json: $[\"limits.timeout\"]: unknown field",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, env, limits, "
+          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
+          "limits, "
           "syscalls, layers." },
         { "{\"holt\":1,\"\":1}", "t.json: $[\"\"]: unknown field",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, env, limits, "
+          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
+          "limits, "
           "syscalls, layers." },
         { "{\"holt\":1,\"filesystem\":{\"workspace\":{\"holt\":1}}}",
           "t.json: $.filesystem.workspace.holt: unknown field",

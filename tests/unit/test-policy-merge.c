@@ -59,6 +59,8 @@ static const struct {
         { "filesystem.files.source", "a", "b", -EPERM },
         { "filesystem.rootfs", "/a", "/b", -EPERM },
         { "filesystem.read_only", "/a", "/b", -EPERM },
+        { "python.program", "a", "b", -EPERM },
+        { "python.wheels", "/a", "/b", -EPERM },
         { "filesystem.read_write", "/a", "/b", -EPERM },
         { "filesystem.tmpfs", "/a", "/b", -EPERM },
         { "filesystem.allow_wide", "false", "true", -EPERM },
