@@ -25,7 +25,7 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps rm run serve
+WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps python rm run serve
                sh show stop tier wait""".split())
 
 # As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
