@@ -16,8 +16,6 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "policy/syscalls.h"
-#include "sandbox/guard.h"
 #include "session/bridge.h"
 #include "session/inside.h"
 #include "session/interpreter.h"
@@ -27,7 +25,6 @@
 enum {
         FLUSH_TIME = 200000, /* usec for the last answers to leave */
         REST_TIME = 1000000, /* usec without use until memory is given back */
-        NOTE_TIME = 100000,  /* usec until a command that goes on is in the history */
 };
 
 uint64_t keeper_now_ms(void) {
@@ -113,86 +110,7 @@ static void on_answered(void *data, Process *process, int master_fd) {
         fd_close(master_fd);
 }
 
-/* --- what is noted --- */
-
-/* A command that is over soon has one row written, at its end; one that goes on is noted meanwhile,
- * so that it is known after a crash. */
-static void on_note(void *data) {
-        Keeper *keeper = data;
-        Error ignored;
-
-        for (Process *p = processes_first(keeper->processes); p; p = p->next)
-                if (p->params && !p->settled && !p->history)
-                        (void)store_history_begin(keeper->store, p->method, p->params, &p->history,
-                                                  &ignored);
-        keeper->noting = false;
-}
-
-void keeper_note(Keeper *keeper, Process *process, const char *method, char *params) {
-        process->method = method;
-        process->params = params;
-        if (params && !keeper->noting)
-                loop_timer_set(keeper->note_timer, loop_now() + NOTE_TIME);
-        keeper->noting |= params != NULL;
-}
-
-static void end_history(Keeper *keeper, const Process *process) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
-
-        if (!process->params)
-                return;
-        json_write_object(&w, NULL);
-        json_write_string(&w, "id", process->id);
-        json_write_string(&w, "cause", cause_name(process->outcome.cause));
-        json_write_int(&w, "exit_code", process->outcome.exit_code);
-        json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return;
-        if (process->history)
-                (void)store_history_end(keeper->store, process->history, w.data, &ignored);
-        else
-                (void)store_history_add(keeper->store, process->method, process->params, w.data,
-                                        process->started_at_ms, &ignored);
-}
-
-/* Refused calls since the last time. */
-static void audit_denials(Keeper *keeper) {
-        for (unsigned i = 0; i < keeper->denials.count; i++) {
-                const Denial *denial = &keeper->denials.items[i];
-                const uint64_t before = i < keeper->audited.count ? keeper->audited.items[i].count
-                                                                  : 0;
-                _cleanup_(json_write_clear) JsonWriter w = { 0 };
-                Error ignored;
-
-                if (denial->count == before)
-                        continue;
-                json_write_object(&w, NULL);
-                json_write_string(&w, "layer", "seccomp");
-                json_write_string(&w, "what", syscall_name(denial->nr));
-                json_write_uint(&w, "count", denial->count - before);
-                json_write_end(&w);
-                if (json_write_finish(&w) == 0)
-                        (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
-        }
-        keeper->audited = keeper->denials;
-}
-
-static void audit_end(Keeper *keeper, const Process *process) {
-        const Cause cause = process->outcome.cause;
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
-
-        if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED)
-                return;
-        json_write_object(&w, NULL);
-        json_write_string(&w, "id", process->id);
-        json_write_string(&w, "cause", cause_name(cause));
-        json_write_end(&w);
-        if (json_write_finish(&w) == 0)
-                (void)store_audit_add(keeper->store, cause == CAUSE_KILLED ? "kill" : "limit",
-                                      w.data, &ignored);
-}
+/* --- what clients are told --- */
 
 /* To whoever owns it, and so has its terminal, and to those who watch. */
 static void on_stopped(void *data, Process *process, int signal) {
@@ -222,38 +140,18 @@ static void notify_end(Process *process) {
                 capture_end(&process->output, "process.exited", &w);
 }
 
-/* What commands have made at protected places goes aside, as after a single run. */
-static void sweep(Keeper *keeper) {
-        _cleanup_(strlist_clear) StrList moved = { 0 };
-        Error error;
-
-        if (keeper->launch.workspace_fd < 0)
-                return;
-        (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error);
-        for (size_t i = 0; i < moved.count; i++) {
-                _cleanup_(json_write_clear) JsonWriter w = { 0 };
-
-                json_write_object(&w, NULL);
-                json_write_string(&w, "set_aside", moved.items[i]);
-                json_write_end(&w);
-                if (json_write_finish(&w) == 0)
-                        (void)store_audit_add(keeper->store, "guard", w.data, &error);
-        }
-}
-
 /* After each command, and not only at the end: the host's git may come by at any time, and a crash
  * of the keeper has no end. */
 static void on_sweep(void *data) {
-        sweep(data);
+        keeper_sweep(data);
 }
 
 static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
         keeper_used(keeper);
-        end_history(keeper, process);
-        audit_end(keeper, process);
-        audit_denials(keeper);
+        keeper_note_end(keeper, process);
+        keeper_audit_denials(keeper);
         notify_end(process);
         answer_waiters(keeper, process, false, FD_NONE);
         interpreter_settled(keeper->interpreters, process);
@@ -468,7 +366,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_rest, keeper, &keeper->rest_timer, reterr);
         if (r == 0)
-                r = loop_timer_new(keeper->loop, on_note, keeper, &keeper->note_timer, reterr);
+                r = loop_timer_new(keeper->loop, keeper_note_running, keeper, &keeper->note_timer,
+                                   reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_sweep, keeper, &keeper->sweep_timer, reterr);
         if (r == 0)
@@ -555,8 +454,8 @@ static void finish(Keeper *keeper) {
         keeper->processes = processes_free(keeper->processes);
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
-        sweep(keeper);
-        audit_denials(keeper);
+        keeper_sweep(keeper);
+        keeper_audit_denials(keeper);
         keeper->store = store_free(keeper->store);
 }
 

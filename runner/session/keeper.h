@@ -92,6 +92,17 @@ int keeper_confine(const Keeper *keeper, Error *reterr);
 /* Gives back the memory that an idle keeper can do without. */
 void keeper_rest(Keeper *keeper);
 
+/* --- what is noted (keeper-notes.c) --- */
+
+/* The note timer's: the commands that go on. */
+void keeper_note_running(void *data);
+/* Its command has ended. */
+void keeper_note_end(Keeper *keeper, const Process *process);
+/* Calls that were refused since the last time. */
+void keeper_audit_denials(Keeper *keeper);
+/* What commands have made at protected places goes aside, as after a single run. */
+void keeper_sweep(Keeper *keeper);
+
 /* --- for the methods --- */
 
 /* Lets all that runs end, and then the keeper. */

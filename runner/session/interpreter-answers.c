@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/interpreter-internal.h"
+#include "session/methods.h"
+
+static void note(const Request *request, const char *cause, int exit_code) {
+        Keeper *keeper = request->interpreter->all->keeper;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "cause", cause);
+        json_write_int(&w, "exit_code", exit_code);
+        json_write_end(&w);
+        if (request->params && json_write_finish(&w) == 0)
+                (void)store_history_add(keeper->store, "python.run", request->params, w.data,
+                                        request->came_ms, &ignored);
+}
+
+/* What both a run that was answered and one that took its interpreter with it have. */
+static void write_run(const Request *request, const char *cause, int exit_code, bool state_kept,
+                      JsonWriter *w) {
+        const Interpreter *i = request->interpreter;
+        const Process *process = i->process;
+
+        json_write_string(w, "id", process->id);
+        json_write_string(w, "cause", cause);
+        json_write_int(w, "exit_code", exit_code);
+        json_write_bool(w, "state_kept", state_kept);
+        method_write_output(process, 0, "stdout", request->base64, w);
+        method_write_output(process, 1, "stderr", request->base64, w);
+        json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
+        json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
+        method_write_denials(i->all->keeper, process, w);
+}
+
+/* Members that are text, and no others: of an attacker's object. */
+static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
+        json_write_object(w, key);
+        for (const JsonValue *v = json_first(object); v; v = json_next(v))
+                if (json_string(v))
+                        json_write_string(w, json_key(v), json_string(v));
+        json_write_end(w);
+}
+
+static void copy_displays(const JsonValue *displays, JsonWriter *w) {
+        json_write_array(w, "displays");
+        for (const JsonValue *v = displays ? json_first(displays) : NULL; v; v = json_next(v))
+                if (json_type(v) == JSON_OBJECT)
+                        copy_texts(v, NULL, w);
+        json_write_end(w);
+}
+
+static void copy_usage(const Request *request, const JsonValue *said, JsonWriter *w) {
+        static const char *const names[] = { "user_us", "system_us", "max_rss_bytes" };
+
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", loop_now() - request->asked_at);
+        for (size_t n = 0; n < ELEMENTSOF(names); n++) {
+                const JsonValue *value = said ? json_member(said, names[n]) : NULL;
+                uint64_t number = 0;
+
+                if (value && json_uint(value, JSON_INTEGER_MAX, &number) == 0)
+                        json_write_uint(w, names[n], number);
+                else
+                        json_write_null(w, names[n]);
+        }
+        json_write_end(w);
+}
+
+static void write_said(const JsonValue *root, JsonWriter *w) {
+        const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
+
+        json_write_string(w, "result", result ? json_string(result) : NULL);
+        copy_displays(json_member(root, "displays"), w);
+        if (error && json_type(error) == JSON_OBJECT)
+                copy_texts(error, "error", w);
+        else
+                json_write_null(w, "error");
+}
+
+static void answer_run(Request *request, const JsonValue *root) {
+        const JsonValue *said = json_member(root, "exit_code");
+        const char *cause = cause_name(request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED);
+        uint64_t code = 1;
+        JsonWriter *w;
+
+        if (said)
+                (void)json_uint(said, 255, &code);
+        if (request->timed_out)
+                code = 124;
+        note(request, cause, (int)code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        write_run(request, cause, (int)code, true, w);
+        write_said(root, w);
+        copy_usage(request, json_member(root, "usage"), w);
+        rpc_reply(request->call);
+}
+
+/* To a request that runs nothing: a JSON object of its own, or an error. */
+static void answer_other(Request *request, const JsonValue *root) {
+        const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
+        const char *message = error && json_type(error) == JSON_OBJECT &&
+                                              json_member(error, "message")
+                                      ? json_string(json_member(error, "message"))
+                                      : NULL;
+        JsonWriter *w;
+        Error failed;
+
+        if (!request->call)
+                return;
+        if (!answer || json_type(answer) != JSON_OBJECT) {
+                (void)error_set(&failed, ERROR_SETUP, 0, "the interpreter: %.500s",
+                                message ? message : "no answer");
+                rpc_fail(request->call, &failed);
+                return;
+        }
+        w = rpc_result(request->call);
+        for (const JsonValue *v = json_first(answer); v; v = json_next(v))
+                json_copy(w, json_key(v), v);
+        rpc_reply(request->call);
+}
+
+/* It has ended below a run. */
+void request_answer_lost(Request *request) {
+        const Process *process = request->interpreter->process;
+        const Outcome *out = &process->outcome;
+        const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
+                                       : request->interpreter->broken ? CAUSE_LOST
+                                                                      : out->cause);
+        const int code = request->timed_out ? 124 : out->exit_code ? out->exit_code : 1;
+        JsonWriter *w;
+
+        note(request, cause, code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        write_run(request, cause, code, false, w);
+        json_write_null(w, "result");
+        json_write_array(w, "displays");
+        json_write_end(w);
+        json_write_null(w, "error");
+        copy_usage(request, NULL, w);
+        rpc_reply(request->call);
+}
+
+void request_answer(Request *request, const JsonValue *root) {
+        if (request->is_run)
+                answer_run(request, root);
+        else
+                answer_other(request, root);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of interpreter.h share: interpreter.c has the process, its channel and what waits
+ * for it, interpreter-answers.c what clients are answered. */
+#pragma once
+
+#include "base/json.h"
+#include "rpc/framing.h"
+#include "session/interpreter.h"
+#include "session/tools.h"
+
+typedef struct Request {
+        struct Request *next;
+        struct Interpreter *interpreter;
+        RpcCall *call;   /* NULL when its client has gone */
+        uint64_t number; /* from 1; 0 is what the interpreter says at its start */
+        JsonWriter line; /* finished */
+        bool is_run;
+        uint64_t timeout;
+        size_t kept;
+        bool keep_tail, base64;
+        RpcConnection *watcher; /* or NULL */
+        char *params;           /* for the history */
+        Grant *grant;           /* until it has been answered; or NULL */
+        uint64_t came_ms, asked_at;
+        bool timed_out;
+} Request;
+
+typedef struct Interpreter {
+        struct Interpreter *next; /* of those that run once */
+        Interpreters *all;
+        bool once;
+        Process *process; /* NULL where there is none */
+        int channel;      /* to be read */
+        LoopWatch *watch;
+        Framing in;
+        bool ready, asked; /* it has said so; the first request has been sent */
+        bool stopped;      /* it is being killed by word of a client */
+        bool broken;       /* it said what no interpreter says */
+        unsigned stale;    /* answers to what is answered, since the last other */
+        Request *first;
+        unsigned waiting;
+        LoopTimer *wake, *deadline;
+} Interpreter;
+
+struct Interpreters {
+        Keeper *keeper;
+        Interpreter *lasting, *once;
+        uint64_t last_number;
+};
+
+/* Each answers a request, whose client may have gone, and leaves it to the caller. */
+
+/* By what the interpreter has said, an object that may be an attacker's. */
+void request_answer(Request *request, const JsonValue *root);
+/* The interpreter has ended below it: by how its process did. */
+void request_answer_lost(Request *request);
