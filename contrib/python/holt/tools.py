@@ -261,17 +261,26 @@ class Tools:
         if not inspect.isawaitable(value):
             return value
         if loop is None or loop.is_closed() or not loop.is_running():
-            return asyncio.run(_awaited(value))
+            return asyncio.run(self._await_here(value, call, cancelled))
         future = asyncio.run_coroutine_threadsafe(_awaited(value), loop)
+        self._cancel_by(future.cancel, call, cancelled)
+        return future.result()
 
+    async def _await_here(self, value: Any, call: str, cancelled: threading.Event) -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(value)
+        self._cancel_by(lambda: loop.call_soon_threadsafe(task.cancel), call, cancelled)
+        return await task
+
+    def _cancel_by(self, how: Callable[[], Any], call: str, cancelled: threading.Event) -> None:
         def cancel() -> None:
             cancelled.set()
-            future.cancel()
+            how()
 
         with self._lock:
             if call in self._running:
                 self._running[call] = cancel
-        return future.result()
+                return
+        how()  # it was cancelled before
 
 
 _tools_lock = threading.Lock()

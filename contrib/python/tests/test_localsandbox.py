@@ -171,12 +171,14 @@ def test_python_is_reused_while_tools_and_packages_are_the_same(local: LocalSand
 def test_runs_at_the_same_time_do_not_mix() -> None:
     async def main() -> None:
         async with LocalSandbox() as local:
-            code = "import time; time.sleep(0.05); print('{}')"
-            runs = [local.aexecute_python(code.format(n), preload_packages=[str(n)]) for n in range(6)]
+            code = "import time; print({}, 'x' in globals()); x = 1; time.sleep(0.05)"
+            runs = [
+                asyncio.ensure_future(local.aexecute_python(code.format(n), preload_packages=[str(n)])) for n in range(6)
+            ]
             given_up = asyncio.ensure_future(local.aexecute_python("print('never')"))
             asyncio.get_running_loop().call_later(0.2, given_up.cancel)
             done = await asyncio.gather(*runs)
-            assert [d.stdout for d in done] == [f"{n}\n" for n in range(6)]
+            assert [d.stdout for d in done] == [f"{n} False\n" for n in range(6)]
             assert (await local.aexecute_python("print('next')")).stdout == "next\n"
 
     asyncio.run(main())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from conftest import until
 
 from holt.localsandbox import CommandError, ExecutionLimitError, ExecutionPreset, LocalSandbox
 
@@ -79,9 +80,9 @@ def test_the_last_command_that_fits(strict: LocalSandbox) -> None:
 
 def test_what_was_printed_before_and_what_goes_on_after(strict: LocalSandbox) -> None:
     with pytest.raises(ExecutionLimitError) as error:
-        strict.bash("sleep 1000 & echo before; while :; do :; done")
+        strict.bash("setsid sleep 1000 & echo before; while :; do :; done")
     assert error.value.stdout == "before\n"
-    assert strict.bash("ps -eo args").stdout.count("sleep 1000") == 0
+    until(lambda: "sleep 1000" not in strict.bash("ps -eo args").stdout, "all of it is killed")
     assert strict.bash("ls -A /home/agent/.localsandbox").stdout.count("limit-") == 0
 
 

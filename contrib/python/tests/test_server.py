@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any, Callable
 
@@ -157,7 +158,29 @@ def test_what_a_tool_raises(fake: Fake) -> None:
     assert "no form in JSON" in errors[3]["message"] and "1048576" in errors[4]["message"]
 
 
-def test_a_cancelled_call_s_answer_is_dropped(fake: Fake) -> None:
+def test_a_coroutine_is_cancelled(fake: Fake) -> None:
+    server = fake(
+        "answer(0); call('slow', {}, 't1'); request()\n"
+        "say({'method': 'tool.cancel', 'params': {'call': 'ct1', 'session': 's'}}); hear()"
+    )
+    running, ended = threading.Event(), threading.Event()
+
+    async def slow(_: object) -> None:
+        running.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.set()
+
+    handlers(server, Tool("slow", "", {}, slow))
+    ask(server, "start")
+    assert running.wait(60)
+    server.submit("it runs", {})
+    assert ended.wait(60)
+
+
+def test_a_cancelled_call_s_answer_is_dropped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "_pool", tools._Pool())
     server = fake(
         "answer(0); call('slow', {}, 't1'); request()\n"
         "say({'method': 'tool.cancel', 'params': {'call': 'ct1', 'session': 's'}})\n"

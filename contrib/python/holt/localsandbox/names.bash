@@ -32,13 +32,12 @@ for link in "${!ours[@]}"; do
 		rm -rf -- "$other"
 		continue
 	fi
-	moved=
 	for each in "${candidates[@]}"; do
 		[[ -L $each && $(readlink "$each") == "$other" ]] || continue
-		rm -f -- "$each" && mv -T -- "$other" "$each" && moved=$each
+		rm -f -- "$each" && mv -T -- "$other" "$each"
 		break
 	done
-	[[ -n $moved ]] || [[ -n $(find / /data -xdev -lname "$other" -print -quit 2>/dev/null) ]] || rm -rf -- "$other"
+	[[ ! -e $other || -n $(find / /data -xdev -lname "$other" -print -quit 2>/dev/null) ]] || rm -rf -- "$other"
 done
 
 candidates=(/* /data/*)
