@@ -274,7 +274,8 @@ class Tools:
     def _cancel_by(self, how: Callable[[], Any], call: str, cancelled: threading.Event) -> None:
         def cancel() -> None:
             cancelled.set()
-            how()
+            with contextlib.suppress(RuntimeError):  # its loop has just ended
+                how()
 
         with self._lock:
             if call in self._running:
