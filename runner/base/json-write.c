@@ -87,7 +87,7 @@ static void put_string(JsonWriter *w, const char *value, size_t length) {
                 char buf[8];
 
                 escaped = sequence == 1 ? escape((unsigned char)value[i], buf) : NULL;
-                if (sequence == 0)
+                if (sequence == 0 || value[i] == '\0')
                         put_text(w, "\xef\xbf\xbd");
                 else if (sequence == 2 && (unsigned char)value[i] == 0xc2 &&
                          (unsigned char)value[i + 1] < 0xa0) {

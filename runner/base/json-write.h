@@ -43,7 +43,8 @@ void json_write_end(JsonWriter *w);
 
 /* Whatever is not well-formed UTF-8 becomes U+FFFD, one for each byte. NULL is written as null. */
 void json_write_string(JsonWriter *w, const char *key, const char *value);
-/* The same with a length: NULs in it are kept, as \u0000. */
+/* The same with a length. A NUL in it becomes U+FFFD: a string that has one is not read again
+ * (json.h). Who needs the bytes asks for base64. */
 void json_write_bytes(JsonWriter *w, const char *key, const char *value, size_t length);
 void json_write_int(JsonWriter *w, const char *key, int64_t value);
 void json_write_uint(JsonWriter *w, const char *key, uint64_t value);

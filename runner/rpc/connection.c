@@ -25,9 +25,11 @@ static void give_memory_back(void) {
 
 /* --- reading --- */
 
-/* A client that does not read its answers is not read either. */
+/* A client that does not read its answers is not read either. But while it has requests of ours to
+ * answer it may be writing just that, and read no more itself until it is through; to what it may
+ * ask in between there is room for half of RPC_QUEUE_MAX. */
 static bool is_full(const RpcConnection *c) {
-        return c->queue.bytes >= RPC_QUEUE_SOFT;
+        return c->queue.bytes >= (c->requests ? RPC_QUEUE_MAX / 2 : RPC_QUEUE_SOFT);
 }
 
 static bool wants_input(const RpcConnection *c) {

@@ -19,6 +19,16 @@ def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
     assert result["stdout_bytes"] == 4 and result["stdout_dropped"] == 0
 
 
+def test_a_nul_in_what_is_printed_is_a_character_of_it(rpc: Bound) -> None:
+    """As text; in base64 it is what it was. The way there stays open."""
+    process = rpc.spawn("exec sleep 1000", owned=True)
+    assert rpc.sh("printf 'a\\0b'")["stdout"] == "a\ufffdb"
+    assert base64.b64decode(rpc.sh("printf 'a\\0b'", base64=True)["stdout"]) == b"a\0b"
+    rpc.sh("printf 'a\\0b' > /tmp/nul")
+    assert rpc.call("files.read", path="/tmp/nul")["content"] == "a\ufffdb"
+    assert rpc.call("process.list")["processes"][-1]["id"] == process
+
+
 def test_exec_by_a_signal(rpc: Bound) -> None:
     result = rpc.sh("kill -SEGV $$")
 

@@ -17,6 +17,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,6 +27,7 @@ from typing import Any, Callable, Deque, Dict, Mapping, Optional, Tuple
 
 from .errors import ClosedError, HoltNotFoundError, LimitError, UsageError, error_of
 
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON has it
 LINE_MAX = 1 << 20
 """Bytes of a request, as holt serve takes them."""
 
@@ -134,6 +136,8 @@ class Server:
                 line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
             except UnicodeEncodeError as error:
                 raise UsageError(f"{method}: a text has half of a surrogate pair, which is no character") from error
+            if _NUL.search(line):
+                raise UsageError(f"{method}: a text has a NUL, which no text of a request may have")
             if len(line) > LINE_MAX:
                 raise LimitError(
                     f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",

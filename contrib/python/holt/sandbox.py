@@ -165,7 +165,9 @@ class SandboxApi(Part):
         self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
         try:
             with self._settings.arguments() as arguments:
-                params = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
+                # One of our own goes with this program, however that ends.
+                owned = {"owned": True} if self.throwaway else {}
+                params = {"name": self.name, "options": arguments, "cwd": os.getcwd(), **owned}
                 try:
                     yield self._server.submit("session.create", params)
                 except ExistsError:

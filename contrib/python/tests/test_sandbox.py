@@ -248,3 +248,29 @@ def test_a_fork_is_told_to_make_its_own(box: Sandbox) -> None:
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert box.bash("true").ok
+
+
+@pytest.mark.parametrize("call", (
+    lambda box: box.bash("echo 'a\0b'"), lambda box: box.exec(["echo", "a\0"]), lambda box: box.python("'\0'"),
+    lambda box: box.kv.set("k", "a\0b"), lambda box: box.files.write("f\0", "x"),
+), ids=("bash", "exec", "python", "kv", "files"))
+def test_a_nul_is_refused_at_once(call, box: Sandbox) -> None:
+    with pytest.raises(UsageError, match="NUL"):
+        call(box)
+    assert box.bash(r"echo '\u0000 \\u0000'").stdout == "\\u0000 \\\\u0000\n"
+
+
+@pytest.mark.parametrize("end", (signal.SIGTERM, signal.SIGKILL), ids=("TERM", "KILL"))
+def test_a_throwaway_goes_with_its_program_however_that_ends(end: int, holt: str) -> None:
+    before = set(session_names(holt))
+    code = "from holt import Sandbox\nbox = Sandbox().__enter__()\nprint(box.name, flush=True)\nbox.bash('sleep 1000')"
+    program = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}
+    )
+    assert program.stdout
+    name = program.stdout.readline().strip()
+    assert name in session_names(holt)
+    program.send_signal(end)
+    program.wait()
+    program.stdout.close()
+    until(lambda: set(session_names(holt)) <= before, "its session is gone")
