@@ -521,16 +521,24 @@ def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
     assert session.out("find copy* -type f | wc -l") == "3000\n"
 
 
-def test_what_a_client_asked_for_that_has_gone_is_done(session: Session) -> None:
+def test_what_a_client_has_asked_for_is_answered_after_its_last_word(session: Session) -> None:
     plant(session, "files.remove")
-    gone = session.rpc()
-    numbers = [gone.send("files.remove", path=f"tree/{i}", recursive=True) for i in range(1, 11)]
-    gone.send("files.list", path="tree", recursive=True)
-    gone.result(numbers[0])  # so that it has read them
-    other = session.rpc()
-    gone.close()
+    client = session.rpc()
+    numbers = [client.send("files.remove", path=f"tree/{i}", recursive=True) for i in range(1, 11)]
+    client.end()
 
-    until(lambda: len(other("files.list", path="tree")["entries"]) == 10, "they are removed")
+    assert [client.result(number) for number in numbers] == [{}] * 10
+    assert session.out("ls tree | wc -l") == "10\n"
+
+
+def test_what_is_begun_for_a_client_that_goes_is_finished(session: Session, rpc: Rpc) -> None:
+    plant(session, "files.remove")
+    with session.rpc() as gone:
+        gone.send("files.remove", path="tree", recursive=True)
+        gone.send("files.exists", path="tree/1")
+        until(lambda: len(rpc("files.list", path=".", recursive=True, limit=10000)["entries"]) < 3020, "it has begun")
+
+    until(lambda: not rpc("files.exists", path="tree")["exists"], "it is removed")
 
 
 def test_a_stop_ends_a_long_call_and_leaves_nothing_of_it(session: Session, rpc: Rpc) -> None:

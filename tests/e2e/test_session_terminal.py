@@ -48,12 +48,16 @@ def test_sh_is_a_shell_on_a_terminal(sh: Callable[..., Terminal]) -> None:
 def test_a_resize_goes_in(sh: Callable[..., Terminal]) -> None:
     shell = sh()
     shell.expect(PROMPT)
-    shell.send("trap 'stty size' WINCH; echo se''t\n")
-    shell.expect("set\r\n")
     shell.until_raw()
     shell.resize(42, 142)
     shell.interrupt(signal.SIGWINCH)
-    shell.expect("42 142")
+
+    def size() -> str:
+        shell.send("stty size\n")
+        return shell.expect(r"\n(\d+ \d+)\r\n").group(1)
+
+    until(lambda: size() == "42 142", "it has gone in")
+    shell.expect(PROMPT)
     shell.send("exit\n")
     assert shell.wait() == 0
 

@@ -170,6 +170,11 @@ class Rpc:
             raise RpcError(answer["error"])
         return answer["result"]
 
+    def end(self) -> None:
+        """Asks for no more; answers can still come."""
+        assert self._socket
+        self._socket.shutdown(socket.SHUT_WR)
+
     def answered(self, number: int) -> bool:
         """Whether the answer has come already, that is before those that were waited for."""
         return number in self._answers
