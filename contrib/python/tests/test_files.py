@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import until
 
 from holt import ExistsError, HoltError, MissingError, RemoteFile, Sandbox, UsageError
 
@@ -36,7 +37,7 @@ def test_a_large_file_that_can_t_be_written_leaves_nothing(box: Sandbox) -> None
     box.files.mkdir("d/x")
     with pytest.raises(HoltError):
         box.files.write("d/x", LARGE)
-    assert [f.name for f in box.files.list("d")] == ["x"]
+    until(lambda: [f.name for f in box.files.list("d")] == ["x"], "nothing but what was there")
 
 
 def test_directories(box: Sandbox) -> None:
