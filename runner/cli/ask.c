@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/paths.h"
@@ -189,6 +190,19 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
                 answer_clear(ret);
         }
         return ask_store(dir_fd, fn, data, ret, reterr);
+}
+
+void ask_write_env(const StrList *env, JsonWriter *w) {
+        json_write_object(w, "env");
+        for (size_t i = 0; i < env->count; i++) {
+                const char *item = env->items[i], *equals = strchr(item, '=');
+                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
+                const char *value = equals ? equals + 1 : getenv(item);
+
+                if (name && value)
+                        json_write_string(w, name, value);
+        }
+        json_write_end(w);
 }
 
 /* --- printing --- */

@@ -71,6 +71,10 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
 /* What fn says of the session that dir_fd is the directory of. */
 int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr);
 
+/* The member env of --env: NAME=VALUE each, or a NAME whose value is the caller's, which is left
+ * out where that is not set. */
+void ask_write_env(const StrList *env, JsonWriter *w);
+
 /* --- printing --- */
 
 /* To stdout, one member a line. 0 or -ENOMEM. */

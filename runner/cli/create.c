@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/create.h"
+#include "base/time.h"
 #include "cli/options.h"
 #include "cli/policy-files.h"
 #include "cli/show.h"
@@ -135,7 +136,7 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
         /* --memory says it more exactly. */
         if (r == 0 && options->tier < TIERS)
                 r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);
-        ret->created_ms = keeper_now_ms();
+        ret->created_ms = time_epoch_ms();
         ret->cwd = strdup(cwd);
         return r == 0 && !ret->cwd ? error_oom(reterr) : r;
 }

@@ -99,19 +99,6 @@ typedef struct Exec {
 
 /* --- the request --- */
 
-static void write_env(const StrList *env, JsonWriter *w) {
-        json_write_object(w, "env");
-        for (size_t i = 0; i < env->count; i++) {
-                const char *item = env->items[i], *equals = strchr(item, '=');
-                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
-                const char *value = equals ? equals + 1 : getenv(item);
-
-                if (name && value)
-                        json_write_string(w, name, value);
-        }
-        json_write_end(w);
-}
-
 static void write_terminal(const Exec *exec, JsonWriter *w) {
         char mode[2 * 60 + 1] = "";
         const unsigned char *bytes = (const unsigned char *)&exec->plan.mode;
@@ -137,7 +124,7 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
         json_write_end(w);
         if (exec->options.cwd)
                 json_write_string(w, "cwd", exec->options.cwd);
-        write_env(&exec->options.env, w);
+        ask_write_env(&exec->options.env, w);
         json_write_uint(w, "timeout_ms", exec->timeout / 1000);
         json_write_uint(w, "fds", given);
         if (exec->options.output)

@@ -155,19 +155,6 @@ static int wait_for_end(Run *run, Error *reterr) {
         return r < 0 ? r : 0;
 }
 
-static void write_env(const StrList *env, JsonWriter *w) {
-        json_write_object(w, "env");
-        for (size_t i = 0; i < env->count; i++) {
-                const char *item = env->items[i], *equals = strchr(item, '=');
-                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
-                const char *value = equals ? equals + 1 : getenv(item);
-
-                if (name && value)
-                        json_write_string(w, name, value);
-        }
-        json_write_end(w);
-}
-
 static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
         uint64_t timeout = 0;
 
@@ -178,7 +165,7 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
         json_write_string(w, "code", code);
         if (options->cwd)
                 json_write_string(w, "cwd", options->cwd);
-        write_env(&options->env, w);
+        ask_write_env(&options->env, w);
         json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
         json_write_bool(w, "fresh", options->fresh);
         json_write_bool(w, "watch", !options->json);

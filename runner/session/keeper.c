@@ -12,10 +12,10 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "base/time.h"
 #include "session/bridge.h"
 #include "session/inside.h"
 #include "session/interpreter.h"
@@ -26,13 +26,6 @@ enum {
         FLUSH_TIME = 200000, /* usec for the last answers to leave */
         REST_TIME = 1000000, /* usec without use until memory is given back */
 };
-
-uint64_t keeper_now_ms(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_REALTIME, &t);
-        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* --- calls that wait --- */
 
@@ -494,7 +487,7 @@ int keeper_main(int argc, char **argv) {
         }
         (void)strcpy(keeper.name, argv[1]);
         detach();
-        keeper.started_ms = keeper_now_ms();
+        keeper.started_ms = time_epoch_ms();
         keeper.used_at = loop_now();
 #ifdef M_ARENA_MAX
         (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */

@@ -114,5 +114,3 @@ int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, E
 void keeper_note(Keeper *keeper, Process *process, const char *method, char *params);
 /* It has been used just now: neither idle nor at rest. */
 void keeper_used(Keeper *keeper);
-/* Milliseconds since the epoch. */
-uint64_t keeper_now_ms(void);

@@ -8,16 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/sys.h"
-
-static uint64_t epoch_ms(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_REALTIME, &t);
-        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+#include "base/time.h"
 
 static size_t sum_lengths(const StrList *list) {
         size_t sum = 0;
@@ -148,7 +141,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .input = FD_NONE,
                 .master = FD_NONE,
                 .started_at = loop_now(),
-                .started_at_ms = epoch_ms(),
+                .started_at_ms = time_epoch_ms(),
                 .timeout = spec->timeout,
                 .owner = spec->owner,
                 .has_terminal = spec->terminal != 0,

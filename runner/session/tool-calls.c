@@ -5,6 +5,7 @@
 
 #include "base/json-schema.h"
 #include "base/utf8.h"
+#include "base/time.h"
 #include "session/tools-internal.h"
 #include "store/store.h"
 
@@ -121,7 +122,7 @@ static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonV
                    &(const Note){ .tool = shown,
                                   .exec = grant->exec,
                                   .request = request,
-                                  .started_ms = keeper_now_ms(),
+                                  .started_ms = time_epoch_ms(),
                                   .failure_name = tool_failure_name(failure->kind) });
 }
 
@@ -394,7 +395,7 @@ static ToolCall *call_new(Tools *all, Grant *grant, Tool *tool, const JsonValue 
         *call = (ToolCall){ .all = all,
                             .tool = tool,
                             .grant = grant,
-                            .started_ms = keeper_now_ms(),
+                            .started_ms = time_epoch_ms(),
                             .preview = preview(payload) };
         (void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, ++all->last_call);
         (void)snprintf(call->exec, sizeof(call->exec), "%s", grant->exec);
