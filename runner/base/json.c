@@ -1,343 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
-#include "base/json-write.h"
-
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/json-scan.h"
+#include "base/json-write.h"
 #include "base/strings.h"
-#include "base/utf8.h"
-
-/* cJSON copies a number into 64 bytes and silently takes what follows as something else. */
-enum { NUMBER_MAX = 40 };
-
-/* Digits that a double keeps whatever they are (DBL_DIG). */
-enum { DIGITS_EXACT = 15 };
-/* ... and that it takes to tell any from its neighbours (DBL_DECIMAL_DIG). */
-enum { DIGITS_MAX = 17 };
 
 struct JsonDocument {
         cJSON *root;
 };
-
-/* --- the scanner: is it strictly JSON? --- */
-
-typedef struct Scanner {
-        const char *start, *at, *end;
-        const char *name;
-        unsigned depth;
-        Error *reterr;
-} Scanner;
-
-static int scan_value(Scanner *s);
-
-/* Column in characters, as an editor counts; both from 1. */
-static int scan_fail_at(const Scanner *s, const char *where, const char *what) {
-        size_t line = 1, column = 1;
-        char quoted[400];
-
-        for (const char *p = s->start; p < where; p++) {
-                if (*p == '\n') {
-                        line++;
-                        column = 1;
-                } else if (((unsigned char)*p & 0xc0) != 0x80) {
-                        column++;
-                }
-        }
-        return error_set(s->reterr, ERROR_POLICY, 0, "%s:%zu:%zu: %s",
-                         str_quote(s->name, quoted, sizeof(quoted)), line, column, what);
-}
-
-static int scan_fail(const Scanner *s, const char *what) {
-        return scan_fail_at(s, s->at, what);
-}
-
-static int peek(const Scanner *s) {
-        return s->at < s->end ? (unsigned char)*s->at : -1;
-}
-
-static bool take(Scanner *s, char c) {
-        if (peek(s) != (unsigned char)c)
-                return false;
-        s->at++;
-        return true;
-}
-
-static void skip_blank(Scanner *s) {
-        while (s->at < s->end && strchr(" \t\n\r", *s->at) && *s->at)
-                s->at++;
-}
-
-static bool is_digit(int c) {
-        return c >= '0' && c <= '9';
-}
-
-/* Four hex digits, or -1. */
-static int scan_hex4(Scanner *s) {
-        int value = 0;
-
-        for (int i = 0; i < 4; i++) {
-                int c = peek(s);
-
-                if (is_digit(c))
-                        value = value * 16 + c - '0';
-                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-                        value = value * 16 + (c | 0x20) - 'a' + 10;
-                else
-                        return -1;
-                s->at++;
-        }
-        return value;
-}
-
-/* What follows "\u". A surrogate must come as a pair, high one first. */
-static int scan_unicode(Scanner *s) {
-        const char *begin = s->at - 2;
-        int value = scan_hex4(s), low;
-
-        if (value < 0)
-                return scan_fail_at(s, begin, "\\u needs four hex digits");
-        if (value == 0)
-                return scan_fail_at(s, begin, "\\u0000 would cut the string");
-        if (value < 0xd800 || value > 0xdfff)
-                return 0;
-        if (value > 0xdbff || !take(s, '\\') || !take(s, 'u'))
-                return scan_fail_at(s, begin, "half of a surrogate pair");
-        low = scan_hex4(s);
-        if (low < 0xdc00 || low > 0xdfff)
-                return scan_fail_at(s, begin, "half of a surrogate pair");
-        return 0;
-}
-
-static int scan_escape(Scanner *s) {
-        int c = peek(s);
-
-        if (c <= 0 || !strchr("\"\\/bfnrtu", c))
-                return scan_fail_at(s, s->at - 1, "unknown escape in a string");
-        s->at++;
-        return c == 'u' ? scan_unicode(s) : 0;
-}
-
-static int scan_string(Scanner *s) {
-        const char *begin = s->at++;
-
-        for (;;) {
-                size_t sequence;
-                int c = peek(s), r;
-
-                if (c < 0)
-                        return scan_fail_at(s, begin, "this string does not end");
-                if (c < 0x20)
-                        return scan_fail(s, "a control character in a string; write it as \\u00XX");
-                if (c == '"') {
-                        s->at++;
-                        return 0;
-                }
-                if (c == '\\') {
-                        s->at++;
-                        r = scan_escape(s);
-                        if (r < 0)
-                                return r;
-                        continue;
-                }
-                sequence = utf8_sequence(s->at, (size_t)(s->end - s->at));
-                if (sequence == 0)
-                        return scan_fail(s, "not UTF-8");
-                s->at += sequence;
-        }
-}
-
-static size_t scan_digits(Scanner *s) {
-        const char *begin = s->at;
-
-        while (is_digit(peek(s)))
-                s->at++;
-        return (size_t)(s->at - begin);
-}
-
-/* Digits between the first and the last that is not 0. */
-static int significant_digits(const char *number) {
-        int count = 0, last = 0;
-
-        for (; *number && (*number | 0x20) != 'e'; number++) {
-                if (!is_digit(*number) || (count == 0 && *number == '0'))
-                        continue;
-                count++;
-                if (*number != '0')
-                        last = count;
-        }
-        return last;
-}
-
-static bool is_integer(double value) {
-        return fabs(value) > (double)JSON_INTEGER_MAX || (double)(int64_t)value == value;
-}
-
-/* Whether a double, printed with as many digits, is another number. Up to 15 it keeps whatever they
- * are, and past 17 what was meant was no double. */
-static bool loses_digits(const char *number, double value) {
-        const int count = significant_digits(number);
-        char printed[NUMBER_MAX + 1], *at = printed;
-
-        if (count <= DIGITS_EXACT || count > DIGITS_MAX)
-                return count > DIGITS_MAX;
-        (void)snprintf(printed, sizeof(printed), "%.*e", count - 1, value);
-        for (int compared = 0; compared < count; number++) {
-                if (!is_digit(*number) || (compared == 0 && *number == '0'))
-                        continue;
-                while (!is_digit(*at))
-                        at++;
-                if (*at++ != *number)
-                        return true;
-                compared++;
-        }
-        return false;
-}
-
-/* A number that cJSON would turn into another one: too long for it, past a double, or an integer
- * (also by rounding, as 0.99999999999999999999) that a double can't tell from its neighbours. */
-static int check_number(const Scanner *s, const char *begin) {
-        size_t length = (size_t)(s->at - begin);
-        char copy[NUMBER_MAX + 1];
-        double value;
-
-        if (length > NUMBER_MAX)
-                return scan_fail_at(s, begin, "a number of more than 40 characters");
-        memcpy(copy, begin, length);
-        copy[length] = '\0';
-        value = strtod(copy, NULL);
-        if (!isfinite(value))
-                return scan_fail_at(s, begin, "a number that is too large");
-        if (!is_integer(value))
-                return 0;
-        if (strspn(copy, "-0123456789") == length) {
-                if (fabs(value) > (double)JSON_INTEGER_MAX)
-                        return scan_fail_at(s, begin,
-                                            "an integer past 2^53 - 1, which would lose digits");
-        } else if (loses_digits(copy, value)) {
-                return scan_fail_at(s, begin, "a number that would lose digits");
-        }
-        return 0;
-}
-
-static int scan_number(Scanner *s) {
-        const char *begin = s->at;
-
-        (void)take(s, '-');
-        if (take(s, '0')) {
-                if (is_digit(peek(s)))
-                        return scan_fail_at(s, begin, "a number starts with 0");
-        } else if (scan_digits(s) == 0) {
-                return scan_fail_at(s, begin, "not a JSON value");
-        }
-        if (take(s, '.') && scan_digits(s) == 0)
-                return scan_fail(s, "a number needs a digit behind its point");
-        if (take(s, 'e') || take(s, 'E')) {
-                if (!take(s, '+'))
-                        (void)take(s, '-');
-                if (scan_digits(s) == 0)
-                        return scan_fail(s, "a number needs a digit in its exponent");
-        }
-        return check_number(s, begin);
-}
-
-static int scan_word(Scanner *s) {
-        static const char *const words[] = { "true", "false", "null" };
-
-        for (size_t i = 0; i < ELEMENTSOF(words); i++) {
-                size_t length = strlen(words[i]);
-
-                if ((size_t)(s->end - s->at) >= length && memcmp(s->at, words[i], length) == 0) {
-                        s->at += length;
-                        return 0;
-                }
-        }
-        return scan_fail(s, s->at == s->end ? "the text ends where a value should be"
-                                            : "not a JSON value");
-}
-
-/* A member's key and colon. */
-static int scan_key(Scanner *s) {
-        int r;
-
-        if (peek(s) != '"')
-                return scan_fail(s, "a key in double quotes should be here");
-        r = scan_string(s);
-        if (r < 0)
-                return r;
-        skip_blank(s);
-        return take(s, ':') ? 0 : scan_fail(s, "a \":\" should be here");
-}
-
-/* The inside of an object or array whose opening bracket has been taken. */
-static int scan_members(Scanner *s, bool object) {
-        char close = object ? '}' : ']';
-        int r;
-
-        skip_blank(s);
-        if (take(s, close))
-                return 0;
-        for (bool first = true;; first = false) {
-                skip_blank(s);
-                if (!first && peek(s) == close)
-                        return scan_fail(s, object ? "a \",\" too many before this \"}\""
-                                                   : "a \",\" too many before this \"]\"");
-                r = object ? scan_key(s) : 0;
-                if (r == 0)
-                        r = scan_value(s);
-                if (r < 0)
-                        return r;
-                if (take(s, close))
-                        return 0;
-                if (!take(s, ','))
-                        return scan_fail(s, object ? "a \",\" or \"}\" should be here"
-                                                   : "a \",\" or \"]\" should be here");
-        }
-}
-
-/* One value and the blanks on both its sides. */
-static int scan_value(Scanner *s) {
-        int c, r;
-
-        skip_blank(s);
-        c = peek(s);
-        if (c == '{' || c == '[') {
-                if (s->depth == JSON_DEPTH_MAX)
-                        return scan_fail(s, "more than 64 objects and arrays in each other");
-                s->depth++;
-                s->at++;
-                r = scan_members(s, c == '{');
-                s->depth--;
-        } else if (c == '"') {
-                r = scan_string(s);
-        } else if (c == '-' || is_digit(c)) {
-                r = scan_number(s);
-        } else {
-                r = scan_word(s);
-        }
-        skip_blank(s);
-        return r;
-}
-
-static int scan_document(const char *bytes, size_t length, const char *name, Error *reterr) {
-        Scanner s = { bytes, bytes, bytes + length, name, 0, reterr };
-        int r;
-
-        /* RFC 8259, section 8.1: no byte order mark. */
-        if (length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-                return scan_fail(&s, "the text starts with a byte order mark; save it without");
-        skip_blank(&s);
-        if (s.at == s.end)
-                return scan_fail_at(&s, s.start, "it is empty");
-        r = scan_value(&s);
-        if (r < 0)
-                return r;
-        return s.at == s.end ? 0 : scan_fail(&s, "more text after the end of the document");
-}
 
 /* --- equal keys --- */
 
@@ -448,7 +124,7 @@ int json_parse_large(const char *bytes, size_t length, size_t max, const char *n
                                 str_quote(name, quoted, sizeof(quoted)), max >> 10);
                 return -EFBIG;
         }
-        r = scan_document(bytes, length, name, reterr);
+        r = json_scan(bytes, length, name, reterr);
         if (r < 0)
                 return r;
         r = document_make(bytes, length, &document, reterr);
@@ -540,7 +216,7 @@ int json_bool(const JsonValue *value, bool *ret) {
 int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
         double number = node(value)->valuedouble;
 
-        if (json_type(value) != JSON_NUMBER || !is_integer(number))
+        if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
                 return -EINVAL;
         if (number < 0 || number > (double)JSON_INTEGER_MAX || (uint64_t)number > max)
                 return -ERANGE;
@@ -551,7 +227,7 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
 int json_int(const JsonValue *value, int64_t *ret) {
         double number = node(value)->valuedouble;
 
-        if (json_type(value) != JSON_NUMBER || !is_integer(number))
+        if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
                 return -EINVAL;
         if (fabs(number) > (double)JSON_INTEGER_MAX)
                 return -ERANGE;
@@ -572,7 +248,7 @@ static bool is_plain(const char *key) {
         static const char plain[] =
                 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789$-";
 
-        return key[0] && !is_digit(key[0]) && key[strspn(key, plain)] == '\0';
+        return key[0] && !json_is_digit(key[0]) && key[strspn(key, plain)] == '\0';
 }
 
 char *json_path_key(const char *path, const char *key) {
