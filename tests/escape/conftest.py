@@ -18,6 +18,12 @@ def repository(workspace: Path, identity: Identity) -> Repository:
 
 
 @pytest.fixture
+def empty(workspace: Path, identity: Identity) -> Repository:
+    """The workspace, without a repository yet."""
+    return Repository(workspace, identity)
+
+
+@pytest.fixture
 def forge(repository: Repository) -> None:
     """forge-index.py as forge.py in the repository."""
     (repository.path / "forge.py").write_text(FORGE.read_text())
