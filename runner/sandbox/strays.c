@@ -120,13 +120,6 @@ static mode_t type_of(int dir_fd, const struct dirent *entry) {
                                                                             : st.st_mode & S_IFMT;
 }
 
-/* At the top and in refs/ a file may lead git elsewhere. */
-static bool looks_at_files(const Walk *walk, const char *directory) {
-        const char *inner = directory + strlen(walk->git);
-
-        return inner[0] == '\0' || str_starts(inner, "refs/");
-}
-
 /* Whether it has a name that nothing goes by, as this or an earlier sweep of a session gives it. */
 static bool is_aside(const char *directory, const char *name) {
         const char *end = guard_aside_end(directory);
@@ -137,7 +130,7 @@ static bool is_aside(const char *directory, const char *name) {
 }
 
 static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
-        const bool looks = looks_at_files(walk, directory);
+        const bool looks = git_state_in(directory + strlen(walk->git));
         const char *name = entry->d_name;
         _cleanup_free_ char *path = NULL;
         mode_t type;

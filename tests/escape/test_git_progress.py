@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command leaves in a rebase, an am or a cherry-pick in progress, which may be the caller's own, and what git runs
+or writes by it when the caller goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lib.repository import Repository
+from lib.sandbox import Holt
+
+# A program that git starts as a merge strategy called x/p.
+STRATEGY = "mkdir git-merge-x; printf '#!/bin/sh\\n{payload}\\n' >git-merge-x/p; chmod +x git-merge-x/p"
+REBASE = "git rebase -q other"
+PICK = "git cherry-pick other~1 other"
+AM = "git format-patch -q -2 other -o ../patches; git am -q ../patches/*"
+SOLVE = "echo mine >file; git add file; "
+
+# What the caller has begun, what the command writes, how the caller goes on, and what is set aside.
+IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
+    "a step": (REBASE, "echo exec {payload} >>.git/rebase-merge/git-rebase-todo", "git rebase --continue",
+               "rebase-merge/git-rebase-todo"),
+    "a short step": (REBASE, "printf ' x\\t{payload}\\r\\n' >>.git/rebase-merge/git-rebase-todo",
+                     "git rebase --continue", "rebase-merge/git-rebase-todo"),
+    "a step behind much": (
+        REBASE, "{{ yes '#' | tr -d '\\n' | head -c 1100000; echo; echo x {payload}; }} >.git/rebase-merge/git-rebase-todo",
+        "git rebase --continue", "rebase-merge/git-rebase-todo",
+    ),
+    "a strategy": (
+        REBASE, "echo x/p >.git/rebase-merge/strategy;"
+        "echo pick $(git rev-parse other~1) >>.git/rebase-merge/git-rebase-todo;" + STRATEGY,
+        "git rebase --continue", "rebase-merge/strategy",
+    ),
+    "a strategy of a pick": (PICK, "printf '[Options]\\nStrategy = x/p' >.git/sequencer/opts;" + STRATEGY,
+                             "git cherry-pick --continue", "sequencer/opts"),
+    "a ref that is another file": (
+        REBASE, "printf 'commondir\\n%040d\\n%s\\n' 0 $(git rev-parse HEAD) >.git/rebase-merge/update-refs",
+        "git rebase --continue", "rebase-merge/update-refs",
+    ),
+    "a step that is another file": (
+        REBASE, "echo update-ref commondir >>.git/rebase-merge/git-rebase-todo",
+        "git rebase --edit-todo; git rebase --continue", "rebase-merge/git-rebase-todo",
+    ),
+    "an option": (AM, "printf \" '--build-fake=%s'\" {new} >.git/rebase-apply/apply-opt",
+                  "git rm -q --cached f; rm f; git am --skip", "rebase-apply/apply-opt"),
+}
+
+
+def caller(repository: Repository, script: str) -> None:
+    """Has the caller do that, whatever comes of it."""
+    name = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b GIT_EDITOR=true"
+    repository.identity.run(["bash", "-c", f"{name}; {script}"], cwd=repository.path)
+
+
+def branch_off(repository: Repository) -> None:
+    """Two commits of another branch and one of this, which change the same line."""
+    caller(repository, (
+        "git checkout -qb other; echo o >file; git commit -qam o; echo f >f; git add f; git commit -qm f;"
+        "git checkout -q main; echo m >file; git commit -qam m"
+    ))
+
+
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+@pytest.mark.parametrize("begin, script, go_on, aside", IN_PROGRESS.values(), ids=IN_PROGRESS.keys())
+def test_what_the_caller_goes_on_with_runs_nothing(
+    begin: str, script: str, go_on: str, aside: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    new = place / "new"
+    branch_off(repository)
+    caller(repository, begin)
+    script = script.format(payload=repository.payload, new=new)
+    if sandboxed:
+        assert holt.sh(script).ok().set_aside == [f".git/{aside}.holt-untrusted"]
+    else:
+        caller(repository, script)
+    caller(repository, SOLVE + go_on)
+    made = repository.marker.exists() or new.exists() or (repository.path / ".git/commondir").exists()
+
+    assert made is not sandboxed
+
+
+# What is nobody's doing but git's.
+@pytest.mark.parametrize("begin, done", (
+    (f"{REBASE} --update-refs", "git rebase --continue"),
+    (f"{REBASE} -r -s ort", "git rebase --continue"),
+    (f"{PICK} -X patience -s recursive", "git cherry-pick --continue"),
+    (f"{AM} --whitespace=fix --directory=d", "git am --abort"),
+))
+def test_a_command_may_do_what_git_does(begin: str, done: str, holt: Holt, repository: Repository) -> None:
+    branch_off(repository)
+    name = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b GIT_EDITOR=true"
+    begin = begin.replace("../patches", "patches")
+
+    assert holt.sh(f"{name}; {begin}").set_aside == []
+    assert holt.sh(f"{name}; {SOLVE} {done}").set_aside == []
+
+
+def test_the_callers_own_steps_stay(holt: Holt, repository: Repository) -> None:
+    branch_off(repository)
+    caller(repository, f"{REBASE} -x true")
+    todo = repository.path / ".git/rebase-merge/git-rebase-todo"
+    assert "exec true" in todo.read_text()
+
+    assert holt.sh("true").ok().set_aside == []
+    assert holt.sh("echo x false >>.git/rebase-merge/git-rebase-todo").ok().set_aside == [
+        ".git/rebase-merge/git-rebase-todo.holt-untrusted"
+    ]
+
+
+def test_a_workspace_that_is_a_git_directory_has_states(holt: Holt, empty: Repository) -> None:
+    empty.git("init", "-q", "--bare")
+
+    result = holt.sh("mkdir rebase-merge; echo x/y >rebase-merge/strategy").ok()
+
+    assert result.set_aside == ["rebase-merge/strategy.holt-untrusted"]
