@@ -173,6 +173,7 @@ static const struct {
         bool whole;                         /* asked once, of all lines */
 } states[] = {
         { .path = "MERGE_AUTOSTASH" },
+        { .path = "objects/info/alternates" },
         { .path = "rebase-apply/apply-opt", .is_right = is_apply_option },
         { .path = "rebase-merge/git-rebase-todo", .is_right = is_step },
         { .path = "rebase-merge/refs-to-delete", .is_right = is_ref_or_hash },
@@ -205,10 +206,7 @@ static bool is_led_by_state(size_t state, int dir_fd, const char *name) {
 
 bool git_state_in(const char *directory) {
         static const char *const others[] = {
-                "",
-                "rebase-apply/",
-                "rebase-merge/",
-                "sequencer/",
+                "", "objects/info/", "rebase-apply/", "rebase-merge/", "sequencer/",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(others); i++)

@@ -9,7 +9,9 @@
  *   is there to where the next run reads it;
  * - MERGE_AUTOSTASH, which `git commit` applies without a word, gitlinks and all;
  * - what a rebase, `git am` or `git cherry-pick` in progress would run, or write where it should
- *   not, when the caller goes on with it: it may be the caller's own, begun before the run. */
+ *   not, when the caller goes on with it: it may be the caller's own, begun before the run;
+ * - objects/info/alternates: git takes objects from the repositories it names, anyone's, to where
+ *   the next run reads them, and `git fetch` starts a git in each, by its config. */
 #pragma once
 
 #include <limits.h>

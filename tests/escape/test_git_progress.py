@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a command leaves in a rebase, an am or a cherry-pick in progress, which may be the caller's own, and what git runs
-or writes by it when the caller goes on."""
+or writes by it when the caller goes on; and where git takes objects from."""
 
 from __future__ import annotations
 
@@ -109,9 +109,43 @@ def test_the_callers_own_steps_stay(holt: Holt, repository: Repository) -> None:
     ]
 
 
-def test_a_workspace_that_is_a_git_directory_has_states(holt: Holt, empty: Repository) -> None:
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_git_takes_no_objects_from_elsewhere(
+    sandboxed: bool, holt: Holt, place: Path, repository: Repository
+) -> None:
+    """Of another repository of the caller's the next run would read what the caller has checked out."""
+    other = Repository(place / "other", repository.identity)
+    repository.identity.run(["mkdir", other.path]).check_returncode()
+    other.init()
+    (other.path / "secret").write_text("mine\n")
+    other.git("add", "secret")
+    blob = other.git("rev-parse", ":secret").strip()
+    script = (
+        f"mkdir -p .git/objects/info; echo {other.path}/.git/objects >.git/objects/info/alternates;"
+        f"git update-index --add --cacheinfo 100644,{blob},taken"
+    )
+    if sandboxed:
+        assert holt.sh(script).ok().set_aside == [".git/objects/info/alternates.holt-untrusted"]
+    else:
+        caller(repository, script)
+    repository.git("checkout", "-q", ".")
+
+    assert (repository.path / "taken").exists() is not sandboxed
+
+
+def test_the_callers_alternates_stay(holt: Holt, place: Path, repository: Repository) -> None:
+    path = repository.path / ".git/objects/info/alternates"
+    caller(repository, f"echo {place} >{path}")
+
+    assert holt.sh("true").ok().set_aside == [] and path.exists()
+    assert holt.sh(f"echo /tmp >{path}").ok().set_aside == [".git/objects/info/alternates.holt-untrusted"]
+
+
+def test_a_workspace_that_is_a_git_directory_takes_none(holt: Holt, empty: Repository) -> None:
     empty.git("init", "-q", "--bare")
 
-    result = holt.sh("mkdir rebase-merge; echo x/y >rebase-merge/strategy").ok()
+    result = holt.sh("echo /tmp >objects/info/alternates; mkdir rebase-merge; echo x/y >rebase-merge/strategy").ok()
 
-    assert result.set_aside == ["rebase-merge/strategy.holt-untrusted"]
+    assert sorted(result.set_aside) == [
+        "objects/info/alternates.holt-untrusted", "rebase-merge/strategy.holt-untrusted"
+    ]
