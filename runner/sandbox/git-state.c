@@ -175,6 +175,8 @@ static const struct {
         { .path = "MERGE_AUTOSTASH" },
         { .path = "objects/info/alternates" },
         { .path = "rebase-apply/apply-opt", .is_right = is_apply_option },
+        { .path = "rebase-apply/autostash" },
+        { .path = "rebase-merge/autostash" },
         { .path = "rebase-merge/git-rebase-todo", .is_right = is_step },
         { .path = "rebase-merge/refs-to-delete", .is_right = is_ref_or_hash },
         { .path = "rebase-merge/strategy", .is_right = is_strategy },

@@ -7,7 +7,8 @@
  *   "ref: refs/../../x" a file of the caller's;
  * - a path in MERGE_RR (git-rerere(1)) that is no file of the work tree: `git commit` copies what
  *   is there to where the next run reads it;
- * - MERGE_AUTOSTASH, which `git commit` applies without a word, gitlinks and all;
+ * - MERGE_AUTOSTASH, which `git commit` applies without a word, gitlinks and all, and the like of a
+ *   rebase;
  * - what a rebase, `git am` or `git cherry-pick` in progress would run, or write where it should
  *   not, when the caller goes on with it: it may be the caller's own, begun before the run;
  * - objects/info/alternates: git takes objects from the repositories it names, anyone's, to where

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command leaves in a rebase, an am or a cherry-pick in progress, which may be the caller's own, and what git runs
-or writes by it when the caller goes on; and where git takes objects from."""
+"""What a command leaves in a rebase, an am or a cherry-pick in progress, the caller's own, and what git runs or
+writes by it when the caller goes on; and where git takes objects from."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from lib.repository import Repository
+from lib.repository import FSMONITOR, Repository
 from lib.sandbox import Holt
+
+NAME = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b GIT_EDITOR=true"
 
 # A program that git starts as a merge strategy called x/p.
 STRATEGY = "mkdir git-merge-x; printf '#!/bin/sh\\n{payload}\\n' >git-merge-x/p; chmod +x git-merge-x/p"
 REBASE = "git rebase -q other"
 PICK = "git cherry-pick other~1 other"
 AM = "git format-patch -q -2 other -o ../patches; git am -q ../patches/*"
+# A stash with the repository sub as a submodule, whose config has a program.
+STASH = (
+    "git init -q sub; git -C sub commit -q --allow-empty -m s; printf '" + FSMONITOR + "' >sub/.git/config;"
+    "export GIT_INDEX_FILE=index; git read-tree HEAD; i=$(git commit-tree -p HEAD -m i $(git write-tree));"
+    "git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub;"
+    "git commit-tree -p HEAD -p $i -m s $(git write-tree) >.git/{state}/autostash; rm index"
+)
 SOLVE = "echo mine >file; git add file; "
 
 # What the caller has begun, what the command writes, how the caller goes on, and what is set aside.
@@ -25,7 +34,7 @@ IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
     "a short step": (REBASE, "printf ' x\\t{payload}\\r\\n' >>.git/rebase-merge/git-rebase-todo",
                      "git rebase --continue", "rebase-merge/git-rebase-todo"),
     "a step behind much": (
-        REBASE, "{{ yes '#' | tr -d '\\n' | head -c 1100000; echo; echo x {payload}; }} >.git/rebase-merge/git-rebase-todo",
+        REBASE, "cd .git/rebase-merge; {{ yes '#' | head -c 3MB | tr -d '\\n'; echo; echo x {payload}; }} >git*todo",
         "git rebase --continue", "rebase-merge/git-rebase-todo",
     ),
     "a strategy": (
@@ -43,6 +52,12 @@ IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
         REBASE, "echo update-ref commondir >>.git/rebase-merge/git-rebase-todo",
         "git rebase --edit-todo; git rebase --continue", "rebase-merge/git-rebase-todo",
     ),
+    "a stash": (REBASE, STASH.replace("{state}", "rebase-merge"), "git rebase --continue; git status",
+                "rebase-merge/autostash"),
+    "a stash of the older kind": (
+        REBASE + " --apply", STASH.replace("{state}", "rebase-apply"), "git rebase --abort; git status",
+        "rebase-apply/autostash",
+    ),
     "an option": (AM, "printf \" '--build-fake=%s'\" {new} >.git/rebase-apply/apply-opt",
                   "git rm -q --cached f; rm f; git am --skip", "rebase-apply/apply-opt"),
 }
@@ -50,8 +65,7 @@ IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
 
 def caller(repository: Repository, script: str) -> None:
     """Has the caller do that, whatever comes of it."""
-    name = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b GIT_EDITOR=true"
-    repository.identity.run(["bash", "-c", f"{name}; {script}"], cwd=repository.path)
+    repository.identity.run(["bash", "-c", f"{NAME}; {script}"], cwd=repository.path)
 
 
 def branch_off(repository: Repository) -> None:
@@ -72,7 +86,7 @@ def test_what_the_caller_goes_on_with_runs_nothing(
     caller(repository, begin)
     script = script.format(payload=repository.payload, new=new)
     if sandboxed:
-        assert holt.sh(script).ok().set_aside == [f".git/{aside}.holt-untrusted"]
+        assert holt.sh(f"{NAME}; {script}").ok().set_aside == [f".git/{aside}.holt-untrusted"]
     else:
         caller(repository, script)
     caller(repository, SOLVE + go_on)
@@ -90,11 +104,10 @@ def test_what_the_caller_goes_on_with_runs_nothing(
 ))
 def test_a_command_may_do_what_git_does(begin: str, done: str, holt: Holt, repository: Repository) -> None:
     branch_off(repository)
-    name = "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b GIT_EDITOR=true"
     begin = begin.replace("../patches", "patches")
 
-    assert holt.sh(f"{name}; {begin}").set_aside == []
-    assert holt.sh(f"{name}; {SOLVE} {done}").set_aside == []
+    assert holt.sh(f"{NAME}; {begin}").set_aside == []
+    assert holt.sh(f"{NAME}; {SOLVE} {done}").set_aside == []
 
 
 def test_the_callers_own_steps_stay(holt: Holt, repository: Repository) -> None:
