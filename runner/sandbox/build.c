@@ -21,6 +21,7 @@
 
 #include "base/sys.h"
 #include "sandbox/build.h"
+#include "sandbox/identity.h"
 
 #define MNT_DETACH_FLAG 2
 
@@ -76,6 +77,8 @@ static int build_identity(Launch *launch, Error *error) {
                 r = write_file("/proc/self/setgroups", "deny", error);
         if (r == 0)
                 r = write_file("/proc/self/gid_map", map_line(launch->identity.gid, line), error);
+        if (launch->identity.taken)
+                identity_leave_maps(PLAN_AGENT_ID);
         return r;
 }
 

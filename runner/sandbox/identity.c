@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -219,18 +220,57 @@ static void forget_environment(void) {
                 memset(*item, 0, strlen(*item));
 }
 
-/* /proc/self belongs to root after a change of uid, and the map of the sandbox is written through
- * it: hence PR_SET_DUMPABLE, until the sandbox has started (launch.c). */
-int identity_take(const Launch *launch, Error *reterr) {
-        const struct __user_cap_data_struct none[2] = { 0 };
+/* Of root of the host with an id map nobody else has the uid. In all other cases processes of the
+ * workspace's owner may run at the same time. */
+static bool is_own(const Identity *identity) {
+        return identity->from_root && identity->id_mapped;
+}
+
+static bool set_capabilities(uint32_t permitted, uint32_t effective) {
+        const struct __user_cap_data_struct data[2] = { { .permitted = permitted,
+                                                          .effective = effective } };
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+        return syscall(SYS_capset, &header, data) == 0;
+}
+
+static int refuse_take(const Identity *identity, Error *reterr) {
+        return error_layer(reterr, LAYER_IDMAP, errno, "cannot give root up for uid %u",
+                           identity->uid);
+}
+
+/* /proc/self belongs to root after a change of uid, and the map of the sandbox is written through
+ * it. With a uid of its own that is what PR_SET_DUMPABLE is for, until the sandbox has started
+ * (launch.c). Else whoever has the uid could trace the process then, and have its descriptors. */
+int identity_take(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
+        const bool own = is_own(identity);
 
         forget_environment();
-        if (setgroups(0, NULL) < 0 || setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
+        if ((!own && prctl(PR_SET_KEEPCAPS, 1) < 0) || setgroups(0, NULL) < 0 ||
+            setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
             setresuid(identity->uid, identity->uid, identity->uid) < 0 ||
-            syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
-                return error_layer(reterr, LAYER_IDMAP, errno, "cannot give root up for uid %u",
-                                   identity->uid);
+            !set_capabilities(own ? 0 : 1U << CAP_SETUID, 0) || prctl(PR_SET_DUMPABLE, own) < 0)
+                return refuse_take(identity, reterr);
         return 0;
+}
+
+/* The id for files alone stays root's for a while: with that a file of root's can be opened, and to
+ * the map it is the effective uid that counts. */
+int identity_reach_maps(const Launch *launch, Error *reterr) {
+        const Identity *identity = &launch->identity;
+
+        if (!identity->taken || is_own(identity))
+                return 0;
+        if (!set_capabilities(1U << CAP_SETUID, 1U << CAP_SETUID))
+                return refuse_take(identity, reterr);
+        (void)setfsuid(0);
+        if (!set_capabilities(0, 0) || prctl(PR_SET_DUMPABLE, 0) < 0)
+                return refuse_take(identity, reterr);
+        return 0;
+}
+
+void identity_leave_maps(uid_t uid) {
+        (void)setfsuid(uid);
+        (void)prctl(PR_SET_DUMPABLE, 0);
 }

@@ -33,3 +33,10 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr);
  * supplementary groups.
  */
 int identity_take(const Launch *launch, Error *reterr);
+
+/* Around the start of a sandbox, once, where processes of others may have the uid that is taken: so
+ * that nobody but root can trace this one, the maps in its /proc/self are root's to write, and the
+ * child, which shares its memory, can write them none the less, up to identity_leave_maps(). It is
+ * called with the child's own uid there, and with identity.uid here. */
+int identity_reach_maps(const Launch *launch, Error *reterr);
+void identity_leave_maps(uid_t uid);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -286,11 +285,13 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
                 sandbox_clear(&sandbox);
                 return error_oom(reterr);
         }
-        r = run_child(launch, &sandbox, argv, reterr);
+        r = identity_reach_maps(launch, reterr);
+        if (r == 0)
+                r = run_child(launch, &sandbox, argv, reterr);
         output_placed(launch->output);
         launch->control_fd = fd_close(launch->control_fd);
         if (launch->identity.taken)
-                (void)prctl(PR_SET_DUMPABLE, 0); /* see identity_take() */
+                identity_leave_maps(launch->identity.uid); /* see identity_take(), too */
         if (r < 0) {
                 sandbox_clear(&sandbox);
                 return r;

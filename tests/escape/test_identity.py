@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from lib import leaks
+from lib import hosts, leaks
 from lib.identity import Identity
 from lib.sandbox import Holt, Running
 
@@ -197,3 +198,54 @@ def test_without_an_id_map_the_command_is_the_owner_of_the_workspace(holt: Holt,
     result = holt(["run", "--allow-degraded", "idmap", "--", "cat", "/proc/self/uid_map"], prefix=prefix).ok()
 
     assert result.out.split() == ["1000", "61999", "1"]
+
+
+# Somebody who has the id of the workspace's owner takes file 9 from every process that is traceable to them.
+TRACER = """
+import ctypes, os, sys
+os.setgroups([]); os.setgid({owner}); os.setuid({owner})
+libc = ctypes.CDLL(None)
+print("ready", flush=True)
+while True:
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > os.getpid()):
+        try:
+            process = os.pidfd_open(pid)
+        except OSError:
+            continue
+        fd = libc.syscall(438, process, 9, 0)  # pidfd_getfd(2)
+        if fd >= 0 and os.readlink(f"/proc/self/fd/{{fd}}").endswith("key"):
+            sys.exit(print("taken"))
+        os.close(process)
+"""
+TRACED = """
+{python} -c '{tracer}' >{log} &
+until grep -q ready {log}; do sleep 0.01; done
+exec 9<>{key}
+for i in $(seq 30); do "$0" "$@" || exit; done
+kill $!
+cat {log}
+"""
+
+
+@pytest.mark.root_host
+@pytest.mark.identities("root")
+@pytest.mark.parametrize("host", ("rootless", "without an id map"))
+def test_who_has_the_owner_s_id_gets_nothing_of_holt_s(host: str, holt: Holt, place: Path, workspace: Path) -> None:
+    """While it starts holt has that id too, and what its caller has open."""
+    first = hosts.ROOTLESS_FIRST if host == "rootless" else 0
+    top, key, log = place / "overlay", place / "key", place / "log"
+    for path in (key, log):
+        path.touch(mode=0o600)
+        os.chown(path, first, first)
+    top.mkdir()
+    os.chown(workspace, first + 1000, first + 1000)
+    prefix = hosts.rootless() if host == "rootless" else [
+        "unshare", "--mount", "sh", "-c", OVERLAY.format(top=top, owner="1000:1000")
+    ]
+    script = TRACED.format(python=sys.executable, tracer=TRACER.format(owner=1000), log=log, key=key)
+    result = holt(
+        ["run", "--allow-degraded", "idmap", "--", "cat", "/proc/self/uid_map"], prefix=[*prefix, "bash", "-c", script],
+        report=False,
+    ).ok()
+
+    assert result.out.split() == [*["1000", "1000", "1"] * 30, "ready"]
