@@ -12,6 +12,7 @@
 #include "cli/policy-files.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
+#include "policy/layers.h"
 #include "policy/plan.h"
 #include "policy/schema.h"
 #include "session/keeper.h"
@@ -96,6 +97,35 @@ static int try_plan(const Settings *settings, const char *path, Error *reterr) {
         return r;
 }
 
+static int add_grant(Store *store, const char *layer, const char *option, const char *what,
+                     Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *grant = str_format("%s %s", option, what);
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "layer", layer);
+        json_write_string(&w, "what", what);
+        json_write_string(&w, "grant", grant);
+        json_write_end(&w);
+        return !grant || json_write_finish(&w) < 0
+                       ? error_oom(reterr)
+                       : store_audit_add(store, "grant", w.data, reterr);
+}
+
+/* What takes a piece of the boundary away for as long as the session is there. */
+static int audit_grants(const Settings *settings, Store *store, Error *reterr) {
+        const StrList *allowed = &settings->policy.syscalls_allow;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < allowed->count; i++)
+                r = add_grant(store, "seccomp", "--allow-syscall", allowed->items[i], reterr);
+        for (Layer layer = LAYER_USER; r == 0 && layer < LAYER_MAX; layer++)
+                if (settings->degraded & LAYER_BIT(layer))
+                        r = add_grant(store, layer_table[layer].name, "--allow-degraded",
+                                      layer_table[layer].name, reterr);
+        return r;
+}
+
 static int fill(const char *path, const Settings *settings, Error *reterr) {
         _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
         Store *store = NULL;
@@ -105,6 +135,8 @@ static int fill(const char *path, const Settings *settings, Error *reterr) {
                 r = store_open(database, STORE_CREATE, &store, reterr);
         if (r == 0)
                 r = settings_write(settings, store, reterr);
+        if (r == 0)
+                r = audit_grants(settings, store, reterr);
         store_free(store);
         return r;
 }

@@ -39,8 +39,8 @@ static const Option history_options[] = {
 };
 
 static const Option audit_options[] = {
-        { "--kind", "KIND", "only rows of that kind: denial, kill, limit, guard", OPTION_STRING,
-          offsetof(ListOptions, only), NULL },
+        { "--kind", "KIND", "only rows of that kind: denial, grant, guard, kill, limit, tool",
+          OPTION_STRING, offsetof(ListOptions, only), NULL },
         COMMON_OPTIONS,
 };
 
@@ -148,24 +148,63 @@ static JsonDocument *parse_text(const JsonValue *row, const char *key) {
         return document;
 }
 
-/* The words of a command, or its line, or what else a call was about. */
-static char *describe(const JsonValue *params) {
-        static const char *const keys[] = { "shell", "path", "from", "pattern" };
-        const JsonValue *argv = json_member(params, "argv");
+/* The texts of an array with that between them. */
+static char *join(const JsonValue *array, const char *between) {
         char *text = strdup("");
 
-        for (const JsonValue *word = argv ? json_first(argv) : NULL; text && word;
+        for (const JsonValue *word = array ? json_first(array) : NULL; text && word;
              word = json_next(word)) {
-                char *longer = str_format("%s%s%s", text, text[0] ? " " : "", json_string(word));
+                const char *string = json_string(word);
+                char *longer = str_format("%s%s%s", text, text[0] ? between : "",
+                                          string ? string : "");
 
                 free(text);
                 text = longer;
         }
-        for (size_t i = 0; text && text[0] == '\0' && i < ELEMENTSOF(keys); i++) {
-                free(text);
-                text = strdup(ask_text(params, keys[i]));
-        }
         return text;
+}
+
+/* What a call was about, by members of its parameters. */
+static const struct {
+        const char *first, *between, *second; /* second may not be there */
+} abouts[] = {
+        { "shell" },
+        { "tool", " ", "requestPreview" },
+        { "from", " -> ", "to" },
+        { "pattern", " in ", "path" },
+        { "path" },
+        { "prefix" },
+};
+
+/* The words of a command, or its line, or what else a call was about. */
+static char *describe(const JsonValue *params) {
+        const char *code = ask_text(params, "code");
+        const JsonValue *words = json_member(params, "argv");
+
+        if (words)
+                return join(words, " ");
+        if (code[0])
+                return str_format("%.*s%s", (int)strcspn(code, "\n"), code,
+                                  strchr(code, '\n') ? " ..." : "");
+        for (size_t i = 0; i < ELEMENTSOF(abouts); i++) {
+                const char *first = ask_text(params, abouts[i].first), *second = "";
+
+                if (abouts[i].second)
+                        second = ask_text(params, abouts[i].second);
+                if (first[0])
+                        return str_format("%s%s%s", first, second[0] ? abouts[i].between : "",
+                                          second);
+        }
+        return strdup("");
+}
+
+static bool has_failed(const JsonValue *result) {
+        const JsonValue *success = json_member(result, "success");
+        bool succeeded = true;
+
+        if (success)
+                (void)json_bool(success, &succeeded);
+        return !succeeded || json_member(result, "error");
 }
 
 /* "exited 1", "timeout", "ok"; "-" while it goes on, or where a crash has cut it short. */
@@ -175,11 +214,25 @@ static const char *end_of(const JsonValue *result, char buf[32]) {
         if (!result)
                 return "-";
         if (cause[0] == '\0')
-                return json_member(result, "error") ? "failed" : "ok";
+                return has_failed(result) ? "failed" : "ok";
         if (!streq(cause, "exited"))
                 return cause;
         (void)snprintf(buf, 32, "exited %" PRIu64, ask_number(result, "exit_code"));
         return buf;
+}
+
+/* Why a call has failed, in a word: " (ENOENT)", " (validation_error)"; "" where nobody knows. */
+static void print_failure(const JsonValue *result) {
+        static const char *const keys[] = { "errno", "errorType", "kind" };
+
+        for (size_t i = 0; has_failed(result) && i < ELEMENTSOF(keys); i++) {
+                const char *why = ask_text(result, keys[i]);
+
+                if (why[0]) {
+                        (void)printf(" (%s)", why);
+                        return;
+                }
+        }
 }
 
 static const char *called(const JsonValue *row) {
@@ -197,20 +250,33 @@ static void print_history(const JsonValue *row) {
 
         if (ended)
                 (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
-        (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s\n", ask_number(row, "id"),
+        (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s", ask_number(row, "id"),
                      ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
                      called(row), str_visible(what ? what : "", visible, sizeof(visible)));
+        if (result)
+                print_failure(json_root(result));
+        (void)putchar('\n');
 }
 
-/* A value as people read it. */
+/* A value as people read it; NULL where there is none. */
 static char *plain(const JsonValue *value) {
         uint64_t number;
+        bool yes;
 
-        if (json_type(value) == JSON_STRING)
+        switch (json_type(value)) {
+        case JSON_STRING:
                 return strdup(json_string(value));
-        if (json_uint(value, JSON_INTEGER_MAX, &number) == 0)
-                return str_format("%" PRIu64, number);
-        return strdup("");
+        case JSON_BOOL:
+                return json_bool(value, &yes) == 0 ? strdup(yes ? "true" : "false") : NULL;
+        case JSON_ARRAY:
+                return join(value, ",");
+        case JSON_NUMBER:
+                return json_uint(value, JSON_INTEGER_MAX, &number) == 0
+                               ? str_format("%" PRIu64, number)
+                               : NULL;
+        default:
+                return NULL;
+        }
 }
 
 static void print_audit(const JsonValue *row) {
@@ -222,9 +288,11 @@ static void print_audit(const JsonValue *row) {
         for (const JsonValue *m = detail ? json_first(json_root(detail)) : NULL; m;
              m = json_next(m)) {
                 _cleanup_free_ char *text = plain(m);
+                const char *quote = text && strchr(text, ' ') ? "'" : "";
 
-                (void)printf(" %s=%s", json_key(m),
-                             str_visible(text ? text : "", visible, sizeof(visible)));
+                if (text)
+                        (void)printf(" %s=%s%s%s", json_key(m), quote,
+                                     str_visible(text, visible, sizeof(visible)), quote);
         }
         (void)putchar('\n');
 }
@@ -277,7 +345,9 @@ int cmd_audit(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "audit",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "What was refused, killed or limited, the newest first.",
+                            .summary = "What was refused, granted, killed, limited or called on "
+                                       "the host, "
+                                       "the newest first.",
                             .options = audit_options,
                             .options_count = ELEMENTSOF(audit_options),
                             .operands = true },

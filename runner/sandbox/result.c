@@ -139,13 +139,17 @@ void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, co
 const char result_foreign_why_not[] = "a program that was built for another ABI than the kernel's "
                                       "own (32-bit, x32) runs in no sandbox: use a 64-bit build";
 
-void result_write_foreign(JsonWriter *w) {
-        json_write_object(w, NULL);
+void result_write_foreign_members(JsonWriter *w) {
         json_write_string(w, "layer", "seccomp");
         json_write_string(w, "what", RESULT_FOREIGN);
         json_write_uint(w, "count", 1);
         json_write_string(w, "answer", "SIGSYS");
         json_write_null(w, "grant");
         json_write_string(w, "why_not", result_foreign_why_not);
+}
+
+void result_write_foreign(JsonWriter *w) {
+        json_write_object(w, NULL);
+        result_write_foreign_members(w);
         json_write_end(w);
 }

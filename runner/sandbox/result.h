@@ -26,6 +26,7 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
 extern const char result_foreign_why_not[];
 /* A denial that says so, an object of the array that is open. */
 void result_write_foreign(JsonWriter *w);
+void result_write_foreign_members(JsonWriter *w);
 
 /* The members of one denial; why_not as above. */
 void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a keeper writes into its session's history and audit. */
-#include "policy/syscalls.h"
+#include <signal.h>
+
 #include "sandbox/guard.h"
+#include "sandbox/result.h"
 #include "session/keeper.h"
 
 enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */
@@ -47,24 +49,56 @@ static void end_history(Keeper *keeper, const Process *process) {
                                         process->started_at_ms, &ignored);
 }
 
-/* Refused calls since the last time. */
-void keeper_audit_denials(Keeper *keeper) {
+/* Whose calls they may be: what ran meanwhile. The kernel's notice has a pid, of somebody who may
+ * be anywhere below one of them, or gone. */
+static void write_execs(const Keeper *keeper, const Process *settled, JsonWriter *w) {
+        json_write_array(w, "execs");
+        for (const Process *p = processes_first(keeper->processes); p; p = p->next)
+                if (p == settled || (p->started && !p->gone))
+                        json_write_string(w, NULL, p->id);
+        json_write_end(w);
+}
+
+static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
+                         const Process *settled) {
+        const char *why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers,
+                                             denial);
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        result_write_denial(&w, denial, count, why_not);
+        write_execs(keeper, settled, &w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+}
+
+/* A program of a foreign ABI. */
+static void audit_foreign(const Keeper *keeper, const Process *process) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        if (process->outcome.signal != SIGSYS)
+                return;
+        json_write_object(&w, NULL);
+        result_write_foreign_members(&w);
+        json_write_array(&w, "execs");
+        json_write_string(&w, NULL, process->id);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+}
+
+void keeper_audit_denials(Keeper *keeper, const Process *settled) {
         for (unsigned i = 0; i < keeper->denials.count; i++) {
                 const Denial *denial = &keeper->denials.items[i];
                 const uint64_t before = i < keeper->audited.count ? keeper->audited.items[i].count
                                                                   : 0;
-                _cleanup_(json_write_clear) JsonWriter w = { 0 };
-                Error ignored;
 
-                if (denial->count == before)
-                        continue;
-                json_write_object(&w, NULL);
-                json_write_string(&w, "layer", "seccomp");
-                json_write_string(&w, "what", syscall_name(denial->nr));
-                json_write_uint(&w, "count", denial->count - before);
-                json_write_end(&w);
-                if (json_write_finish(&w) == 0)
-                        (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+                if (denial->count > before)
+                        audit_denial(keeper, denial, denial->count - before, settled);
         }
         keeper->audited = keeper->denials;
 }
@@ -88,6 +122,7 @@ static void audit_end(Keeper *keeper, const Process *process) {
 void keeper_note_end(Keeper *keeper, const Process *process) {
         end_history(keeper, process);
         audit_end(keeper, process);
+        audit_foreign(keeper, process);
 }
 
 void keeper_sweep(Keeper *keeper) {

@@ -144,7 +144,7 @@ static void on_settled(void *data, Process *process) {
 
         keeper_used(keeper);
         keeper_note_end(keeper, process);
-        keeper_audit_denials(keeper);
+        keeper_audit_denials(keeper, process);
         notify_end(process);
         answer_waiters(keeper, process, false, FD_NONE);
         interpreter_settled(keeper->interpreters, process);
@@ -444,11 +444,12 @@ static void finish(Keeper *keeper) {
         keeper->works = works_free(keeper->works);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);
+        if (keeper->processes)
+                keeper_audit_denials(keeper, NULL);
         keeper->processes = processes_free(keeper->processes);
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
         keeper_sweep(keeper);
-        keeper_audit_denials(keeper);
         keeper->store = store_free(keeper->store);
 }
 

@@ -98,8 +98,9 @@ void keeper_rest(Keeper *keeper);
 void keeper_note_running(void *data);
 /* Its command has ended. */
 void keeper_note_end(Keeper *keeper, const Process *process);
-/* Calls that were refused since the last time. */
-void keeper_audit_denials(Keeper *keeper);
+/* Calls that were refused since the last time; settled is the process whose command has just ended,
+ * or NULL. */
+void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* What commands have made at protected places goes aside, as after a single run. */
 void keeper_sweep(Keeper *keeper);
 

@@ -114,7 +114,7 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
 typedef struct StoreAudit {
         uint64_t id;
         uint64_t at_ms;     /* since the epoch */
-        const char *kind;   /* "denial", "kill", "limit", "tool" */
+        const char *kind;   /* "denial", "grant", "guard", "kill", "limit", "tool" */
         const char *detail; /* JSON */
 } StoreAudit;
 

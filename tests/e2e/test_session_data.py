@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 
 from lib.identity import Identity
-from lib.sessions import Bound, Session, until
+from lib.sessions import Bound, Session, Sessions, until
 
 
 def test_keys_and_values(session: Session) -> None:
@@ -58,6 +59,58 @@ def test_audit_has_denials_and_kills(session: Session) -> None:
     assert {row["kind"] for row in rows} == {"denial", "kill"}
     whats = {json.loads(row["detail"]).get("what") for row in rows}
     assert "unshare" in whats
+
+
+def details(session: Session, kind: str) -> list[dict[str, object]]:
+    return [json.loads(row["detail"]) for row in session.audit() if row["kind"] == kind]
+
+
+def test_a_denial_says_whose_it_may_be_and_what_would_allow_it(session: Session) -> None:
+    session.exec("true").ok()
+    session.sh("unshare -U true; kill -SYS $$")
+    denial, foreign = details(session, "denial")
+
+    assert (denial["what"], denial["answer"], denial["execs"]) == ("unshare", "EPERM", ["p2"])
+    assert (denial["grant"], denial["why_not"]) == ("--allow-syscall unshare", None)
+    assert (foreign["what"], foreign["answer"], foreign["execs"]) == ("a foreign ABI", "SIGSYS", ["p2"])
+    assert foreign["grant"] is None and foreign["why_not"]
+
+
+def test_what_a_session_was_given_is_in_its_audit(sessions: Sessions) -> None:
+    session = sessions.create("given", "--allow-syscall", "ptrace", "--allow-degraded", "landlock")
+
+    assert details(session, "grant") == [
+        {"layer": "landlock", "what": "landlock", "grant": "--allow-degraded landlock"},
+        {"layer": "seccomp", "what": "ptrace", "grant": "--allow-syscall ptrace"},
+    ]
+    assert details(sessions.create("plain"), "grant") == []
+
+
+TOOL = "plus=python3 -c 'import json,sys; print(json.load(sys.stdin)[\"a\"] + 1)'"
+
+
+def test_tables_are_for_people(session: Session) -> None:
+    """What each row was about, how it has ended, and nothing left empty."""
+    for payload in ({"a": 1}, {}):
+        session("python", "--tool", TOOL, "-c", f"from host_tools import call\ncall('plus', {payload})")
+    session.sh("unshare -U true")
+    with session.rpc() as rpc:
+        rpc.refused("files.read", path="none")
+        rpc.call("files.write", path="a", content="x")
+        rpc.call("files.move", **{"from": "a", "to": "b c"})
+    shown = [line[38:].strip() for line in session("history").ok().out.splitlines()[1:]]
+
+    assert [re.sub(" +", " ", line) for line in shown] == [
+        "ok files.move a -> b c", "ok files.write a", "failed files.read none (ENOENT)",
+        "exited 1 exec bash -c unshare -U true",
+        "exited 1 python.run from host_tools import call ...", "failed tool.call plus {} (internal_error)",
+        "exited 0 python.run from host_tools import call ...", 'ok tool.call plus {"a":1}',
+    ]
+    text = session("audit").ok().out
+    denial = next(line for line in text.splitlines() if " denial " in line)
+    assert "what=unshare count=1 answer=EPERM grant='--allow-syscall unshare' execs=" in denial
+    assert text.count(" success=true") == text.count(" success=false") == 1
+    assert not re.search(r"=( |$)", text, re.MULTILINE)
 
 
 # --- by JSON-RPC ---
