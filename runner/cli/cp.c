@@ -420,6 +420,9 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
 
         if (r == 0)
                 r = transfer_open(name, &cp->client, reterr);
+        if (r < 0)
+                return r;
+        transfer_begin(cp->client, "cp", words->operands);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];
 
@@ -429,6 +432,7 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                 r = into ? put(cp, source, path, last > 1, reterr)
                          : get(cp, path, destination, last > 1, reterr);
         }
+        transfer_end(cp->client, r, reterr);
         cp->client = rpc_client_free(cp->client);
         return r;
 }

@@ -331,6 +331,7 @@ static const struct FilesVerb *find_verb(const OptionResult *words, Error *reter
 static int run(FilesCommand *command, const OptionResult *words, Error *reterr) {
         const struct FilesVerb *verb = find_verb(words, reterr);
         int r = verb ? 0 : -EINVAL;
+        char called[32];
 
         for (size_t i = 2; r == 0 && i < words->operands_count; i++)
                 r = transfer_check_name(words->operands[i], reterr);
@@ -339,7 +340,10 @@ static int run(FilesCommand *command, const OptionResult *words, Error *reterr) 
         if (r < 0)
                 return r;
         command->operands = words->operands + 2;
+        (void)snprintf(called, sizeof(called), "files %s", verb->name);
+        transfer_begin(command->client, called, command->operands);
         r = verb->run(command, reterr);
+        transfer_end(command->client, r, reterr);
         command->client = rpc_client_free(command->client);
         return r;
 }

@@ -181,6 +181,7 @@ static char *describe(const JsonValue *params) {
         const char *code = ask_text(params, "code");
         const JsonValue *words = json_member(params, "argv");
 
+        words = words ? words : json_member(params, "operands");
         if (words)
                 return join(words, " ");
         if (code[0])

@@ -71,6 +71,50 @@ int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int
         return r;
 }
 
+/* --- one act --- */
+
+enum { OPERANDS_SHOWN = 16 };
+
+/* Of many the first, and the last, which is where they go. */
+static void write_operands(const char *const *operands, JsonWriter *w) {
+        size_t count = 0;
+
+        while (operands[count])
+                count++;
+        json_write_array(w, "operands");
+        for (size_t i = 0; i < count; i++)
+                if (i < OPERANDS_SHOWN || i + 1 == count)
+                        json_write_string(w, NULL, operands[i]);
+                else if (i == OPERANDS_SHOWN)
+                        json_write_string(w, NULL, "...");
+        json_write_end(w);
+}
+
+void transfer_begin(RpcClient *client, const char *name, const char *const *operands) {
+        JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "name", name);
+        write_operands(operands, &w);
+        (void)transfer_call(client, "history.begin", &w, FD_NONE, NULL, &ignored);
+}
+
+void transfer_end(RpcClient *client, int r, const Error *error) {
+        JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_bool(&w, "success", r >= 0);
+        if (r < 0) {
+                json_write_string(&w, "kind", error_kind_name(error->kind));
+                if (error->errnum > 0)
+                        json_write_string(&w, "errno", error_errno_name(error->errnum));
+                json_write_string(&w, "error", error->text);
+        }
+        (void)transfer_call(client, "history.end", &w, FD_NONE, NULL, &ignored);
+}
+
 /* --- names --- */
 
 char *transfer_name(const char *path) {

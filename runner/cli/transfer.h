@@ -16,6 +16,12 @@ int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int
 /* Begins such an object, with the path. */
 JsonWriter transfer_path(const char *path);
 
+/* What is done from here to transfer_end() is one row of the session's history, called name, about
+ * operands, NULL-terminated. It is done all the same where the history has no place for it. */
+void transfer_begin(RpcClient *client, const char *name, const char *const *operands);
+/* r and error are what came of it. */
+void transfer_end(RpcClient *client, int r, const Error *error);
+
 /* Whether there is a directory at a session's path. What can't be looked at is none. */
 bool transfer_is_directory(RpcClient *client, const char *path);
 /* PATH, or PATH/NAME where that is a directory, name's last part; owned by the caller. "" is the

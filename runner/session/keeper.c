@@ -16,6 +16,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/time.h"
+#include "session/acts.h"
 #include "session/bridge.h"
 #include "session/inside.h"
 #include "session/interpreter.h"
@@ -290,6 +291,7 @@ static void on_connection_end(RpcConnection *connection, void *data) {
         keeper_used(keeper);
         processes_forget(keeper->processes, connection);
         tools_forget(keeper->tools, connection);
+        acts_forget(keeper, connection);
 }
 
 static void on_room(RpcConnection *connection, void *data) {

@@ -64,6 +64,7 @@ typedef struct Keeper {
         struct Tools *tools;
         struct Bridge *bridge;
         Waiter *waiters;
+        struct Act *acts;       /* that go on; session/acts.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */
         Denials denials, audited;

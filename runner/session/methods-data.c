@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sandbox/result.h"
+#include "session/acts.h"
 #include "session/answers.h"
 #include "session/methods.h"
 
@@ -55,6 +56,8 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
                 return;
         keeper->used_at = loop_now();
+        if (act_goes_on(keeper, rpc_call_connection(call)))
+                return;
         params = rpc_params_text(call);
         write_noted(&w, error);
         if (!params || json_write_finish(&w) < 0)
@@ -65,6 +68,12 @@ void method_note(RpcCall *call, const Error *error, void *data) {
 }
 
 /* --- kv, history, audit --- */
+
+static int reply_nothing(RpcCall *call) {
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
 
 /* r is of an answer_...() into the call's result. */
 static int reply(RpcCall *call, int r, const Error *error) {
@@ -93,11 +102,7 @@ int method_kv_set(RpcCall *call, void *data, Error *error) {
         if (r == 0)
                 r = store_kv_set(keeper->store, rpc_string(call, "key"), value, length, error);
 
-        if (r < 0)
-                return r;
-        (void)rpc_result(call);
-        rpc_reply(call);
-        return 0;
+        return r < 0 ? r : reply_nothing(call);
 }
 
 int method_kv_delete(RpcCall *call, void *data, Error *error) {
@@ -129,6 +134,31 @@ int method_history_list(RpcCall *call, void *data, Error *error) {
                                error);
 
         return reply(call, r, error);
+}
+
+int method_history_begin(RpcCall *call, void *data, Error *error) {
+        _cleanup_free_ char *params = rpc_params_text(call);
+        int r = params ? act_begin(data, rpc_call_connection(call), rpc_string(call, "name"),
+                                   params, error)
+                       : error_oom(error);
+
+        return r < 0 ? r : reply_nothing(call);
+}
+
+int method_history_end(RpcCall *call, void *data, Error *error) {
+        static const char *const texts[] = { "kind", "errno", "error" };
+        const bool success = rpc_bool(call, "success", false);
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_bool(&w, "success", success);
+        for (size_t i = 0; !success && i < ELEMENTSOF(texts); i++)
+                json_write_string(&w, texts[i], rpc_string(call, texts[i]));
+        json_write_end(&w);
+        r = json_write_finish(&w) < 0 ? error_oom(error)
+                                      : act_end(data, rpc_call_connection(call), w.data, error);
+        return r < 0 ? r : reply_nothing(call);
 }
 
 int method_audit_list(RpcCall *call, void *data, Error *error) {

@@ -157,6 +157,18 @@ static const RpcParam history_params[] = {
         { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "rows at most; 100" },
 };
 
+static const RpcParam history_begin_params[] = {
+        { "name", RPC_STRING, true, 64, "what it is called there; no method's name" },
+        { "operands", RPC_STRINGS, false, 64, "what it is about" },
+};
+
+static const RpcParam history_end_params[] = {
+        { "success", RPC_BOOL, true, 0, "whether all went well" },
+        { "kind", RPC_STRING, false, 32, "of the error, as \"missing\"" },
+        { "errno", RPC_STRING, false, 32, "of the error, as \"ENOENT\"" },
+        { "error", RPC_STRING, false, 4096, "its text" },
+};
+
 static const RpcParam audit_params[] = {
         { "kind", RPC_STRING, false, 64, "only rows of this kind, as \"denial\"" },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
@@ -394,6 +406,12 @@ const RpcMethod session_methods[] = {
         { "kv.keys", "keys in byte order", "keys, next", PARAMS(kv_keys_params), method_kv_keys },
         { "history.list", "execs and file calls, the newest first", "rows, next",
           PARAMS(history_params), method_history_list },
+        { "history.begin",
+          "what this connection does with files from now on is one row of the history, until "
+          "history.end or its own end",
+          "nothing", PARAMS(history_begin_params), method_history_begin },
+        { "history.end", "how that went", "nothing", PARAMS(history_end_params),
+          method_history_end },
         { "audit.list", "denials, kills, limits, grants, calls of tools, the newest first",
           "rows, next", PARAMS(audit_params), method_audit_list },
 };

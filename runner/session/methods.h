@@ -43,6 +43,8 @@ METHOD(method_kv_set);
 METHOD(method_kv_delete);
 METHOD(method_kv_keys);
 METHOD(method_history_list);
+METHOD(method_history_begin);
+METHOD(method_history_end);
 METHOD(method_audit_list);
 
 METHOD(method_files_read);
@@ -65,7 +67,8 @@ METHOD(method_mount_upload);
 METHOD(method_mount_download);
 METHOD(method_mount_delete);
 
-/* Puts an answered call of the areas files and mount into the history; rpc_server_on_answer(). */
+/* Puts an answered call of the areas files and mount into the history, unless it is part of an act;
+ * rpc_server_on_answer(). */
 void method_note(RpcCall *call, const Error *error, void *data);
 
 /* --- what files and mount have in common --- */

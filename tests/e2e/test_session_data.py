@@ -8,7 +8,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from lib.identity import Identity
+from lib.sandbox import Holt
 from lib.sessions import Bound, Session, Sessions, until
 
 
@@ -111,6 +114,80 @@ def test_tables_are_for_people(session: Session) -> None:
     assert "what=unshare count=1 answer=EPERM grant='--allow-syscall unshare' execs=" in denial
     assert text.count(" success=true") == text.count(" success=false") == 1
     assert not re.search(r"=( |$)", text, re.MULTILINE)
+
+
+def calls(session: Session) -> list[tuple[str, list[str], bool | str]]:
+    """Name, operands and errno of what went wrong, or True; the oldest first."""
+    rows = [(r["name"], json.loads(r["params"])["operands"], json.loads(r["result"])) for r in session.history()]
+    return [(name, words, result["success"] or result["errno"]) for name, words, result in reversed(rows)]
+
+
+def test_what_a_person_did_is_one_row(session: Session, holt: Holt) -> None:
+    """However many calls it takes, and also where one of them fails."""
+    (holt.cwd / "tree/below").mkdir(parents=True)
+    for name in ("f", "tree/a", "tree/below/b"):
+        (holt.cwd / name).write_text(name)
+    holt.identity.own(holt.cwd)
+    session("files", "mkdir", "d", "e").ok()
+    session("files", "put", "f", "d").ok()
+    session("files", "mv", "d/f", "e").ok()
+    session("files", "cat", "e/f", "e/f").ok()
+    session("files", "ls").ok()
+    session.cp("-r", "tree", "w:new").ok()
+    session.cp("-r", "w:new", "out").ok()
+    session("files", "rm", "new").refusal()
+    session("files", "put", "f", "no/such/").refusal()
+    session("files", "stat", "none").refusal()
+
+    assert calls(session) == [
+        ("files mkdir", ["d", "e"], True), ("files put", ["f", "d"], True), ("files mv", ["d/f", "e"], True),
+        ("files cat", ["e/f", "e/f"], True), ("files ls", [], True), ("cp", ["tree", "w:new"], True),
+        ("cp", ["w:new", "out"], True), ("files rm", ["new"], "ENOTEMPTY"), ("files put", ["f", "no/such/"], "ENOENT"),
+        ("files stat", ["none"], "ENOENT"),
+    ]
+    assert "cp             tree w:new" in session("history").ok().out
+    assert "files stat     none (ENOENT)" in session("history").ok().out
+
+
+def test_of_many_operands_the_first_and_the_last_are_in_the_history(session: Session, holt: Holt) -> None:
+    names = [f"{i:03}" for i in range(100)]
+    for name in names:
+        (holt.cwd / name).touch()
+    holt.identity.own(holt.cwd)
+    session("files", "mkdir", "d").ok()
+    session.cp(*names, "w:d").ok()
+
+    assert calls(session)[-1] == ("cp", [*names[:16], "...", "w:d"], True)
+
+
+def test_an_act_ends_with_its_connection(session: Session) -> None:
+    with session.rpc() as rpc:
+        rpc.call("history.begin", name="act", operands=["x"])
+        rpc.call("files.write", path="f", content="x")
+        (row,) = session.history()
+        assert (row["name"], row["result"], row["ended_ms"]) == ("act", None, None)
+    assert until(lambda: session.history()[0]["result"], "the act has an end")
+    assert calls(session) == [("act", ["x"], "ECANCELED")]
+
+
+def test_acts_are_the_connections_own(session: Session) -> None:
+    with session.rpc() as one, session.rpc() as other:
+        one.call("history.begin", name="act")
+        other.call("files.exists", path="f")
+        assert other.refused("history.end", success=True).kind == "missing"
+        assert one.refused("history.begin", name="more").kind == "busy"
+        one.call("history.end", success=False, kind="missing", errno="ENOENT", error="no")
+        one.call("files.list")
+    assert [row["name"] for row in session.history()] == ["files.list", "files.exists", "act"]
+    assert json.loads(session.history()[-1]["result"]) == {
+        "success": False, "kind": "missing", "errno": "ENOENT", "error": "no",
+    }
+
+
+@pytest.mark.parametrize("name", ("", "process.spawn", "files.write", "tool.call"))
+def test_an_act_is_not_called_as_a_method(name: str, session: Session) -> None:
+    with session.rpc() as rpc:
+        assert rpc.refused("history.begin", name=name).kind == "usage"
 
 
 # --- by JSON-RPC ---
