@@ -15,6 +15,7 @@
 #include "policy/layers.h"
 #include "policy/plan.h"
 #include "policy/schema.h"
+#include "sandbox/prepare.h"
 #include "session/keeper.h"
 #include "session/tier.h"
 
@@ -87,13 +88,16 @@ static bool has_word(const OptionResult *words, const char *path) {
         return false;
 }
 
-/* Mistakes that only show in a plan are told now, not at the first use. */
+/* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
+ * first use. */
 static int try_plan(const Settings *settings, const char *path, Error *reterr) {
         LaunchPlan plan;
         int r = settings_plan(settings, path, &plan, reterr);
 
-        if (r == 0)
-                plan_clear(&plan);
+        if (r < 0)
+                return r;
+        r = prepare_try_mounts(&plan, reterr);
+        plan_clear(&plan);
         return r;
 }
 

@@ -227,6 +227,23 @@ static void close_mount(PlanMount *mount) {
         mount->tree = false;
 }
 
+int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind != PLAN_BIND)
+                        continue;
+                r = open_source(plan, mount, &writable, reterr);
+                if (r == 0)
+                        r = check_workspace(plan, mount, reterr);
+                close_mount(mount);
+        }
+        return r;
+}
+
 static void close_mounts(Launch *launch) {
         for (size_t i = 0; i < launch->plan->mounts_count; i++)
                 close_mount(&launch->plan->mounts[i]);

@@ -61,8 +61,25 @@ def test_the_policy_s_timeout_is_each_command_s(sessions: Sessions) -> None:
 
 def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
     assert sessions(["create", "w", "--pids", "many"]).code == 125
-    assert sessions(["create", "w", "--workspace", "/nowhere/at/all"]).code in (0, 125)
-    assert not [n for n in os.listdir(sessions.directory) if n.startswith(".")] if sessions.directory.is_dir() else True
+    assert sessions(["create", "w", "--allow-syscall", "teleport"]).code == 125
+    assert not sessions.directory.is_dir() or os.listdir(sessions.directory) == []
+
+
+@pytest.mark.parametrize("options, said", (
+    (("--workspace", "nope"), "nope is not there: make it, or correct the path."),
+    (("--workspace", "file"), "A file is where a directory should be"),
+    (("--workspace", "/"), "/ is too wide"),
+    (("--ro", "nope"), "nope is not there: make it, or correct the path."),
+    (("--rw", "nope/below"), "nope/below is not there: make it, or correct the path."),
+))
+def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
+    """At once, not at the first use, and nothing is left of the session."""
+    put("file")
+
+    result = sessions(["create", "w", *options])
+
+    assert result.refusal() and said in result.err
+    assert os.listdir(sessions.directory) == []
 
 
 def test_a_workspace_that_is_gone_is_named(sessions: Sessions, place: Path, workspace: Path, put: Put) -> None:
