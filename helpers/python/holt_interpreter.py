@@ -488,8 +488,11 @@ def load(request):
     import importlib
     import pickle
 
-    with open(request["path"], "rb") as file:
-        state = pickle.load(file)
+    try:
+        with open(request["path"], "rb") as file:
+            state = pickle.load(file)
+    except FileNotFoundError:
+        return {"error": {"message": f"nothing was saved in {request['path']}"}}
     loaded, failed = [], {}
     for name, module in state["modules"].items():
         value, error, _ = guarded(lambda module=module: importlib.import_module(module))

@@ -8,16 +8,11 @@
 #include <time.h>
 
 #include "base/paths.h"
+#include "cli/operands.h"
 #include "session/answers.h"
 #include "session/keeper.h"
 
 /* --- a verb --- */
-
-static int refuse_operands(const AskVerb *verb, Error *reterr) {
-        int r = error_set(reterr, ERROR_USAGE, 0, "%s takes other operands", verb->syntax.verb);
-
-        return error_cure(reterr, r, "holt %s %s", verb->syntax.verb, verb->syntax.usage);
-}
 
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
         OptionResult words = { 0 };
@@ -29,10 +24,13 @@ int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
                 options_help(&verb->syntax, stdout);
                 return 0;
         }
-        if (r == 0 && (words.operands_count < verb->least || words.operands_count > verb->most))
-                r = refuse_operands(verb, &error);
+        if (r == 0)
+                r = operands_check(verb->syntax.verb, verb->syntax.usage, words.operands,
+                                   words.operands_count, verb->least, verb->most, &error);
         if (r == 0)
                 r = verb->run(&words, options, &error);
+        if (r < 0)
+                operands_name_session(words.operands ? words.operands[0] : NULL, &error);
         options_clear(&words);
         if (r >= 0)
                 return r;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "cli/options.h"
+#include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
 #include "sandbox/prepare.h"
@@ -396,15 +396,19 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
         int r = 0;
 
         if (words->operands_count < 2)
-                return refuse_words("cp takes what to copy, and where to", reterr);
+                return refuse_words(words->operands_count ? "holt cp lacks where to copy it"
+                                                          : "holt cp lacks what to copy",
+                                    reterr);
         *ret_put = split(words->operands[last], name, &path);
         if (!*ret_put && !split(words->operands[0], name, &path))
-                return refuse_words("cp: nothing of that is in a session", reterr);
+                return refuse_words("neither the first nor the last of these is in a session",
+                                    reterr);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 bool there = split(words->operands[i], other, &path);
 
                 if (there == *ret_put || (there && !streq(name, other)))
-                        r = refuse_words("cp: one side is one session, the other is not", reterr);
+                        r = refuse_words("one side of a copy is one session, the other none",
+                                         reterr);
         }
         for (size_t i = 0; r == 0 && i <= last; i++)
                 r = transfer_check_name(words->operands[i], reterr);
@@ -432,6 +436,12 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                 r = into ? put(cp, source, path, last > 1, reterr)
                          : get(cp, path, destination, last > 1, reterr);
         }
+        if (r == -ENOENT && reterr->cure[0] == '\0')
+                (void)error_cure(reterr, r,
+                                 "A path is as inside, from the workspace on; what there is: "
+                                 "holt files NAME ls");
+        if (r < 0)
+                operands_name_session(name, reterr);
         transfer_end(cp->client, r, reterr);
         cp->client = rpc_client_free(cp->client);
         return r;

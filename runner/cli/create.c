@@ -8,7 +8,7 @@
 
 #include "cli/create.h"
 #include "base/time.h"
-#include "cli/options.h"
+#include "cli/operands.h"
 #include "cli/policy-files.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
@@ -247,11 +247,10 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
         char cwd[PATH_MAX];
         int r;
 
-        if (words->operands_count != 1) {
-                r = error_set(reterr, ERROR_USAGE, 0, "create takes one name");
-                return error_cure(reterr, r, "holt create NAME [OPTIONS]");
-        }
-        r = find_cwd(cwd, reterr);
+        r = operands_check("create", create_syntax.usage, words->operands, words->operands_count, 1,
+                           1, reterr);
+        if (r == 0)
+                r = find_cwd(cwd, reterr);
         return r < 0 ? r : create(words->operands[0], cwd, words, options, NULL, reterr);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/ask.h"
 #include "cli/exec-result.h"
 #include "cli/logs.h"
+#include "cli/operands.h"
 #include "cli/report.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
@@ -65,6 +66,7 @@ static const OptionSyntax sh_syntax = {
         .verb = "sh",
         .usage = "NAME",
         .summary = "An interactive bash in session NAME, which is started if it is at rest.",
+        .operands = true,
 };
 
 typedef struct Exec {
@@ -389,7 +391,7 @@ static void print_result(const Exec *exec, const ExecResult *result) {
 }
 
 /* error is NULL when holt did its part. Returns the exit code. */
-static int tell(const Exec *exec, const Error *error) {
+static int tell(const Exec *exec, Error *error) {
         const ExecResult result = { .session = exec->name,
                                     .id = exec->id,
                                     .command = exec->command,
@@ -401,6 +403,8 @@ static int tell(const Exec *exec, const Error *error) {
                                     .captured = exec->captured };
         Error failed;
 
+        if (error)
+                operands_name_session(exec->name, error);
         if (write_report(exec, &result, &failed) < 0) {
                 error_print(&failed, stderr);
                 return error_exit_code(&failed);
@@ -486,22 +490,40 @@ static int parse_values(Exec *exec, Error *reterr) {
         return 0;
 }
 
-/* The name comes first, then options, then the command. */
-static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
-        int r;
+static int parse_options(Exec *exec, int argc, char **argv, Error *reterr) {
+        options_clear(&exec->words);
+        return options_parse(&exec_syntax, argc, (const char *const *)argv, &exec->options,
+                             &exec->words, reterr);
+}
 
-        if (argc > 1 && argv[1][0] != '-') {
-                exec->name = argv[1];
+/* Options before the name and behind it, then the command. */
+static int parse_words(Exec *exec, int argc, char **argv, Error *reterr) {
+        const OptionResult *words = &exec->words;
+        int r = parse_options(exec, argc, argv, reterr);
+
+        if (r < 0 || words->help || words->operands_count == 0)
+                return r;
+        exec->name = words->operands[0];
+        while (argv[0] != exec->name) {
                 argc--;
                 argv++;
         }
-        r = options_parse(&exec_syntax, argc, (const char *const *)argv, &exec->options,
-                          &exec->words, reterr);
+        return parse_options(exec, argc, argv, reterr);
+}
+
+static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
+        const char *lacking = NULL;
+        int r = parse_words(exec, argc, argv, reterr);
+
         if (r < 0 || exec->words.help)
                 return r;
         exec->command = exec->words.operands;
-        if (!exec->name || !exec->command || !exec->command[0]) {
-                r = error_set(reterr, ERROR_USAGE, 0, "exec takes a session and a command");
+        if (!exec->name)
+                lacking = "NAME";
+        else if (!exec->command[0])
+                lacking = "COMMAND";
+        if (lacking) {
+                r = error_set(reterr, ERROR_USAGE, 0, "holt exec lacks %s", lacking);
                 return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
         }
         return parse_values(exec, reterr);
@@ -543,13 +565,16 @@ int cmd_sh(int argc, char **argv) {
                 options_help(&sh_syntax, stdout);
                 return 0;
         }
-        if (r == 0 && (argc != 2 || argv[1][0] == '-')) {
-                r = error_set(&error, ERROR_USAGE, 0, "sh takes a session");
-                (void)error_cure(&error, r, "holt sh NAME");
-        }
+        if (r == 0)
+                r = options_parse(&sh_syntax, argc, (const char *const *)argv, NULL, &exec.words,
+                                  &error);
+        if (r == 0 && exec.words.operands_count > 0)
+                exec.name = exec.words.operands[0];
+        if (r == 0)
+                r = operands_check("sh", sh_syntax.usage, exec.words.operands,
+                                   exec.words.operands_count, 1, 1, &error);
         if (r < 0)
                 return tell(&exec, &error);
-        exec.name = argv[1];
         exec.command = shell;
         return main_with(&exec, &error);
 }

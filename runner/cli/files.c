@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/options.h"
+#include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
 #include "sandbox/prepare.h"
@@ -43,6 +43,7 @@ static const OptionSyntax files_syntax = {
 typedef struct FilesCommand {
         FilesOptions options;
         RpcClient *client;
+        const char *session;
         const char *const *operands; /* behind the verb; NULL-terminated */
 } FilesCommand;
 
@@ -289,49 +290,44 @@ static int do_cp(FilesCommand *command, Error *reterr) {
 
 /* --- the verb --- */
 
-enum { ANY_NUMBER = 1 << 20 };
-
-static const struct FilesVerb {
-        const char *name, *usage;
-        size_t least, most; /* operands behind it */
-        int (*run)(FilesCommand *command, Error *reterr);
-} files_verbs[] = {
-        { "ls", "[PATH] [--recursive] [--json]", 0, 1, do_ls },
-        { "cat", "PATH...", 1, ANY_NUMBER, do_cat },
-        { "get", "PATH [FILE]", 1, 2, do_get },
-        { "put", "FILE [PATH]", 1, 2, do_put },
-        { "stat", "PATH [--json]", 1, 1, do_stat },
-        { "mkdir", "PATH... [--parents]", 1, ANY_NUMBER, do_mkdir },
-        { "rm", "PATH... [--recursive]", 1, ANY_NUMBER, do_rm },
-        { "mv", "FROM TO [--replace]", 2, 2, do_mv },
-        { "cp", "FROM TO [--recursive] [--replace]", 2, 2, do_cp },
+static const Subverb files_verbs[] = {
+        { "ls", "[PATH] [--recursive] [--json]", 0, 1 },
+        { "cat", "PATH...", 1, SIZE_MAX },
+        { "get", "PATH [FILE]", 1, 2 },
+        { "put", "FILE [PATH]", 1, 2 },
+        { "stat", "PATH [--json]", 1, 1 },
+        { "mkdir", "PATH... [--parents]", 1, SIZE_MAX },
+        { "rm", "PATH... [--recursive]", 1, SIZE_MAX },
+        { "mv", "FROM TO [--replace]", 2, 2 },
+        { "cp", "FROM TO [--recursive] [--replace]", 2, 2 },
 };
+static int (*const files_runs[])(FilesCommand *command, Error *reterr) = {
+        do_ls, do_cat, do_get, do_put, do_stat, do_mkdir, do_rm, do_mv, do_cp,
+};
+static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each has its function");
 
-static const struct FilesVerb *find_verb(const OptionResult *words, Error *reterr) {
-        const size_t count = words->operands_count;
-
-        for (size_t i = 0; count > 1 && i < ELEMENTSOF(files_verbs); i++) {
-                const struct FilesVerb *verb = &files_verbs[i];
-
-                if (!streq(verb->name, words->operands[1]))
-                        continue;
-                if (count - 2 >= verb->least && count - 2 <= verb->most)
-                        return verb;
-                (void)error_set(reterr, ERROR_USAGE, 0, "files %s: that are not its operands",
-                                verb->name);
-                (void)error_cure(reterr, 0, "holt files NAME %s %s", verb->name, verb->usage);
-                return NULL;
-        }
-        (void)error_set(reterr, ERROR_USAGE, 0, "files takes a session and what to do");
-        (void)error_cure(reterr, 0,
-                         "holt files NAME ls | cat | get | put | stat | mkdir | rm | mv | cp ...");
-        return NULL;
+/* The server's words are for all clients; these for people. */
+static int cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
+        if (r == -ENOENT && reterr->cure[0] == '\0' && streq(verb->name, "mkdir"))
+                return error_cure(reterr, r, "--parents makes the directories above it, too.");
+        if (r == -ENOENT && reterr->cure[0] == '\0')
+                return error_cure(reterr, r,
+                                  "A path is as inside, from the workspace on; what there is: "
+                                  "holt files NAME ls");
+        if (r == -EEXIST && streq(verb->name, "mkdir"))
+                return error_cure(reterr, r, "--parents takes it as it is.");
+        if (r == -EISDIR && streq(verb->name, "get"))
+                return error_cure(reterr, r, "Directories are copied by holt cp -r %s:%s .",
+                                  command->session, command->operands[0]);
+        return r;
 }
 
 static int run(FilesCommand *command, const OptionResult *words, Error *reterr) {
-        const struct FilesVerb *verb = find_verb(words, reterr);
-        int r = verb ? 0 : -EINVAL;
+        const Subverb *verb;
         char called[32];
+        size_t which = 0;
+        int r = operands_subverb("files", files_verbs, ELEMENTSOF(files_verbs), words->operands,
+                                 words->operands_count, &which, reterr);
 
         for (size_t i = 2; r == 0 && i < words->operands_count; i++)
                 r = transfer_check_name(words->operands[i], reterr);
@@ -339,10 +335,14 @@ static int run(FilesCommand *command, const OptionResult *words, Error *reterr) 
                 r = transfer_open(words->operands[0], &command->client, reterr);
         if (r < 0)
                 return r;
+        verb = &files_verbs[which];
+        command->session = words->operands[0];
         command->operands = words->operands + 2;
         (void)snprintf(called, sizeof(called), "files %s", verb->name);
         transfer_begin(command->client, called, command->operands);
-        r = verb->run(command, reterr);
+        r = files_runs[which](command, reterr);
+        if (r < 0)
+                r = cure(verb, command, r, reterr);
         transfer_end(command->client, r, reterr);
         command->client = rpc_client_free(command->client);
         return r;
@@ -363,6 +363,8 @@ int cmd_files(int argc, char **argv) {
         }
         if (r == 0)
                 r = run(&command, &words, &error);
+        if (r < 0)
+                operands_name_session(words.operands ? words.operands[0] : NULL, &error);
         options_clear(&words);
         if (r == 0)
                 return 0;

@@ -9,9 +9,14 @@
 
 typedef struct ListOptions {
         const char *limit, *before;
-        const char *only; /* --name or --kind */
+        const char *only; /* --name */
+        unsigned kind;    /* an index of kinds[], or KINDS */
         bool json;
 } ListOptions;
+
+enum { KINDS = 6 };
+static const char *const kinds[KINDS + 1] = { "denial", "grant", "guard", "kill",
+                                              "limit",  "tool",  NULL };
 
 #define COMMON_OPTIONS                                                                             \
         {                                                                                          \
@@ -39,8 +44,8 @@ static const Option history_options[] = {
 };
 
 static const Option audit_options[] = {
-        { "--kind", "KIND", "only rows of that kind: denial, grant, guard, kill, limit, tool",
-          OPTION_STRING, offsetof(ListOptions, only), NULL },
+        { "--kind", "denial|grant|guard|kill|limit|tool", "only rows of that kind", OPTION_ENUM,
+          offsetof(ListOptions, kind), kinds },
         COMMON_OPTIONS,
 };
 
@@ -322,7 +327,10 @@ static int do_audit(const OptionResult *words, const void *options, Error *reter
                 .title = "ID     AT                  KIND     WHAT",
         };
 
-        return list(&listing, words->operands[0], options, reterr);
+        ListOptions with_kind = *(const ListOptions *)options;
+
+        with_kind.only = kinds[with_kind.kind];
+        return list(&listing, words->operands[0], &with_kind, reterr);
 }
 
 int cmd_history(int argc, char **argv) {
@@ -356,7 +364,7 @@ int cmd_audit(int argc, char **argv) {
                 .most = 1,
                 .run = do_audit,
         };
-        ListOptions options = { 0 };
+        ListOptions options = { .kind = KINDS };
 
         return ask_main(&verb, &options, argc, argv);
 }

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/operands.h"
 #include "cli/verbs.h"
 #include "session/answers.h"
 
@@ -177,23 +178,21 @@ static int kv_delete(const KvCall *call, Error *reterr) {
 
 /* --- the verb --- */
 
-static const struct {
-        const char *name;
-        size_t least, most; /* operands behind it */
-        int (*run)(const KvCall *call, Error *reterr);
-} kv_verbs[] = {
-        { "get", 1, 1, kv_get },
-        { "set", 2, 2, kv_set },
-        { "delete", 1, 1, kv_delete },
-        { "keys", 0, 1, kv_keys },
+static const Subverb kv_verbs[] = {
+        { "get", "KEY [--raw] [--json]", 1, 1 },
+        { "set", "KEY VALUE", 2, 2 },
+        { "delete", "KEY [--json]", 1, 1 },
+        { "keys", "[PREFIX] [--after KEY] [--limit N] [--json]", 0, 1 },
 };
-
-#define USAGE "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]"
+static int (*const kv_runs[])(const KvCall *call, Error *reterr) = { kv_get, kv_set, kv_delete,
+                                                                     kv_keys };
+static_assert(ELEMENTSOF(kv_runs) == ELEMENTSOF(kv_verbs), "each has its function");
 
 static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
         const char *const *operands = words->operands;
-        const size_t count = words->operands_count - 2;
+        const size_t count = words->operands_count > 2 ? words->operands_count - 2 : 0;
         const KvOptions *options = data;
+        size_t which = 0;
         KvCall call = { .name = operands[0],
                         .key = count > 0 ? operands[2] : "",
                         .value = count > 1 ? operands[3] : "",
@@ -201,29 +200,24 @@ static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
                         .limit = ANSWER_LIMIT_DEFAULT,
                         .json = options->json,
                         .raw = options->raw };
-        int r = ask_limit(options->limit, &call.limit, reterr);
+        int r = operands_subverb("kv", kv_verbs, ELEMENTSOF(kv_verbs), operands,
+                                 words->operands_count, &which, reterr);
 
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ELEMENTSOF(kv_verbs); i++)
-                if (streq(kv_verbs[i].name, operands[1]) && count >= kv_verbs[i].least &&
-                    count <= kv_verbs[i].most)
-                        return kv_verbs[i].run(&call, reterr);
-        r = error_set(reterr, ERROR_USAGE, 0, "kv takes a session and what to do");
-        return error_cure(reterr, r, "holt kv " USAGE);
+        if (r == 0)
+                r = ask_limit(options->limit, &call.limit, reterr);
+        return r < 0 ? r : kv_runs[which](&call, reterr);
 }
 
 int cmd_kv(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "kv",
-                            .usage = USAGE,
+                            .usage = "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]",
                             .summary = "Keys and values that a session keeps. VALUE \"-\" is read "
                                        "from stdin.",
                             .options = kv_options,
                             .options_count = ELEMENTSOF(kv_options),
                             .operands = true },
-                .least = 2,
-                .most = 4,
+                .most = SIZE_MAX,
                 .run = do_kv,
         };
         KvOptions options = { 0 };

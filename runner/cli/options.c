@@ -92,6 +92,14 @@ static int other_option(const Parser *parser, const char *name) {
         return 0;
 }
 
+static bool is_policy_option(const char *name) {
+        bool is = streq(name, "--policy");
+
+        for (size_t i = 0; i < policy_fields_count; i++)
+                is |= policy_fields[i].option && streq(policy_fields[i].option, name);
+        return is;
+}
+
 static int unknown_option(const Parser *parser, const char *argument) {
         const OptionSyntax *syntax = parser->syntax;
         _cleanup_free_ char *name = strndup(argument, strcspn(argument, "="));
@@ -117,6 +125,13 @@ static int unknown_option(const Parser *parser, const char *argument) {
         nearest_try(&nearest, "--help");
 
         (void)str_quote(name, quoted, sizeof(quoted));
+        if (!syntax->policy && is_policy_option(name)) {
+                r = error_set(parser->reterr, ERROR_USAGE, 0,
+                              "holt %s does not take %s, by which holt create and holt run settle "
+                              "a policy",
+                              syntax->verb, quoted);
+                return usage_cure(parser, r);
+        }
         if (nearest.best)
                 r = error_set(parser->reterr, ERROR_USAGE, 0,
                               "unknown option \"%s\"; did you mean %s?", quoted, nearest.best);

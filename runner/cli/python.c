@@ -158,9 +158,12 @@ static int wait_for_end(Run *run, Error *reterr) {
 static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
         uint64_t timeout = 0;
 
-        if (options->timeout && str_to_usec(options->timeout, &timeout) < 0)
-                return error_set(reterr, ERROR_USAGE, 0, "--timeout: \"%.40s\" is no time, as 30s",
-                                 options->timeout);
+        if (options->timeout && str_to_usec(options->timeout, &timeout) < 0) {
+                int r = error_set(reterr, ERROR_USAGE, 0, "--timeout %.40s: not a time",
+                                  options->timeout);
+
+                return error_cure(reterr, r, "A number with a unit, as 250ms, 30s or 10m");
+        }
         json_write_object(w, NULL);
         json_write_string(w, "code", code);
         if (options->cwd)
@@ -293,12 +296,22 @@ static int act(const char *name, size_t which, const PythonOptions *options, Err
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         int r = ask_keeper(name, actions[which].method, NULL, &answer, reterr);
 
+        if (r < 0 && streq(actions[which].option, "--load") && reterr->cure[0] == '\0')
+                return error_cure(reterr, r, "holt python NAME --save keeps the variables first.");
         if (r < 0)
                 return r;
         if (options->json)
                 return ask_print_json(answer.result, reterr);
         actions[which].print(answer.result);
         return 0;
+}
+
+static int count_actions(const PythonOptions *options) {
+        int count = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++)
+                count += *(const bool *)((const char *)options + actions[i].offset);
+        return count;
 }
 
 /* What was asked for beside code; -1 for nothing. */
@@ -317,14 +330,18 @@ static int read_code(const char *path, char **ret, Error *reterr) {
         size_t length = 0;
         int r = 0;
 
-        if (!file)
-                return error_set(reterr, ERROR_USAGE, errno, "%s", path);
+        if (!file) {
+                r = error_set(reterr, ERROR_USAGE, errno, "cannot read %s", path);
+                return error_cure(reterr, r,
+                                  "FILE is yours, from where holt is run; code itself comes behind "
+                                  "-c.");
+        }
         if (!code)
                 r = error_oom(reterr);
         else
                 length = fread(code, 1, CODE_MAX + 1, file);
         if (r == 0 && ferror(file))
-                r = error_set(reterr, ERROR_USAGE, errno, "%s", path);
+                r = error_set(reterr, ERROR_USAGE, errno, "cannot read %s", path);
         else if (r == 0 && (length > CODE_MAX || memchr(code, '\0', length)))
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: %s", path,
                               length > CODE_MAX ? "more than 512 KiB of code"
@@ -346,9 +363,10 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
         _cleanup_free_ char *code = NULL;
         int r;
 
-        if (!!options->code + !!path + (action >= 0) != 1) {
+        if (!!options->code + !!path + count_actions(options) != 1) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "python runs either -c CODE or a FILE, or does what an option says");
+                              "holt python runs either -c CODE or a FILE, or does what one of "
+                              "--variables, --interrupt, --restart, --save and --load says");
                 return error_cure(reterr, r, "holt python %s -c '1 + 1'", name);
         }
         if (action >= 0)

@@ -202,7 +202,8 @@ static const struct {
         int errnum;
         const char *cure;
 } cures[] = {
-        { ENOENT, "A path of yours begins where holt is run; a session's is NAME:PATH." },
+        { ENOENT, "It is a path of yours, from where holt is run; what is in a session holt cp "
+                  "takes as NAME:PATH." },
         { EISDIR, "Directories are copied by holt cp -r." },
         { ENOTDIR, "A part of the path that has to be a directory is none." },
         { EACCES, "Its permissions refuse it to you." },
@@ -216,6 +217,9 @@ static int refuse(const char *doing, const char *path, int r, Error *reterr) {
 
         (void)error_set(reterr, r == -ENOENT ? ERROR_MISSING : ERROR_SETUP, -r, "cannot %s \"%s\"",
                         doing, str_quote(path, quoted, sizeof(quoted)));
+        if (r == -ENOENT && streq(doing, "write"))
+                return error_cure(reterr, r,
+                                  "Its directory is not there: make it, or correct the path.");
         for (size_t i = 0; i < ELEMENTSOF(cures); i++)
                 if (cures[i].errnum == -r)
                         return error_cure(reterr, r, "%s", cures[i].cure);

@@ -38,8 +38,10 @@ static bool is_utf8(const char *s, size_t length) {
 static int check_key(const char *key, size_t *ret_length, Error *reterr) {
         const size_t length = strlen(key);
 
-        if (length == 0)
-                return error_set(reterr, ERROR_USAGE, 0, "a key cannot be empty");
+        if (length == 0) {
+                (void)error_set(reterr, ERROR_USAGE, 0, "a key cannot be empty");
+                return error_cure(reterr, -EINVAL, "It has 1 to %d bytes.", STORE_KEY_MAX);
+        }
         if (length > STORE_KEY_MAX)
                 return store_limit(reterr, EINVAL, "Choose a shorter one.",
                                    "a key has %zu bytes; %d are the most", length, STORE_KEY_MAX);

@@ -349,7 +349,7 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
 
 
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
-    assert "No such file" in rpc.refused("python.load").message
+    assert "nothing was saved" in rpc.refused("python.load").message
     assert value(rpc, "1") == "1"
 
 

@@ -386,8 +386,8 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
     session.out("mkdir -p d/e")
     for args, word in (
         (("files", name), "what to do"),
-        (("files", name, "nonsense"), "what to do"),
-        (("files", name, "get"), "operands"),
+        (("files", name, "nonsense"), "has no"),
+        (("files", name, "get"), "lacks PATH"),
         (("files", name, "cat", "none"), "No such file"),
         (("files", name, "rm", "d"), "not empty"),
         (("files", name, "put", "-"), "no name"),

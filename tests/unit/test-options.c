@@ -158,8 +158,12 @@ static void test_refused(void **state) {
                 { &run_syntax, "--allow-wide=yes", "--allow-wide takes no value" },
                 { &run_syntax, "--color=blue",
                   "--color: \"blue\" is not one of auto|always|never" },
-                { &check_syntax, "--timeout=3", "unknown option \"--timeout\"" },
-                { &check_syntax, "--policy=ci", "unknown option \"--policy\"" },
+                { &check_syntax, "--timeout=3",
+                  "holt check does not take --timeout, by which holt create and holt run settle a "
+                  "policy" },
+                { &check_syntax, "--policy=ci",
+                  "holt check does not take --policy, by which holt create and holt run settle a "
+                  "policy" },
                 { &bare_syntax, "x", "holt bare takes no \"x\"" },
         };
 

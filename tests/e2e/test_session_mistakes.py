@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a new user gets wrong with sessions: each mistake is one line that says what and where, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Result
+from lib.sessions import Session, Sessions
+
+Put = Callable[..., Path]
+
+LISTED = "A path is as inside, from the workspace on; what there is: holt files w ls"
+YOURS = "It is a path of yours, from where holt is run; what is in a session holt cp takes as NAME:PATH."
+
+LINES = (
+    # operands
+    ("create", "holt create lacks NAME", "holt create NAME [OPTIONS]"),
+    ("create a b", 'holt create takes no "b"', "holt create NAME [OPTIONS]"),
+    ("ls x", 'holt ls takes no "x"', "holt ls [--json]"),
+    ("show", "holt show lacks NAME", "holt show NAME [--json]"),
+    ("show w x", 'holt show takes no "x"', "holt show w [--json]"),
+    ("sh", "holt sh lacks NAME", "holt sh NAME"),
+    ("sh w x", 'holt sh takes no "x"', "holt sh w"),
+    ("exec", "holt exec lacks NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec w", "holt exec lacks COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec --detach w", "holt exec lacks COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
+    ("logs w", "holt logs lacks ID", "holt logs w ID"),
+    ("stop", "holt stop lacks NAME", "holt stop NAME..."),
+    ("tier w", "holt tier lacks standard|medium|large|xlarge", "holt tier w standard|medium|large|xlarge"),
+    ("python w f x", 'holt python takes no "x"', "holt python w [OPTIONS]"),
+    ("cp", "holt cp lacks what to copy", "holt cp FILE... NAME:PATH"),
+    ("cp w:f", "holt cp lacks where to copy it", "holt cp FILE... NAME:PATH"),
+    ("cp f w:a g", "neither the first nor the last of these is in a session", "holt cp FILE... NAME:PATH"),
+    # what to do
+    ("kv", "holt kv lacks NAME", "holt kv NAME get | set | delete | keys ..."),
+    ("kv w", "holt kv lacks what to do", "holt kv w get | set | delete | keys ..."),
+    ("kv w gte k", 'holt kv has no "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
+    ("kv w get", "holt kv w get lacks KEY", "holt kv w get KEY [--raw] [--json]"),
+    ("kv w set k", "holt kv w set lacks VALUE", "holt kv w set KEY VALUE"),
+    ("kv w keys a b", 'holt kv w keys takes no "b"', "holt kv w keys [PREFIX]"),
+    ("files ls", "holt files lacks NAME", "holt files NAME ls | cat"),
+    ("files w lss", 'holt files has no "lss"; did you mean "ls"?', "holt files w ls | cat"),
+    ("files ls w", 'the session comes before "ls"', "holt files w ls"),
+    ("files w mv f", "holt files w mv lacks TO", "holt files w mv FROM TO [--replace]"),
+    ("files w ls a b", 'holt files w ls takes no "b"', "holt files w ls [PATH]"),
+    # what is not there
+    ("files w cat none", "cannot read none", LISTED),
+    ("files w get none", "cannot read none", LISTED),
+    ("files w ls none", "cannot list none", LISTED),
+    ("files w mv none x", "cannot move none", LISTED),
+    ("files w rm none", "cannot remove none", LISTED),
+    ("cp w:none .", "cannot read none", LISTED),
+    ("files w put none", 'cannot read "none"', YOURS),
+    ("cp none w:", 'cannot read "none"', YOURS),
+    ("cp w:file none/f", 'cannot write "none/f"', "Its directory is not there: make it, or correct the path."),
+    ("files w mkdir dir", "cannot make the directory dir", "--parents takes it as it is."),
+    ("files w mkdir none/x", "cannot make the directory none/x", "--parents makes the directories above it, too."),
+    ("files w get dir", "cannot read dir", "Directories are copied by holt cp -r w:dir ."),
+    ("python w none.py", "cannot read none.py", "code itself comes behind -c."),
+    ("python w --load", "nothing was saved in /home/agent/.local/state/holt/python.pickle",
+     "holt python w --save keeps the variables first."),
+    ("logs w p99", 'there is no process "p99"', "holt ps w lists them"),
+    # options
+    ("exec w --allow-syscall unshare -- true",
+     "holt exec does not take --allow-syscall, by which holt create and holt run settle a policy",
+     '"holt exec --help" lists the options.'),
+    ("exec w --policy strict -- true",
+     "holt exec does not take --policy, by which holt create and holt run settle a policy",
+     '"holt exec --help" lists the options.'),
+    ("audit w --kind grnt", '--kind: "grnt" is not one of denial|grant|guard|kill|limit|tool', "holt audit --help"),
+    ("python w --save --load", "does what one of --variables, --interrupt, --restart, --save and --load says", "-c '1 + 1'"),
+    ("python w --timeout x -c 1", "--timeout x: not a time", "A number with a unit, as 250ms, 30s or 10m"),
+)
+
+
+@pytest.mark.identities("user")
+def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put) -> None:
+    session.sh("mkdir dir; touch file").ok()
+    put("file")
+
+    def shown(line: str) -> tuple[str, str]:
+        result: Result = sessions(line.split())
+        return result.refusal(), result.err
+
+    wrong = {line: shown(line) for line, said, cure in LINES if said not in shown(line)[0] or cure not in shown(line)[1]}
+    assert wrong == {}
+
+
+@pytest.mark.identities("user")
+def test_a_live_session_has_its_tier(session: Session) -> None:
+    session.sh("true").ok()
+
+    assert session("tier", "large").err.splitlines()[1] == "  holt stop w lets it rest."
+
+
+def test_options_of_exec_may_come_before_the_session(sessions: Sessions, session: Session) -> None:
+    result = sessions(["exec", "--env", "A=1", "w", "--env", "B=2", "--json", "--", "sh", "-c", "echo $A$B"])
+
+    assert result.ok().out == "12\n"
+    assert json.loads(result.err)["exit_code"] == 0
+    assert sessions(["exec", "w", "echo", "--json"]).ok().out == "--json\n"
+
+
+def test_serve_takes_no_place_that_is_a_file_s(sessions: Sessions, place: Path) -> None:
+    """It is not taken for an old socket, and stays."""
+    file = place / "data" / "file"
+    file.write_text("mine")
+    sessions.holt.identity.own(file)
+    assert "EADDRINUSE" in sessions(["serve", "--socket", file]).refusal()
+    assert file.read_text() == "mine"
