@@ -201,6 +201,7 @@ static void on_room(RpcConnection *connection, void *data) {
 static int listen_at(const char *path, int *ret_fd, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct stat st;
         mode_t mask;
         int r;
 
@@ -214,9 +215,14 @@ static int listen_at(const char *path, int *ret_fd, Error *reterr) {
                                   sizeof(address.sun_path) - 1);
         }
         (void)strcpy(address.sun_path, path);
-        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-                return error_set(reterr, ERROR_BUSY, EADDRINUSE, "--socket %s", path);
-        if (errno == ECONNREFUSED)
+        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+                r = error_set(reterr, ERROR_BUSY, EADDRINUSE, "--socket %s", path);
+                return error_cure(reterr, r,
+                                  "Another server listens there: talk to that one, end it, or "
+                                  "name another place.");
+        }
+        /* A file that is no socket refuses, too. */
+        if (errno == ECONNREFUSED && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
                 (void)unlink(path);
         mask = umask(0177);
         r = bind(fd, (const struct sockaddr *)&address, sizeof(address));

@@ -47,7 +47,7 @@ def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, plac
         numbers = [c.send("exec", session="w", argv=["echo", str(i)]) for i, c in enumerate(clients)]
         assert [c.result(n)["stdout"] for c, n in zip(clients, numbers)] == [f"{i}\n" for i in range(5)]
         busy = sessions(["serve", "--socket", path])
-        assert str(path) in busy.refusal()
+        assert str(path) in busy.refusal() and "Another server listens there" in busy.err
         for client in clients:
             client.close()
         server.kill(signal.SIGTERM)
