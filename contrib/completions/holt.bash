@@ -21,6 +21,10 @@ _holt_listed() {
         command holt run --help 2>/dev/null | sed -nE "/^  $1 /,/^(  [^ ]|$)/s/^ {30}([a-z@].*)/\1/p"
 }
 
+_holt_syscalls() {
+        command holt policy syscalls 2>/dev/null | sed 's/ .*//'
+}
+
 _holt_presets() {
         command holt policy list 2>/dev/null | sed 's/ .*//'
 }
@@ -47,9 +51,16 @@ _holt_value() {
                 ;;
         LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed LAYER)" -- "$2") ;;
         NAME\|@GROUP)
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed @GROUP)" -- "$2")
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed @GROUP) $(_holt_syscalls)" -- "$2")
                 # No file name, whose "@" would be quoted.
                 compopt +o filenames 2>/dev/null
+                ;;
+        SIG)
+                # As the shell has them, and without "SIG".
+                mapfile -t COMPREPLY < <(
+                        compgen -W "$(compgen -A signal | sed -n 's/^SIG//p')" -- "$2"
+                        compgen -A signal -- "$2" | grep '^SIG'
+                )
                 ;;
         NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -v -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
@@ -58,12 +69,33 @@ _holt_value() {
         esac
 }
 
-# What is no option: $3 is how many such words there are before it, and $4 the first of them.
+# The keys of a session, which stays at rest. They may have blanks.
+_holt_keys() {
+        command holt kv "$1" keys "$2" --limit 1000 2>/dev/null
+}
+
+# What a session or the caller has to copy: sessions with a ":" that a path is to follow, and files.
+_holt_copied() {
+        mapfile -t COMPREPLY < <(
+                compgen -W "$(_holt_sessions | sed 's/$/:/')" -- "$1"
+                [[ $1 == *:* ]] || compgen -f -- "$1"
+        )
+        [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null
+}
+
+# What is no option: $3 is how many such words there are before it, $4 the first of them and $5 the second.
 _holt_operand() {
         case $1:$3 in
         'policy show':*) _holt_value 'NAME|FILE' "$2" ;;
         'policy check':*) _holt_value FILE "$2" ;;
         stop:* | rm:*) mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2") ;;
+        tier:1) mapfile -t COMPREPLY < <(compgen -W 'standard medium large xlarge' -- "$2") ;;
+        files:1) mapfile -t COMPREPLY < <(compgen -W 'ls cat get put stat mkdir rm mv cp' -- "$2") ;;
+        files:2) [[ $5 == put ]] && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        files:3) [[ $5 == get ]] && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        cp:*) _holt_copied "$2" ;;
+        python:1) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        kv:2) [[ $5 == get || $5 == set || $5 == delete ]] && mapfile -t COMPREPLY < <(_holt_keys "$4" "$2") ;;
         kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
         logs:1 | wait:1 | kill:1)
                 mapfile -t COMPREPLY < <(
@@ -105,26 +137,30 @@ _holt_command() {
         elif declare -F _command_offset >/dev/null; then
                 _command_offset "$1"
         elif (($1 == COMP_CWORD)); then
-                mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+                mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}" | sort -u)
         else
                 mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
         fi
 }
 
-# Completes a value; of what comes out bash takes only what follows the last break.
-_holt_complete_value() {
-        local i skip=$((${#2} - ${#tail}))
+# Of what a word is completed to bash takes only what follows the last break in it.
+_holt_skip() {
+        local i skip=$((${#1} - ${#tail}))
 
-        _holt_value "$1" "$2"
         for i in "${!COMPREPLY[@]}"; do
                 COMPREPLY[i]=${COMPREPLY[i]:skip}
         done
 }
 
+_holt_complete_value() {
+        _holt_value "$1" "$2"
+        _holt_skip "$2"
+}
+
 # Completes what comes behind the verb, which may be two words; words[start] is the first.
 _holt_behind() {
         local verb=$1 start=$2 last=$((${#words[@]} - 1)) i word=${words[-1]} options argument
-        local count=0 first="" command
+        local count=0 first="" second="" command
 
         # How many operands come before the command.
         case $verb in
@@ -143,7 +179,10 @@ _holt_behind() {
                                 _holt_command "${starts[i]}"
                                 return
                         fi
-                        ((count++ == 0)) && first=${words[i]}
+                        case $((count++)) in
+                        0) first=${words[i]} ;;
+                        1) second=${words[i]} ;;
+                        esac
                 elif [[ -n $argument ]] && ((++i == last)); then
                         _holt_complete_value "$argument" "$word"
                         return
@@ -154,9 +193,11 @@ _holt_behind() {
         elif [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word")
         elif ((count == command)); then
-                mapfile -t COMPREPLY < <(compgen -c -- "$word")
+                # One that is in several directories of the PATH is one.
+                mapfile -t COMPREPLY < <(compgen -c -- "$word" | sort -u)
         else
-                _holt_operand "$verb" "$word" "$count" "$first"
+                _holt_operand "$verb" "$word" "$count" "$first" "$second"
+                _holt_skip "$word"
         fi
 }
 

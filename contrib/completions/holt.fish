@@ -45,6 +45,12 @@ function __holt_operands
     end
 end
 
+# Files, and sessions with a ":" that a path is to follow.
+function __holt_copied
+    command holt ls 2>/dev/null | sed '1d;s/ .*/:/'
+    __fish_complete_path (commandline -ct)
+end
+
 # What comes next behind a verb of sessions; 1 where it is something else.
 function __holt_of_session
     set -l verb (__holt_verb)
@@ -52,7 +58,16 @@ function __holt_of_session
     if contains -- "$verb" stop rm
         __holt_sessions
     else if test (count $operands) -eq 0
-        contains -- "$verb" exec sh ps logs wait kill kv files show history audit; and __holt_sessions
+        contains -- "$verb" exec sh ps logs wait kill kv files show history audit tier python; and __holt_sessions
+        test "$verb" = cp; and __holt_copied
+    else if test "$verb" = cp
+        __holt_copied
+    else if test "$verb" = tier; and test (count $operands) -eq 1
+        string split ' ' 'standard medium large xlarge'
+    else if test "$verb" = files; and test (count $operands) -eq 1
+        string split ' ' 'ls cat get put stat mkdir rm mv cp'
+    else if test "$verb" = python; and test (count $operands) -eq 1
+        __fish_complete_path (commandline -ct)
     else if test "$verb" = kv; and test (count $operands) -eq 1
         string split ' ' 'get set delete keys'
     else if contains -- "$verb" logs wait kill; and test (count $operands) -eq 1
@@ -110,8 +125,11 @@ function __holt_values
             __holt_policy_files
         case 'NAME|@GROUP'
             __holt_listed @GROUP
+            command holt policy syscalls 2>/dev/null | sed -E 's/ +/\t/'
         case LAYER
             __holt_listed LAYER
+        case SIG
+            string match -rg '^SIG(.*)' (string upper -- (kill -l | string split ' ')); or kill -l | string split ' '
         case 'NAME*VALUE*'
             set -nx
         case 'DIR*'

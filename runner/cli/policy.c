@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt policy show | check | schema | list */
+/* holt policy show | check | schema | list | syscalls */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "policy/load.h"
 #include "policy/schema.h"
+#include "policy/syscalls.h"
 
 enum { SHOW_COLUMN = 30 };
 
@@ -186,7 +187,7 @@ static int policy_check(const PolicyArgs *args, const OptionResult *result, Erro
         return r < 0 ? r : bad;
 }
 
-/* --- schema, list --- */
+/* --- schema, list, syscalls --- */
 
 static int policy_schema(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
@@ -211,6 +212,29 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
                 json_write_end(&w);
                 if (!args->json)
                         (void)printf("%-12s%s\n", preset->name, preset->description);
+        }
+        json_write_end(&w);
+        return args->json ? print_json(&w, reterr) : flush_output(reterr);
+}
+
+enum { SYSCALL_NUMBERS = 4096 }; /* more than any architecture of holt's has */
+
+static int policy_syscalls(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        (void)result;
+        json_write_array(&w, NULL);
+        for (unsigned nr = 0; nr < SYSCALL_NUMBERS; nr++) {
+                const char *name = syscall_name(nr), *group = syscall_group(nr);
+
+                if (!name || !group)
+                        continue;
+                json_write_object(&w, NULL);
+                json_write_string(&w, "name", name);
+                json_write_string(&w, "group", group);
+                json_write_end(&w);
+                if (!args->json)
+                        (void)printf("%-28s%s\n", name, group);
         }
         json_write_end(&w);
         return args->json ? print_json(&w, reterr) : flush_output(reterr);
@@ -250,6 +274,13 @@ static const PolicyVerb verbs[] = {
             .summary = "Lists the presets that --policy and \"extends\" take.",
             WITH_JSON },
           policy_list },
+        { "syscalls",
+          { .verb = "policy syscalls",
+            .usage = "[--json]",
+            .summary = "Lists the system calls that --allow-syscall and --deny-syscall take here, "
+                       "each with\nits group.",
+            WITH_JSON },
+          policy_syscalls },
 };
 
 static void print_usage(FILE *out) {
@@ -274,7 +305,7 @@ static int unknown_verb(const char *name, Error *reterr) {
                       str_quote(name, quoted, sizeof(quoted)));
         if (nearest.best)
                 return error_cure(reterr, r, "Did you mean \"holt policy %s\"?", nearest.best);
-        return error_cure(reterr, r, "The verbs are show, check, schema and list.");
+        return error_cure(reterr, r, "The verbs are show, check, schema, list and syscalls.");
 }
 
 static int run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr) {

@@ -47,7 +47,7 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     file = PROJECT / "contrib" / "completions" / "holt.bash"
 
     def complete(line: str) -> list[str]:
-        path = f"{holt.binary.parent}:{os.environ['PATH']}"
+        path = f"{holt.binary.parent}:{os.environ['PATH']}:{holt.cwd}/bin:{holt.cwd}/more/bin"
         done = holt.identity.run(
             ["bash", "-c", SCRIPT, "bash", "/dev/stdin", line, *split(line)], cwd=holt.cwd,
             env=holt.identity.environment({"PATH": path, **sessions(holt)}), stdin=file.open(),
@@ -63,8 +63,8 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
 @pytest.mark.parametrize("line, expected", (
     ("holt ", WORDS),
     ("holt help ", WORDS),
-    ("holt policy ", ["--help", "check", "list", "schema", "show"]),
-    ("holt help policy s", ["schema", "show"]),
+    ("holt policy ", ["--help", "check", "list", "schema", "show", "syscalls"]),
+    ("holt help policy s", ["schema", "show", "syscalls"]),
     ("holt run --work", ["--workspace", "--workspace-mode"]),
     ("holt run --json --allow-d", ["--allow-degraded"]),
     ("holt run --policy s", ["standard", "strict"]),
@@ -98,6 +98,23 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt exec work --keep ", ["head", "tail"]),
     ("holt rm other w", ["work"]),
     ("holt kv work k", ["keys"]),
+    ("holt files work c", ["cat", "cp"]),
+    ("holt files work put fi", ["file"]),
+    ("holt files work get inside fi", ["file"]),
+    ("holt files work cat fi", []),
+    ("holt tier work l", ["large"]),
+    ("holt tier w", ["work"]),
+    ("holt cp f", ["f.json", "file"]),
+    ("holt cp file w", ["work:"]),
+    ("holt cp file work:f", []),
+    ("holt python work fi", ["file"]),
+    ("holt audit work --kind g", ["grant", "guard"]),
+    ("holt kill work p1 --signal US", ["USR1", "USR2"]),
+    ("holt kill work p1 --signal=SIGUS", ["SIGUSR1", "SIGUSR2"]),
+    ("holt run --allow-syscall unsh", ["unshare"]),
+    ("holt create new --deny-syscall ptr", ["ptrace"]),
+    ("holt exec work -- twi", ["twice"]),
+    ("holt run twi", ["twice"]),
     ("holt show ", ["work"]),
     ("holt create ", []),
 ))
@@ -108,5 +125,23 @@ def test_bash_completes(
     put("file")
     put("f.json")
     put("dir/x")
+    for where in ("bin", "more/bin"):
+        put(f"{where}/twice", mode=0o755)
 
     assert completed(line) == expected
+
+
+@needs("bash")
+@pytest.mark.identities("user")
+def test_bash_completes_keys(completed: Callable[[str], list[str]], holt: Holt) -> None:
+    """Of a session that stays at rest; bash takes what is behind the last break of a word."""
+    holt(["create", "work"], env=sessions(holt)).ok()
+    for key in ("key", "k:1", "k:2", "a b"):
+        holt(["kv", "work", "set", key, "v"], env=sessions(holt)).ok()
+    holt(["stop", "work"], env=sessions(holt)).ok()
+
+    assert completed("holt kv work get ") == ["a b", "k:1", "k:2", "key"]
+    assert completed("holt kv work set ke") == ["key"]
+    assert completed("holt kv work delete k:") == ["1", "2"]
+    assert completed("holt kv work keys ") == []
+    assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out

@@ -456,7 +456,8 @@ def test_help_and_version(holt: Holt) -> None:
     assert holt([], report=False).code == 125
 
 
-@pytest.mark.parametrize("verb", ("run", "doctor", "policy", "policy show", "policy check", "policy schema", "policy list"))
+@pytest.mark.parametrize("verb", ("run", "doctor", "policy", "policy show", "policy check", "policy schema", "policy list",
+                                  "policy syscalls"))
 def test_help_of_a_verb(verb: str, holt: Holt) -> None:
     text = holt([*verb.split(), "--help"], report=False).ok().out
 
