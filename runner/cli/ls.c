@@ -154,6 +154,7 @@ static void print_session(const JsonValue *session) {
         print_owned(session);
         print_fact("starts in", ask_text(session, "cwd"));
         print_mounts(session);
+        print_fact("preset", ask_text(session, "preset"));
         print_limits(session);
         print_degraded(session);
 }

@@ -291,7 +291,8 @@ static const char process_result[] =
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
-          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, tier, cpus, owned, "
+          "name, state, keeper_pid, started_ms, processes, created_ms, idle_us, preset, tier, "
+          "cpus, owned, "
           "directory, "
           "cwd, "
           "workspace, "

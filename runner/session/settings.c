@@ -148,6 +148,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
 
         json_write_uint(w, "created_ms", settings->created_ms);
         json_write_uint(w, "idle_us", settings->idle);
+        json_write_string(w, "preset", settings->policy.preset);
         json_write_string(w, "tier", settings->tier);
         if (tier_cpus(settings->tier))
                 json_write_uint(w, "cpus", tier_cpus(settings->tier));

@@ -30,6 +30,6 @@ int settings_read(Store *store, Settings *ret, Error *reterr);
 /* The plan of a session whose directory is path, absolute. As plan_make(). */
 int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr);
 
-/* Members of an object, the same whether the session is live or at rest: created_ms, idle_us, tier,
- * cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
+/* Members of an object, the same whether the session is live or at rest: created_ms, idle_us,
+ * preset, tier, cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
 void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w);

@@ -37,6 +37,16 @@ def test_machines_are_told_in_json(sessions: Sessions, session: Session) -> None
     assert shown["name"] == "w" and shown["state"] == "live" and shown["cwd"] == "/workspace"
 
 
+def test_show_names_the_preset(sessions: Sessions) -> None:
+    """At rest and live; where it was a file, the one that the file extends."""
+    for preset in ("standard", "strict"):
+        session = sessions.create(preset, "--policy", preset)
+        for _ in range(2):
+            assert session.show()["preset"] == preset
+            assert f"preset      {preset}\n" in session("show").ok().out
+            session.wake()
+
+
 def test_stop_ends_what_runs(session: Session) -> None:
     with session.start("sh", "-c", "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done") as running:
         assert running.readline() == "ready"
