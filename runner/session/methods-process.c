@@ -280,7 +280,7 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
 
 static const char *process_state(const Process *process) {
         if (process->running)
-                return "running";
+                return process->stopped ? "stopped" : "running";
         if (!process->answered)
                 return "starting";
         return process->gone ? "ended" : "background";

@@ -112,16 +112,28 @@ void processes_make_room(Processes *all) {
 
 /* --- what init is told --- */
 
+/* Nobody can refuse SIGSTOP or SIGCONT; who is told all of a signal goes on for it. */
+static void expect_stop(Process *process, int signal, bool all) {
+        if (signal == SIGSTOP)
+                process->stopped = process->running;
+        else if (signal == SIGCONT ||
+                 (all && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU))
+                process->stopped = false;
+}
+
 void process_signal(Process *process, int signal) {
+        expect_stop(process, signal, false);
         if (process->running)
                 process_tell_signal(process, signal);
 }
 
 void process_signal_all(Process *process, int signal) {
+        expect_stop(process, signal, true);
         process_tell_kill(process, signal);
 }
 
 void process_resume(Process *process) {
+        process->stopped = false;
         process_tell_resume(process);
 }
 
@@ -266,8 +278,10 @@ static void on_ended(Process *process, const SessionMessage *message) {
 }
 
 static void on_stopped(Process *process, const SessionMessage *message) {
-        if (process->running)
-                process->all->events.stopped(process->all->events.data, process, message->value);
+        if (!process->running)
+                return;
+        process->stopped = true;
+        process->all->events.stopped(process->all->events.data, process, message->value);
 }
 
 /* A monitor that was killed, as only what it has started may have done, has said nothing. */

@@ -13,7 +13,7 @@ import pytest
 
 from lib import leaks
 from lib.sandbox import Holt
-from lib.sessions import Sessions, until
+from lib.sessions import Session, Sessions, until
 from lib.terminal import Terminal
 
 Put = Callable[..., Path]
@@ -69,6 +69,23 @@ def test_ctrl_z_stops_holt_and_fg_goes_on(shell: Terminal) -> None:
     shell.expect(PROMPT)
 
     assert settings(shell) == before
+
+
+@pytest.mark.parametrize("shell", ("exec",), indirect=True)
+def test_ps_says_that_it_is_stopped(shell: Terminal, sessions: Sessions) -> None:
+    session = Session(sessions, "w")
+    shell.send("$JOB sh -c 'echo run''ning; exec cat'\n")
+    shell.expect("running")
+    assert session.ps()["p1"]["state"] == "running"
+    shell.send(CTRL_Z)
+    stopped(shell)
+    assert session.ps()["p1"]["state"] == "stopped"
+    shell.send("fg\n")
+    shell.until_raw()
+    until(lambda: session.ps()["p1"]["state"] == "running", "it has gone on")
+    shell.send(CTRL_D)
+    shell.expect(PROMPT)
+    assert session.ps()["p1"]["state"] == "ended"
 
 
 def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:

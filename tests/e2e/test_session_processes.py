@@ -114,3 +114,16 @@ def test_kill_of_what_is_not_there(session: Session) -> None:
     assert "at rest" in session("kill", "p9").refusal()
     session.wake()
     assert '"p9"' in session("kill", "p9").refusal()
+
+
+def test_ps_says_what_was_stopped_by_hand(session: Session) -> None:
+    process = session.detach("sleep 1000")
+
+    def state_after(name: str) -> str:
+        session("kill", process, "--signal", name).ok()
+        return session.ps()[process]["state"]
+
+    assert [state_after(name) for name in ("STOP", "WINCH", "CONT")] == ["stopped", "stopped", "running"]
+    assert state_after("STOP") == "stopped"
+    session("kill", process).ok()
+    until(lambda: session.ps()[process]["state"] == "ended", "it is killed")
