@@ -13,7 +13,7 @@ enum { PAGE = 50 }; /* chunks of at most 64 KiB in one answer */
 
 typedef struct LogsOptions {
         const char *from, *tail;
-        bool follow;
+        bool follow, json;
 } LogsOptions;
 
 static const Option logs_options[] = {
@@ -24,7 +24,11 @@ static const Option logs_options[] = {
           offsetof(LogsOptions, from), NULL },
         { "--tail", "N", "of what is kept only the last N lines", OPTION_STRING,
           offsetof(LogsOptions, tail), NULL },
+        { "--json", NULL, "print each chunk as one line of JSON, in base64", OPTION_BOOL,
+          offsetof(LogsOptions, json), NULL },
 };
+
+static bool print_json; /* as --json says, for what is printed wherever it is read */
 
 /* --- chunks --- */
 
@@ -71,10 +75,27 @@ static int write_all(int fd, const char *data, size_t length, Error *reterr) {
         return 0;
 }
 
+/* {"seq", "stream", "base64"} */
+static int print_chunk(const JsonValue *value, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_uint(&w, "seq", ask_number(value, "seq"));
+        json_write_string(&w, "stream", ask_text(value, "stream"));
+        json_write_string(&w, "base64", ask_text(value, "base64"));
+        json_write_end(&w);
+        return json_write_finish(&w) < 0 ? error_oom(reterr)
+                                         : write_all(STDOUT_FILENO, w.data, w.length, reterr);
+}
+
 /* Prints a chunk, or adds it to what is to be printed. */
 static int take(const JsonValue *value, Chunks *later, Error *reterr) {
         Chunk chunk = { 0 };
-        int r = decode(value, &chunk, reterr);
+        int r;
+
+        if (print_json)
+                return print_chunk(value, reterr);
+        r = decode(value, &chunk, reterr);
 
         if (r == 0 && later) {
                 Chunk *grown = reallocarray(later->items, later->count + 1, sizeof(*grown));
@@ -224,6 +245,11 @@ static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
         RpcClient *client = NULL;
         int r = ask_option("--from", options->from, 1, JSON_INTEGER_MAX, &seq, reterr);
 
+        if (r == 0 && options->json && options->tail) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--tail counts lines, and --json has chunks");
+                return error_cure(reterr, r, "Leave one of them out.");
+        }
+        print_json = options->json;
         if (r == 0)
                 r = ask_option("--tail", options->tail, 0, 1000000, &lines, reterr);
         if (r == 0)
@@ -240,7 +266,7 @@ static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
 int cmd_logs(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "logs",
-                            .usage = "NAME ID [-f] [--from SEQ] [--tail N]",
+                            .usage = "NAME ID [-f] [--from SEQ] [--tail N] [--json]",
                             .summary = "Prints what a process of a session has printed, as far as "
                                        "that is kept.",
                             .options = logs_options,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 
 import pytest
@@ -127,3 +129,15 @@ def test_ps_says_what_was_stopped_by_hand(session: Session) -> None:
     assert state_after("STOP") == "stopped"
     session("kill", process).ok()
     until(lambda: session.ps()[process]["state"] == "ended", "it is killed")
+
+
+@pytest.mark.parametrize("follow", ((), ("-f",)))
+def test_logs_in_json(follow: tuple[str, ...], session: Session) -> None:
+    process = session.detach("printf 'out\\377'; printf err >&2")
+    until(lambda: session.ps()[process]["state"] == "ended", "it has ended")
+    chunks = [json.loads(line) for line in session("logs", process, "--json", *follow).ok().out.splitlines()]
+
+    assert [c["seq"] for c in chunks] == list(range(1, len(chunks) + 1))
+    for stream, expected in (("stdout", b"out\xff"), ("stderr", b"err")):
+        assert b"".join(base64.b64decode(c["base64"]) for c in chunks if c["stream"] == stream) == expected
+    assert "--tail" in session("logs", process, "--json", "--tail", "1").refusal()
