@@ -2,7 +2,6 @@
 #include "base/json-schema.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/json-write.h"
@@ -97,6 +96,13 @@ static const char *type_shown(const char *name) {
         return name;
 }
 
+/* From 2^53 on there are no others. trunc(3) would take libm where the compiler calls it. */
+static bool is_whole(double number) {
+        const double most = 9007199254740992;
+
+        return number <= -most || number >= most || (double)(int64_t)number == number;
+}
+
 static bool has_type(const JsonValue *value, const char *name) {
         double number = 0;
 
@@ -106,7 +112,7 @@ static bool has_type(const JsonValue *value, const char *name) {
                 if (types[i].type != json_type(value))
                         return false;
                 (void)json_number(value, &number);
-                return !streq(name, "integer") || trunc(number) == number;
+                return !streq(name, "integer") || is_whole(number);
         }
         return true; /* no type that is known */
 }
