@@ -227,29 +227,12 @@ static void close_mount(PlanMount *mount) {
         mount->tree = false;
 }
 
-int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
-        _cleanup_(strlist_clear) StrList writable = { 0 };
-        int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
-
-        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
-                PlanMount *mount = &plan->mounts[i];
-
-                if (mount->kind != PLAN_BIND)
-                        continue;
-                r = open_source(plan, mount, &writable, reterr);
-                if (r == 0)
-                        r = check_workspace(plan, mount, reterr);
-                close_mount(mount);
-        }
-        return r;
-}
-
-static void close_mounts(Launch *launch) {
-        for (size_t i = 0; i < launch->plan->mounts_count; i++)
-                close_mount(&launch->plan->mounts[i]);
-        if (launch->plan->root.source) {
-                close_mount(&launch->plan->root);
-                close_mount(&launch->plan->state);
+static void close_mounts(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                close_mount(&plan->mounts[i]);
+        if (plan->root.source) {
+                close_mount(&plan->root);
+                close_mount(&plan->state);
         }
 }
 
@@ -272,7 +255,7 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
 
         launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
         launch->identity.id_mapped = false;
-        close_mounts(launch);
+        close_mounts(launch->plan);
         r = open_mounts(launch, reterr);
         if (r < 0 || !workspace)
                 return r;
@@ -283,6 +266,16 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
         launch->identity.uid = st.st_uid;
         launch->identity.gid = st.st_gid;
         return 0;
+}
+
+/* What a session keeps is its caller's, and can't be shown to another id without an id map. */
+static int refuse_owner(const PlanMount *workspace, const struct stat *owner, Error *reterr) {
+        int r = error_layer(reterr, LAYER_IDMAP, 0,
+                            "%s belongs to uid %u, and a session of root of a user namespace can't "
+                            "work as another",
+                            workspace->source, owner->st_uid);
+
+        return error_cure(reterr, r, "Run holt as that user; holt run works there as it is.");
 }
 
 /* The id that is adopted may not be able to reach the paths again. Whoever is not root of the mount
@@ -298,6 +291,8 @@ static int adopt_owner(Launch *launch, Error *reterr) {
                 return source_error(workspace, errno, reterr);
         if (!identity_adopt(launch, &st))
                 return 0;
+        if (launch->plan->state.source)
+                return refuse_owner(workspace, &st, reterr);
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++)
                 if (launch->plan->mounts[i].kind == PLAN_BIND)
                         r = identity_map_mount(launch, &launch->plan->mounts[i], reterr);
@@ -356,4 +351,28 @@ int prepare_report(Launch *launch, Error *reterr) {
                         return r;
         }
         return 0;
+}
+
+int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        const PlanMount *workspace = plan_workspace(plan);
+        Launch launch = { .plan = plan };
+        int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+        struct stat st;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind != PLAN_BIND)
+                        continue;
+                r = open_source(plan, mount, &writable, reterr);
+                if (r == 0)
+                        r = check_workspace(plan, mount, reterr);
+        }
+        if (r == 0)
+                r = identity_choose(&launch, reterr);
+        if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
+                r = refuse_owner(workspace, &st, reterr);
+        close_mounts(plan);
+        return r;
 }

@@ -119,6 +119,27 @@ def test_a_rootless_container_works_as_the_owner_of_the_workspace(
 
 @pytest.mark.identities("root")
 @pytest.mark.root_host
+def test_a_session_of_a_rootless_container_is_refused_another_s_workspace(holt: Holt, place: Path) -> None:
+    """What a session keeps is root's, and its processes would be another's."""
+    for path in (holt.cwd, place):
+        os.chown(path, hosts.ROOTLESS_FIRST + 1000, hosts.ROOTLESS_FIRST + 1000)
+
+    kept = place / "kept"
+    kept.mkdir()
+    os.chown(kept, hosts.ROOTLESS_FIRST, hosts.ROOTLESS_FIRST)
+    prefix = [*hosts.rootless(), "env", f"XDG_DATA_HOME={kept}"]
+
+    result = holt(["create", "work", "--workspace", str(holt.cwd)], prefix=prefix)
+
+    assert "belongs to uid 1000" in result.refusal() and "as that user" in result.cure
+    assert holt(["ls", "--json"], prefix=prefix).ok().out.strip() == "[]"
+    holt(["create", "work"], prefix=prefix).ok()
+    assert holt(["exec", "work", "--", "id", "-un"], prefix=prefix).ok().out == "agent\n"
+    holt(["rm", "work"], prefix=prefix).ok()
+
+
+@pytest.mark.identities("root")
+@pytest.mark.root_host
 def test_a_rootless_container_has_no_id_to_give_for_an_owner_that_it_does_not_have(holt: Holt, put: Make) -> None:
     put("old", "old\n", 0o644)
 
