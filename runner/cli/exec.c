@@ -203,7 +203,7 @@ static void command_stopped(Exec *exec, const RpcMessage *message) {
                 return;
         if (!wants_keys || !terminal_in_foreground(exec->terminal)) {
                 (void)ask(exec, "process.signal", "STOP", true);
-                terminal_stop(exec->terminal, 0);
+                terminal_stop(exec->terminal, 0, wants_keys);
         }
         if (wants_keys)
                 terminal_enter(exec->terminal);
@@ -219,7 +219,7 @@ static bool act_on_signal(const Exec *exec, unsigned signal) {
         else if (signal == SIGCONT && !exec->plan.background)
                 terminal_enter(exec->terminal);
         else if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
-                terminal_stop(exec->terminal, getpid());
+                terminal_stop(exec->terminal, getpid(), false);
         else
                 return signal == SIGCONT;
         return true;

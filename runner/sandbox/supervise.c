@@ -81,7 +81,7 @@ static void command_stopped(const Supervisor *s, int signal) {
                 return;
         if (!wants_keys || !terminal_in_foreground(s->terminal)) {
                 tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
-                terminal_stop(s->terminal, 0);
+                terminal_stop(s->terminal, 0, wants_keys);
         }
         if (wants_keys)
                 terminal_enter(s->terminal);
@@ -121,7 +121,7 @@ static void go_on(Supervisor *s, int signal) {
 static void stop_alone(Supervisor *s, int signal) {
         (void)signal;
         if (s->terminal)
-                terminal_stop(s->terminal, getpid());
+                terminal_stop(s->terminal, getpid(), false);
 }
 
 static void pass_on(Supervisor *s, int signal) {

@@ -147,16 +147,22 @@ void terminal_leave(Terminal *t) {
         t->raw = t->entered = false;
 }
 
-void terminal_stop(Terminal *t, pid_t pid) {
+static void stop_job(pid_t pid) {
         sigset_t stop;
 
-        terminal_flush(t);
-        terminal_leave(t);
         (void)sigemptyset(&stop);
         (void)sigaddset(&stop, SIGTSTP);
         (void)kill(pid, SIGTSTP);
         (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
         (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+void terminal_stop(Terminal *t, pid_t pid, bool for_keys) {
+        terminal_flush(t);
+        terminal_leave(t);
+        /* Asked as late as can be: to flush may take a second. */
+        if (!for_keys || !terminal_in_foreground(t))
+                stop_job(pid);
         if (!t->plan.background)
                 terminal_enter(t);
 }

@@ -49,8 +49,10 @@ void terminal_leave(Terminal *terminal);
  * as it was meanwhile; unless nobody would wake it: the kernel discards SIGTSTP, which the caller
  * has blocked, in an orphaned process group, as it would not do with SIGSTOP. Returns after
  * SIGCONT.
- */
-void terminal_stop(Terminal *terminal, pid_t pid);
+ *
+ * for_keys: only the keys are missing. Where holt has come to the foreground by now it does not
+ * stop: a shell that has been told fg and knew of no stop sends no SIGCONT any more. */
+void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys);
 /* Passes the caller's window size on. */
 void terminal_resize(Terminal *terminal);
 

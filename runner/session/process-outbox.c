@@ -117,9 +117,8 @@ static int send_start(Process *process) {
 
 /* --- signals --- */
 
-static uint64_t bit(int signal) {
-        return 1ULL << (signal - 1);
-}
+#define BIT(signal) (1ULL << ((signal)-1))
+#define STOPS (BIT(SIGSTOP) | BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU))
 
 static int send_signals(const Process *process, uint32_t type, uint64_t *due) {
         int r = 0;
@@ -133,7 +132,7 @@ static int send_signals(const Process *process, uint32_t type, uint64_t *due) {
 
                 r = send_message(process->all, &message, NULL, 0, NULL, 0);
                 if (r == 0)
-                        *due &= ~bit(signal);
+                        *due &= ~BIT(signal);
         }
         return r;
 }
@@ -282,22 +281,22 @@ static void tell(Process *process) {
 }
 
 void process_tell_signal(Process *process, int signal) {
-        const uint64_t stops = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
-
         if (signal == SIGCONT)
-                process->signals_due &= ~stops;
-        else if (bit(signal) & stops)
-                process->signals_due &= ~bit(SIGCONT);
-        process->signals_due |= bit(signal);
+                process->signals_due &= ~STOPS;
+        else if (BIT(signal) & STOPS)
+                process->signals_due &= ~BIT(SIGCONT);
+        process->signals_due |= BIT(signal);
         tell(process);
 }
 
+/* A stop that still waits is over; it would be sent behind this. */
 void process_tell_resume(Process *process) {
+        process->kills_due &= ~STOPS;
         process->resume_due = true;
         tell(process);
 }
 
 void process_tell_kill(Process *process, int signal) {
-        process->kills_due |= bit(signal);
+        process->kills_due |= BIT(signal);
         tell(process);
 }
