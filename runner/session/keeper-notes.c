@@ -8,16 +8,21 @@
 
 enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */
 
-/* A command that is over soon has one row written, at its end; one that goes on is noted meanwhile,
- * so that it is known after a crash. */
-void keeper_note_running(void *data) {
-        Keeper *keeper = data;
+void keeper_note_begun(Keeper *keeper, Process *process) {
         Error ignored;
 
+        if (process->params && !process->settled && !process->history)
+                (void)store_history_begin(keeper->store, process->method, process->params,
+                                          &process->history, &ignored);
+}
+
+/* A command that is answered at its end, and that is soon, has one row written, then; one that goes
+ * on is noted meanwhile, so that it is known after a crash. */
+void keeper_note_running(void *data) {
+        Keeper *keeper = data;
+
         for (Process *p = processes_first(keeper->processes); p; p = p->next)
-                if (p->params && !p->settled && !p->history)
-                        (void)store_history_begin(keeper->store, p->method, p->params, &p->history,
-                                                  &ignored);
+                keeper_note_begun(keeper, p);
         keeper->noting = false;
 }
 

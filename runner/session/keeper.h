@@ -114,5 +114,7 @@ int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, E
 /* Has process noted in the history as a call of method, which is not copied, with params, which are
  * taken over; NULL when memory was out for them. */
 void keeper_note(Keeper *keeper, Process *process, const char *method, char *params);
+/* It is in the history from now on, its end still to come: for what is answered before that. */
+void keeper_note_begun(Keeper *keeper, Process *process);
 /* It has been used just now: neither idle nor at rest. */
 void keeper_used(Keeper *keeper);

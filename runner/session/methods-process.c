@@ -213,7 +213,10 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
                 r = take_mode(call, &prepared, error);
         if (r == 0)
                 r = start(keeper, call, &prepared, &process, error);
-        return r < 0 ? r : keeper_wait(keeper, call, process, WAIT_START, error);
+        if (r < 0)
+                return r;
+        keeper_note_begun(keeper, process); /* while init starts it */
+        return keeper_wait(keeper, call, process, WAIT_START, error);
 }
 
 /* --- what has become of it --- */

@@ -349,12 +349,28 @@ def test_a_keeper_that_is_killed_ends_the_clients(session: Session) -> None:
 
 
 def test_what_ran_when_the_keeper_died_has_no_end_in_history(session: Session) -> None:
-    session.detach("exec sleep 1000")
-    until(lambda: len(session.history()) == 1, "a command that goes on is noted")
+    with session.rpc() as rpc:
+        rpc.send("exec", argv=["sleep", "1000"])
+        until(lambda: len(session.history()) == 1, "a command that goes on is noted")
     session.kill_keeper()
     (row,) = session.history()
 
     assert row["result"] is None and row["ended_ms"] is None
+
+
+@pytest.mark.parametrize("method", ["detach", "process.spawn", "exec"])
+def test_what_was_answered_is_in_history_when_the_keeper_dies(method: str, session: Session) -> None:
+    """At once, whether that says that it has begun or ended."""
+    for i in range(5):
+        keeper = session.keeper()
+        if method == "detach":
+            session.detach(f"exec sleep 1000.{i}")
+        else:
+            with session.rpc() as rpc:
+                rpc.call(method, argv=["sleep", "1000" if method == "process.spawn" else "0", f"0.{i}"])
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: keeper not in [p.pid for p in keepers()], "it is gone")
+        assert sum(f"0.{i}" in json.dumps(row["params"]) for row in session.history()) == 1
 
 
 def test_a_stopped_keeper_is_not_waited_for_for_ever(session: Session) -> None:
