@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "session/files-walk.h"
+#include "session/temporaries.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -150,16 +151,20 @@ void new_file_name(char ret[32]) {
 static int make_named(NewFile *file) {
         for (int i = 0; i < NAMES_TRIED; i++) {
                 char name[32];
+                int r;
 
                 new_file_name(name);
+                temporary_begin(file->files, file->place.dir_fd, name);
                 file->fd = openat(file->place.dir_fd, name,
                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-                if (file->fd >= 0) {
+                r = file->fd < 0 ? -errno : 0;
+                if (r == 0) {
                         (void)strcpy(file->temporary, name);
                         return 0;
                 }
-                if (errno != EEXIST)
-                        return -errno;
+                temporary_end(file->files, name);
+                if (r != -EEXIST)
+                        return r;
         }
         return -EEXIST;
 }
@@ -174,13 +179,18 @@ int new_file_make(NewFile *file) {
 /* Gives it its temporary name, where it has none. */
 static int name_file(NewFile *file) {
         char path[32], name[32];
+        int r;
 
         if (file->temporary[0])
                 return 0;
         new_file_name(name);
+        temporary_begin(file->files, file->place.dir_fd, name);
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
-        if (linkat(AT_FDCWD, path, file->place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
-                return -errno;
+        if (linkat(AT_FDCWD, path, file->place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0) {
+                r = -errno;
+                temporary_end(file->files, name);
+                return r;
+        }
         (void)strcpy(file->temporary, name);
         return 0;
 }
@@ -216,6 +226,7 @@ int new_file_begin(const Files *files, const char *path, unsigned *mode, bool ma
 
         if (path[0] && path[strlen(path) - 1] == '/')
                 return -EISDIR;
+        ret->files = files;
         r = files_place_made(files, path, true, make_parents, &ret->place);
         if (r == 0)
                 r = replaced_mode(&ret->place, &old);
@@ -256,14 +267,18 @@ int new_file_settle(NewFile *file, unsigned mode, bool replace) {
                 return r;
         (void)strcpy(from.name, file->temporary);
         r = files_rename(&from, &file->place, replace);
-        if (r == 0)
+        if (r == 0) {
+                temporary_end(file->files, file->temporary);
                 file->temporary[0] = '\0';
+        }
         return r;
 }
 
 void new_file_clear(NewFile *file) {
-        if (file->temporary[0])
+        if (file->temporary[0]) {
                 (void)unlinkat(file->place.dir_fd, file->temporary, 0);
+                temporary_end(file->files, file->temporary);
+        }
         file->fd = fd_close(file->fd);
         files_place_clear(&file->place);
 }

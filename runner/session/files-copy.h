@@ -34,6 +34,7 @@ int files_copying_step(FilesCopying *copying, uint64_t most);
 typedef struct NewFile {
         FilesPlace place;
         int fd;             /* open for writing */
+        const Files *files; /* borrowed; whose place it is, or NULL */
         char temporary[32]; /* "" where it has none */
 } NewFile;
 

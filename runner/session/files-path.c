@@ -95,11 +95,16 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr) {
         if (!files)
                 return error_oom(reterr);
         files->root_fd = root_fd;
+        files->notes_fd = FD_NONE;
         files->cwd = strdup(cwd);
         if (!files->cwd)
                 return error_oom(reterr);
         *ret = TAKE_PTR(files);
         return 0;
+}
+
+void files_note_in(Files *files, int dir_fd) {
+        files->notes_fd = dir_fd;
 }
 
 Files *files_free(Files *files) {

@@ -14,6 +14,7 @@
 struct Files {
         int root_fd; /* borrowed */
         char *cwd;
+        int notes_fd; /* borrowed; where temporaries.h notes, or FD_NONE */
 };
 
 /* A name in a directory: what is made, renamed or removed. name is never "", "." or "..". */

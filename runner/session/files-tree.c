@@ -7,6 +7,7 @@
 #include "session/files-copy.h"
 #include "session/files-walk.h"
 #include "session/files.h"
+#include "session/temporaries.h"
 
 /* --- remove --- */
 
@@ -222,9 +223,17 @@ static int check_place(const FilesPlace *place, bool replace) {
         return replace ? 0 : -EEXIST;
 }
 
+static void undo_copy(const Files *files, const FilesPlace *made) {
+        const atomic_bool *stop = walk_until(NULL);
+
+        if (remove_tree(made->dir_fd, made->name) == 0)
+                temporary_end(files, made->name);
+        (void)walk_until(stop);
+}
+
 /* Under a name of its own first, so that what is at the place is all there or not at all. whole:
  * nothing may be left out. */
-static int copy_to(int from_fd, const FilesPlace *to, bool replace, bool whole,
+static int copy_to(const Files *files, int from_fd, const FilesPlace *to, bool replace, bool whole,
                    uint64_t *ret_left_out) {
         Copy copy = { .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE };
         FilesPlace made = { .dir_fd = to->dir_fd };
@@ -233,18 +242,17 @@ static int copy_to(int from_fd, const FilesPlace *to, bool replace, bool whole,
 
         new_file_name(name);
         (void)strcpy(made.name, name);
+        temporary_begin(files, to->dir_fd, name);
         r = copy_entry(&copy, from_fd, to->dir_fd, name);
         if (r == 0 && whole && copy.left_out > 0)
                 r = -EOPNOTSUPP;
         if (r == 0)
                 r = files_rename(&made, to, replace);
         if (r < 0) {
-                const atomic_bool *stop = walk_until(NULL);
-
-                (void)remove_tree(to->dir_fd, name);
-                (void)walk_until(stop);
+                undo_copy(files, &made);
                 return r;
         }
+        temporary_end(files, name);
         *ret_left_out = copy.left_out;
         return 0;
 }
@@ -265,7 +273,7 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
         if (r == 0)
                 r = check_place(&place, replace);
         if (r == 0)
-                r = copy_to(from_fd, &place, replace, false, ret_left_out);
+                r = copy_to(files, from_fd, &place, replace, false, ret_left_out);
         return r < 0 ? files_fail(r, "copy to", to, reterr) : 0;
 }
 
@@ -273,22 +281,24 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
 
 /* Across mounts. What can't be copied must not get lost, so that it is all or nothing; what fails
  * in the end is only the removal of what has been copied. */
-static int move_across(const FilesPlace *from, int from_fd, const FilesPlace *to, bool replace) {
+static int move_across(const Files *files, const FilesPlace *from, int from_fd,
+                       const FilesPlace *to, bool replace) {
         uint64_t left_out;
         int r = check_source(from_fd, true);
 
         if (r == 0)
-                r = copy_to(from_fd, to, replace, true, &left_out);
+                r = copy_to(files, from_fd, to, replace, true, &left_out);
         return r < 0 ? r : remove_tree(from->dir_fd, from->name);
 }
 
-static int move_place(const FilesPlace *from, const FilesPlace *to, bool replace) {
+static int move_place(const Files *files, const FilesPlace *from, const FilesPlace *to,
+                      bool replace) {
         _cleanup_close_ int from_fd = files_child(from->dir_fd, from->name);
         int r = from_fd < 0 ? from_fd : check_place(to, replace);
 
         if (r == 0)
                 r = files_rename(from, to, replace);
-        return r == -EXDEV ? move_across(from, from_fd, to, replace) : r;
+        return r == -EXDEV ? move_across(files, from, from_fd, to, replace) : r;
 }
 
 int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr) {
@@ -300,6 +310,6 @@ int files_move(Files *files, const char *from, const char *to, bool replace, Err
         r = files_place(files, to, false, &place);
         if (r < 0)
                 return files_fail(r, "move to", to, reterr);
-        r = move_place(&source, &place, replace);
+        r = move_place(files, &source, &place, replace);
         return r < 0 ? files_fail(r, "move", from, reterr) : 0;
 }

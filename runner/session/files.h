@@ -53,6 +53,9 @@ void file_stat_clear(FileStat *stat);
 
 /* root_fd is borrowed. 0 or -ENOMEM. */
 int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
+/* What lies beside its place while it is made is noted in that directory, which is borrowed;
+ * without one nothing is (session/temporaries.h). */
+void files_note_in(Files *files, int dir_fd);
 /* NULL is legal; returns NULL. */
 Files *files_free(Files *files);
 
@@ -71,7 +74,8 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
 /* Replaces the whole file at once: a new one beside it, flushed, then renamed over it; a reader
  * sees the old or the new, and so it is after a crash. Parents are made where make_parents. mode 0
  * keeps that of what was there, or 0644. A link at the end of path is followed to what it names.
- * A holt that is killed meanwhile may leave ".holt-" and 16 digits beside it. */
+ * A keeper that is killed meanwhile may leave ".holt-" and 16 digits beside it, until the next one
+ * starts. */
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr);
 /* In place; makes the file where there is none. */

@@ -389,6 +389,8 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
+                r = keeper_sweep_temporaries(keeper, reterr);
+        if (r == 0)
                 r = inside_write(keeper->files, reterr);
         if (r == 0)
                 r = tools_new(keeper, &keeper->tools, reterr);

@@ -93,6 +93,10 @@ int keeper_confine(const Keeper *keeper, Error *reterr);
 /* Gives back the memory that an idle keeper can do without. */
 void keeper_rest(Keeper *keeper);
 
+/* Takes away, in the background, what a killed keeper of the session has left half made
+ * (session/temporaries.h). Before anything else is made. 0 or a negative errno. */
+int keeper_sweep_temporaries(Keeper *keeper, Error *reterr);
+
 /* --- what is noted (keeper-notes.c) --- */
 
 /* The note timer's: the commands that go on. */

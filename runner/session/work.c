@@ -48,6 +48,7 @@ static FilesWork *work_free(FilesWork *work) {
         free(work->to);
         free(work->pattern);
         free(work->after);
+        strlist_clear(&work->names);
         json_write_clear(&work->list);
         free(work);
         return NULL;
@@ -236,7 +237,8 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
         job->call = call;
         job->kind = kind;
         job->work = work;
-        rpc_call_on_end(call, on_call_end, job);
+        if (call)
+                rpc_call_on_end(call, on_call_end, job);
         if (works->count < WORKERS_MAX) {
                 if (launch(job) && wait_a_moment(job))
                         finish(job);

@@ -27,6 +27,7 @@ typedef struct FilesWork {
         char *path, *to, *pattern, *after;
         bool recursive, replace, ignore_case;
         uint64_t limit;
+        StrList names;
 
         /* what comes of it */
         JsonWriter list;     /* an array */
@@ -55,6 +56,6 @@ bool works_busy(const Works *works);
  * may be NULL. 0 or -ENOMEM. */
 int work_new(Files *files, const char *path, const char *to, const char *pattern, FilesWork **ret,
              Error *reterr);
-/* Answers call, now or later. Takes work in any case. 0 or -ENOMEM. */
+/* Answers call, now or later; NULL: nobody has asked. Takes work in any case. 0 or -ENOMEM. */
 int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork *work,
                Error *reterr);
