@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/nearest.h"
@@ -216,6 +218,49 @@ void rpc_reply_fds(RpcCall *call, const int *fds, size_t count) {
 
 void rpc_reply(RpcCall *call) {
         rpc_reply_fds(call, NULL, 0);
+}
+
+struct RpcLast {
+        int fd; /* owned; what the connection has, and lasts longer */
+        char *line;
+        size_t length;
+};
+
+static RpcLast *last_free(RpcLast *last) {
+        (void)fd_close(last->fd);
+        free(last->line);
+        free(last);
+        return NULL;
+}
+
+RpcLast *rpc_reply_last(RpcCall *call) {
+        RpcConnection *c = call->connection;
+        RpcLast *last = calloc(1, sizeof(*last));
+        JsonWriter *w = rpc_result(call);
+
+        tell_answer(call, NULL);
+        json_write_end(w);
+        json_write_end(w);
+        if (last) {
+                last->fd = fcntl(c->out_fd, F_DUPFD_CLOEXEC, 3);
+                last->line = json_write_finish(w) == 0 ? strdup(w->data) : NULL;
+                last->length = w->length;
+                if (last->fd < 0 || !last->line || !call->id || c->broken ||
+                    rpc_queue_flush(&c->queue) < 0 || !rpc_queue_empty(&c->queue))
+                        last = last_free(last);
+        }
+        call_finish(call);
+        return last;
+}
+
+RpcLast *rpc_last_send(RpcLast *last) {
+        struct iovec line;
+
+        if (!last)
+                return NULL;
+        line = (struct iovec){ last->line, last->length };
+        (void)rpc_send_message(last->fd, &line, 1, NULL, 0, false);
+        return last_free(last);
 }
 
 /* --- requests --- */

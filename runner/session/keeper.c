@@ -84,6 +84,35 @@ int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, E
         return 0;
 }
 
+int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr) {
+        Waiter *waiter = malloc(sizeof(*waiter));
+
+        if (!waiter)
+                return error_oom(reterr);
+        *waiter = (Waiter){
+                .next = keeper->waiters, .keeper = keeper, .call = call, .what = WAIT_REST
+        };
+        keeper->waiters = waiter;
+        rpc_call_on_end(call, on_call_end, waiter);
+        return 0;
+}
+
+/* Before the server goes, with those that wait for anything else. */
+static void take_last_answers(Keeper *keeper) {
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+                if (waiter->what == WAIT_REST)
+                        waiter->last = rpc_reply_last(waiter->call);
+}
+
+static void send_last_answers(Keeper *keeper) {
+        while (keeper->waiters) {
+                Waiter *waiter = keeper->waiters;
+
+                waiter->last = rpc_last_send(waiter->last);
+                drop_waiter(waiter);
+        }
+}
+
 static void answer_waiters(Keeper *keeper, const Process *process, bool for_start, int master_fd) {
         Waiter *next;
 
@@ -233,9 +262,10 @@ static void on_sandbox_end(void *data, uint32_t events) {
         processes_give_up(keeper->processes);
         (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
         (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
-        while (keeper->waiters) {
-                Waiter *waiter = keeper->waiters;
-
+        for (Waiter *waiter = keeper->waiters, *next; waiter; waiter = next) {
+                next = waiter->next;
+                if (waiter->what == WAIT_REST)
+                        continue;
                 rpc_fail(waiter->call, &error);
                 drop_waiter(waiter);
         }
@@ -444,6 +474,7 @@ static int start(Keeper *keeper, Error *reterr) {
 
 static void finish(Keeper *keeper) {
         deafen(keeper);
+        take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->works = works_free(keeper->works);
         keeper->bridge = bridge_free(keeper->bridge);
@@ -455,6 +486,8 @@ static void finish(Keeper *keeper) {
         sandbox_clear(&keeper->sandbox);
         keeper_sweep(keeper);
         keeper->store = store_free(keeper->store);
+        keeper->lock_fd = fd_close(keeper->lock_fd);
+        send_last_answers(keeper);
 }
 
 /* Out of whatever the caller stands in. */

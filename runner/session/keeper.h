@@ -34,6 +34,7 @@ typedef enum WaitFor {
         WAIT_END,
         WAIT_END_TEXT,   /* with what was printed */
         WAIT_END_BASE64, /* ... in base64 */
+        WAIT_REST,       /* of the session */
 } WaitFor;
 
 /* A call that waits for a process. */
@@ -41,8 +42,9 @@ typedef struct Waiter {
         struct Waiter *next;
         struct Keeper *keeper;
         RpcCall *call;
-        Process *process;
+        Process *process; /* NULL for WAIT_REST */
         WaitFor what;
+        RpcLast *last; /* the answer, when the server has gone */
 } Waiter;
 
 typedef struct Keeper {
@@ -113,6 +115,9 @@ void keeper_sweep(Keeper *keeper);
 
 /* Lets all that runs end, and then the keeper. */
 void keeper_stop(Keeper *keeper);
+/* Answers call when the keeper has let its session go: what runs has ended, the database is closed,
+ * and somebody else may have the lock. 0 or -ENOMEM. */
+int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr);
 /* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
 int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr);
 /* Has process noted in the history as a call of method, which is not copied, with params, which are

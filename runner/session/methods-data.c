@@ -24,11 +24,11 @@ int method_session_show(RpcCall *call, void *data, Error *error) {
 }
 
 int method_session_stop(RpcCall *call, void *data, Error *error) {
-        (void)error;
-        (void)rpc_result(call);
-        rpc_reply(call);
-        keeper_stop(data);
-        return 0;
+        int r = keeper_wait_for_rest(data, call, error);
+
+        if (r == 0)
+                keeper_stop(data);
+        return r;
 }
 
 /* --- what goes into the history by itself --- */

@@ -298,8 +298,9 @@ const RpcMethod session_methods[] = {
           "workspace, "
           "mounts, limits, allow_degraded, layers",
           NONE, method_session_show },
-        { "session.stop", "ends all that runs, and the keeper; files stay", "nothing", NONE,
-          method_session_stop },
+        { "session.stop",
+          "ends all that runs, and the keeper; files stay; answered when it is at rest", "nothing",
+          NONE, method_session_stop },
 
         { "exec", "runs a command to its end", process_result, PARAMS(exec_params), method_exec },
         { "process.spawn", "starts a command that is not waited for", "id, pid",

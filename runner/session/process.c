@@ -17,6 +17,8 @@
 #include "base/sys.h"
 #include "sandbox/failure.h"
 
+enum { HANG_UP_TIME = 100000 }; /* usec between two HUPs */
+
 /* --- the table --- */
 
 int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
@@ -142,11 +144,19 @@ void process_kill(Process *process) {
         process_tell_kill(process, SIGKILL);
 }
 
+/* An interactive shell does not heed TERM: its terminal goes. Once more a moment later: of two
+ * signals that come at once readline(3) passes on one. */
 void process_terminate(Process *process) {
+        const uint64_t kill_after = process->all->launch->plan->kill_after;
+
         process->killed |= process->running && !process->timed_out;
         process_tell_kill(process, SIGTERM);
+        if (process->has_terminal)
+                process_tell_kill(process, SIGHUP);
+        process->hang_up = process->has_terminal && kill_after > HANG_UP_TIME;
         if (process->timer)
-                loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
+                loop_timer_set(process->timer,
+                               loop_now() + (process->hang_up ? HANG_UP_TIME : kill_after));
 }
 
 /* At the first time TERM, at the next KILL; and KILL for what was told to end. */
@@ -155,6 +165,13 @@ void process_on_time(void *data) {
 
         if (process->gone)
                 return;
+        if (process->hang_up) {
+                process->hang_up = false;
+                process_tell_kill(process, SIGHUP);
+                loop_timer_set(process->timer,
+                               loop_now() + process->all->launch->plan->kill_after - HANG_UP_TIME);
+                return;
+        }
         if (process->timed_out || process->killed || !process->running) {
                 process_tell_kill(process, SIGKILL);
                 return;

@@ -82,8 +82,9 @@ typedef struct Process {
         LoopTimer *timer;
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
-        ProcessStart *start;             /* init has not been told yet, or NULL */
-        bool resume_due;                 /* init is to put it into the foreground */
+        bool hang_up;        /* its terminal is to be told so again, at the time of the timer */
+        ProcessStart *start; /* init has not been told yet, or NULL */
+        bool resume_due;     /* init is to put it into the foreground */
         uint64_t signals_due, kills_due; /* a bit for each that init is to be told: 1 is signal 1 */
 } Process;
 
@@ -135,7 +136,8 @@ void process_signal_all(Process *process, int signal);
 void process_resume(Process *process);
 /* Kills everything it has started, what its command has left included. */
 void process_kill(Process *process);
-/* The same, by TERM first and after the policy's kill_after by KILL. */
+/* The same, by TERM first, with HUP for what has a terminal, and after the policy's kill_after by
+ * KILL. */
 void process_terminate(Process *process);
 
 /* Queues bytes for stdin. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,

@@ -122,6 +122,16 @@ def test_only_output_is_a_pipe(sh: Callable[..., Terminal], session: Session, pl
     assert target.read_text() == "typed\n"
 
 
+def test_stop_hangs_up_on_a_shell_that_waits_for_keys(sh: Callable[..., Terminal], session: Session) -> None:
+    """An interactive shell does not heed TERM; nobody waits until it is killed."""
+    shell = sh()
+    shell.expect(PROMPT)
+    shell.until_raw()
+    session.stop()
+    assert shell.wait() == 128 + signal.SIGHUP, shell.output
+    assert shell.modes() == shell.initial
+
+
 def test_what_a_command_leaves_on_a_terminal_lives_on(sh: Callable[..., Terminal], session: Session) -> None:
     """Also what prints without end: the client does not wait for it."""
     shell = sh("exec", "w", "--", "bash", "-c", "sleep 1000 & yes & yes & sleep 0.2; exit 5")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -61,6 +62,18 @@ def test_stop_does_not_wait_for_those_who_will_not(sessions: Sessions) -> None:
     session.stop()
 
     assert keepers() == []
+
+
+@pytest.mark.parametrize("script", ["true", "trap '' TERM; while :; do sleep 1000; done"])
+def test_session_stop_is_answered_at_rest(script: str, sessions: Sessions) -> None:
+    """Somebody else may have the session's lock by then."""
+    session = sessions.create("w", "--kill-after", "50ms")
+    for _ in range(5):
+        session.detach(script)
+        with session.rpc() as rpc:
+            rpc.call("session.stop")
+            with (session.directory / "lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_stop_is_at_rest_already(session: Session) -> None:
