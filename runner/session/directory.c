@@ -183,6 +183,21 @@ static int make_parts(const char *path, Error *reterr) {
         return 0;
 }
 
+/* Each costs disk, and each list of them time. Two that are made at once may both be the last. */
+static int check_count(const char *base, Error *reterr) {
+        DIR *dir = opendir(base);
+        unsigned count = 0;
+
+        for (const struct dirent *entry; dir && (entry = readdir(dir));)
+                count += entry->d_name[0] != '.';
+        if (dir)
+                (void)closedir(dir);
+        if (count < SESSIONS_MAX)
+                return 0;
+        (void)error_set(reterr, ERROR_LIMIT, 0, "there are %u sessions already", count);
+        return error_cure(reterr, -ENOSPC, "holt ls lists them, holt rm NAME takes one away.");
+}
+
 int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd, Error *reterr) {
         char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2];
         _cleanup_close_ int lock_fd = FD_NONE;
@@ -196,6 +211,9 @@ int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd,
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                 return refuse_existing(name, reterr);
+        r = check_count(base, reterr);
+        if (r < 0)
+                return r;
         r = leftover_make(base, NEW_PREFIX, 0700, ret_path, &lock_fd);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot make a directory in %s", base);

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { SESSION_NAME_MAX = 64 };
+enum { SESSION_NAME_MAX = 64, SESSIONS_MAX = 4096 /* of one user */ };
 
 #define SESSION_DATABASE "session.db"
 #define KEEPER_SOCKET "keeper.sock"
@@ -29,7 +29,8 @@ int session_base(char ret[PATH_MAX], Error *reterr);
 int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr);
 
 /* Making one: a directory under another name first, so that nobody sees half a session, which
- * session_publish() then gives its own. -EEXIST with an ERROR_EXISTS. Of two callers with the same
+ * session_publish() then gives its own. -EEXIST with an ERROR_EXISTS, or -ENOSPC with an
+ * ERROR_LIMIT at SESSIONS_MAX. Of two callers with the same
  * name one wins. What is not published is to be taken away by session_discard(), and is by the next
  * create, rm or ls where the caller is killed: *ret_lock_fd, the caller's, says until it is closed
  * that somebody is at it (leftovers.h). */

@@ -48,6 +48,20 @@ def test_show_names_the_preset(sessions: Sessions) -> None:
             session.wake()
 
 
+def test_there_are_not_any_number_of_sessions(sessions: Sessions, session: Session) -> None:
+    others = [sessions.directory / f"other{i}" for i in range(4095)]
+    for other in others:
+        other.mkdir()
+    refused = sessions(["create", "more"])
+    session.sh("true").ok()
+    for other in others[1:]:
+        other.rmdir()
+    sessions.create("more")
+    others[0].rmdir()
+
+    assert refused.code == 125 and "4096 sessions" in refused.err and "holt rm" in refused.err, refused
+
+
 def test_stop_ends_what_runs(session: Session) -> None:
     with session.start("sh", "-c", "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done") as running:
         assert running.readline() == "ready"
