@@ -184,6 +184,22 @@ void rpc_fail(RpcCall *call, const Error *error) {
         call_finish(call);
 }
 
+static int check_room(const RpcCall *call, size_t length, Error *reterr) {
+        if (length > RPC_ANSWER_MAX) {
+                (void)error_set(reterr, ERROR_LIMIT, EMSGSIZE,
+                                "%s: the answer has %zu MiB; %d MiB are the most",
+                                call->method->name, (length >> 20) + 1, RPC_ANSWER_MAX >> 20);
+                return error_cure(reterr, -EMSGSIZE,
+                                  "Ask for less of it; base64 is short for what is no text.");
+        }
+        if (call->connection->queue.bytes <= RPC_QUEUE_MAX)
+                return 0;
+        (void)error_set(reterr, ERROR_LIMIT, EBUSY,
+                        "%s: more than %d MiB of answers are not read yet", call->method->name,
+                        RPC_QUEUE_MAX >> 20);
+        return error_cure(reterr, -EBUSY, "Read them first.");
+}
+
 static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reterr) {
         JsonWriter *w = rpc_result(call);
         int r;
@@ -194,6 +210,9 @@ static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reter
                 return error_oom(reterr);
         if (!call->id)
                 return 0;
+        r = check_room(call, w->length, reterr);
+        if (r < 0)
+                return r;
         if (count > 0 && !call->connection->passes_fds)
                 return error_set(reterr, ERROR_USAGE, 0,
                                  "%s: the answer has file descriptors, which only a unix socket "

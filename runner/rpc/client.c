@@ -76,7 +76,7 @@ static int send_all(int fd, const char *bytes, size_t length, const int *fds, si
 static int send_line(RpcClient *client, const JsonWriter *w, const int *fds, size_t count) {
         if (!client->queued)
                 return send_all(client->fd, w->data, w->length, fds, count);
-        if (client->queue.bytes + w->length > RPC_QUEUE_MAX)
+        if (client->queue.bytes + w->length > RPC_CLIENT_QUEUE_MAX)
                 return -ENOBUFS;
         return rpc_queue_send(&client->queue, w->data, w->length, fds, count);
 }

@@ -6,7 +6,7 @@
 #include "base/json-write.h"
 #include "base/json.h"
 
-enum { RPC_ANSWER_MAX = 32 << 20 }; /* bytes of one answer */
+enum { RPC_CLIENT_QUEUE_MAX = 16 << 20 }; /* bytes that wait: rpc_client_queue() */
 
 typedef struct RpcClient RpcClient;
 

@@ -27,9 +27,9 @@ static void give_memory_back(void) {
 
 /* A client that does not read its answers is not read either. But while it has requests of ours to
  * answer it may be writing just that, and read no more itself until it is through; to what it may
- * ask in between there is room for half of RPC_QUEUE_MAX. */
+ * ask in between there is room for RPC_QUEUE_ASKED. */
 static bool is_full(const RpcConnection *c) {
-        return c->queue.bytes >= (c->requests ? RPC_QUEUE_MAX / 2 : RPC_QUEUE_SOFT);
+        return c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
 }
 
 static bool wants_input(const RpcConnection *c) {
@@ -92,7 +92,8 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
         if (r < 0 && count > 0)
                 return r;
         c->large |= c->queue.bytes > LARGE;
-        c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_MAX;
+        /* Only what nobody has asked for can bring so much. */
+        c->broken = r < 0 || c->queue.bytes > 2 * RPC_QUEUE_MAX;
         return 0;
 }
 

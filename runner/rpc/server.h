@@ -11,9 +11,11 @@
  *
  * What goes out is queued, never waited for. A client that does not read gets no more notifications
  * from RPC_QUEUE_SOFT bytes on (rpc_notify() says so, and its subscriber counts what it drops), and
- * no more of its requests are read until it does; past RPC_QUEUE_MAX, by answers to what it has
- * asked before, the connection is closed. A client that has closed its writing end gets what is
- * still to be answered. Every byte that comes in is as an attacker's.
+ * no more of its requests are read until it does; past RPC_QUEUE_MAX, what it has asked before is
+ * answered by errors. So is what would be answered by more than RPC_ANSWER_MAX: how much a command
+ * prints, and of what, is an attacker's word, and must not end the connection. A client that has
+ * closed its writing end gets what is still to be answered. Every byte that comes in is as an
+ * attacker's.
  *
  * The server may ask as well (rpc_request()); an answer that comes in is an object with result or
  * error and no method. One that nobody waits for is dropped.
@@ -36,7 +38,9 @@
 enum {
         RPC_LINE_MAX = 1 << 20,    /* bytes of a request; JSON_SIZE_MAX */
         RPC_QUEUE_SOFT = 1 << 20,  /* bytes */
-        RPC_QUEUE_MAX = 16 << 20,  /* bytes */
+        RPC_QUEUE_ASKED = 8 << 20, /* ... of a client that has requests of ours to answer */
+        RPC_QUEUE_MAX = 64 << 20,  /* ... past which answers are errors */
+        RPC_ANSWER_MAX = 32 << 20, /* bytes of one answer */
         RPC_FDS_MAX = 4,           /* with one request */
         RPC_CALLS_MAX = 256,       /* of one connection that are not answered yet */
         RPC_CONNECTIONS_MAX = 256, /* of a server */

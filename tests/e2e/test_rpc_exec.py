@@ -100,6 +100,22 @@ def test_exec_in_base64(keeper: Bound) -> None:
     assert base64.b64decode(result["stdout"]) == b"\xff\0"
 
 
+def test_all_that_may_be_kept_arrives(rpc: Bound) -> None:
+    result = rpc.sh("head -c 8388608 /dev/zero; head -c 8388608 /dev/zero >&2", output_max=8 << 20, base64=True)
+    for stream in ("stdout", "stderr"):
+        assert base64.b64decode(result[stream]) == bytes(8 << 20)
+
+
+def test_what_no_answer_can_hold_costs_that_answer_alone(rpc: Bound) -> None:
+    """Each control character is six bytes of JSON. What the client has begun before goes on."""
+    other = rpc.spawn("exec sleep 1000", owned=True)
+    rpc.call("tools.register", name="t", description="", input_schema={})
+    error = rpc.refused("exec", shell="head -c 8388608 /dev/zero | tr '\\0' '\\1'", output_max=8 << 20)
+    assert (error.kind, error.errno) == ("limit", "EMSGSIZE") and "49 MiB" in error.message
+    assert [t["name"] for t in rpc.call("tools.list")["tools"]] == ["t"]
+    assert rpc.call("process.kill", id=other)["killed"]
+
+
 @pytest.mark.parametrize("params", ({}, {"argv": ["true"], "shell": "true"}, {"argv": []}, {"argv": [""]}, {"shell": "true", "keep": "middle"}))
 def test_exec_that_says_nothing_or_too_much(params: Json, keeper: Bound) -> None:
     assert keeper.refused("exec", **params).kind == "usage"

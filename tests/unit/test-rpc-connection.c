@@ -91,27 +91,69 @@ static void test_a_client_that_does_not_read_is_not_read(void **state) {
         disconnect(fd);
 }
 
-static void test_past_the_queue_it_is_closed(void **state) {
+static void answer_with(size_t i, size_t size) {
+        _cleanup_free_ char *text = malloc(size + 1);
+
+        assert_true(text && toy.kept[i]);
+        memset(text, 'x', size);
+        text[size] = '\0';
+        json_write_string(rpc_result(toy.kept[i]), "text", text);
+        toy_answer(i);
+}
+
+/* What is too much for one message, or for who does not read, costs that answer and no other. */
+static void test_an_answer_that_is_too_long(void **state) {
         int fd = toy_connect();
 
         (void)state;
-        for (int i = 0; i < 40; i++)
+        say(fd, KEEP KEEP);
+        toy_turn();
+        answer_with(0, RPC_ANSWER_MAX);
+        assert_non_null(strstr(
+                hear(fd), "\"message\":\"toy.keep: the answer has 33 MiB; 32 MiB are the most\""));
+        answer_with(1, RPC_ANSWER_MAX - 1000);
+        assert_true(drain(fd) > RPC_ANSWER_MAX - 1000);
+        disconnect(fd);
+}
+
+static void test_past_the_queue_answers_are_errors(void **state) {
+        const size_t size = 8 << 20;
+        int fd = toy_connect();
+        size_t length;
+
+        (void)state;
+        for (int i = 0; i < 16; i++)
                 say(fd, KEEP);
         toy_turn();
-        assert_int_equal(toy.kept_count, 40);
-        for (size_t i = 0; i < 40; i++) {
-                static char text[600000];
-                RpcCall *call = toy.kept[i];
+        for (size_t i = 0; i < 16; i++)
+                answer_with(i, size);
+        toy_turn();
+        assert_int_equal(toy.connections_ended, 0);
+        length = drain(fd);
+        assert_true(length > RPC_QUEUE_MAX && length < RPC_QUEUE_MAX + 2 * size);
+        say(fd, SAY_A);
+        assert_string_equal(hear(fd), SAID_A);
+        disconnect(fd);
+}
 
-                memset(text, 'x', sizeof(text) - 1);
-                if (call)
-                        json_write_string(rpc_result(call), "text", text);
-                toy_answer(i);
-        }
-        /* Not below rpc_reply(), but by the loop. */
+/* By what nobody has asked for; not below rpc_tell(), but by the loop. */
+static void test_past_all_bounds_it_is_closed(void **state) {
+        _cleanup_free_ char *text = calloc(1, 1 << 20);
+        JsonWriter params = { 0 };
+        int fd = toy_connect();
+
+        (void)state;
+        say(fd, SAY_A);
+        (void)drain(fd);
+        memset(text, 'x', (1 << 20) - 1);
+        json_write_string(&params, NULL, text);
+        assert_int_equal(json_write_finish(&params), 0);
+        for (size_t sent = 0; sent < (2 * RPC_QUEUE_MAX >> 20) + 2; sent++)
+                assert_int_equal(rpc_tell(toy.last, "toy.said", &params), 0);
         assert_int_equal(toy.connections_ended, 0);
         toy_turn();
         assert_int_equal(toy.connections_ended, 1);
+        json_write_clear(&params);
         disconnect(fd);
 }
 
@@ -528,7 +570,9 @@ int main(void) {
                 TEST(a_line_of_the_largest_size),
                 TEST(a_slow_reader_gets_everything),
                 TEST(a_client_that_does_not_read_is_not_read),
-                TEST(past_the_queue_it_is_closed),
+                TEST(an_answer_that_is_too_long),
+                TEST(past_the_queue_answers_are_errors),
+                TEST(past_all_bounds_it_is_closed),
                 TEST(notifications_stop_and_go_on),
                 TEST(answers_may_come_later_and_in_any_order),
                 TEST(a_client_dies_with_calls_pending),
