@@ -165,6 +165,8 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
 
 /* Nothing more is read for a client that does not read. */
 static void settle(const Upstream *upstream) {
+        if (!upstream->watch) /* it has hung up */
+                return;
         loop_watch_set(upstream->watch,
                        (upstream->held_method ? 0 : EPOLLIN) |
                                (rpc_client_waits(upstream->keeper) ? EPOLLOUT : 0));
@@ -308,9 +310,13 @@ static void read_keeper(Upstream *upstream) {
 static void on_keeper(void *data, uint32_t events) {
         Upstream *upstream = data;
 
-        /* That it has gone shows in what is read. */
+        /* That it has gone shows in what is read. epoll(7) reports it whatever it is asked for, so
+         * that what is held back for the client would wake the loop for ever: what the keeper has
+         * said last can be read without waiting from now on, as the client has room. */
         if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0)
                 settle(upstream);
+        if (events & (EPOLLHUP | EPOLLERR) && upstream->held_method)
+                upstream->watch = loop_unwatch(upstream->watch);
         if (events & ~(uint32_t)EPOLLOUT)
                 read_keeper(upstream);
 }
@@ -361,7 +367,7 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
 static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,
                          Error *error) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
-                if (u->client == client && streq(u->session, session)) {
+                if (u->client == client && u->watch && streq(u->session, session)) {
                         *ret = u;
                         return 0;
                 }

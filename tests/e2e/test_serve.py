@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
+import time
 from pathlib import Path
-
 
 from lib.sessions import Rpc, Session, Sessions, until
 
@@ -81,3 +83,52 @@ def test_the_reference_has_every_method(sessions: Sessions) -> None:
     assert {"session.create", "exec", "process.spawn", "kv.set", "audit.list"} <= set(reference)
     for name in reference:
         assert name in text
+
+
+def busy(pid: int) -> float:
+    """Seconds of CPU that a process takes within a fifth of one."""
+    def used() -> int:
+        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+
+    before = used()
+    time.sleep(0.2)
+    return (used() - before) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, session: Session) -> None:
+    """What the keeper has said last waits for the client; the server sleeps meanwhile."""
+    path = sessions.data / "s"
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_socket(path, sessions.holt.identity.uid) as slow, Rpc.of_socket(path, sessions.holt.identity.uid) as other:
+            flood = slow.call("process.spawn", session="w", shell="exec yes", output_max=1000)["id"]
+            slow.send("process.watch", session="w", id=flood)
+            until(lambda: other.call("process.list", session="w")["processes"][0]["state"] == "running", "it runs")
+            until(lambda: select.select([slow.reader], [], [], 0)[0], "some of it has come")
+            until(lambda: busy(server.pid) == 0, "nothing more is taken for who does not read")
+            session.kill_keeper()
+            until(lambda: busy(server.pid) == 0, "the server sleeps", 30)
+            assert other.call("exec", session="w", argv=["echo", "next"])["stdout"] == "next\n"
+            number = slow.send("exec", session="w", argv=["echo", "too"])
+            assert slow.result(number)["stdout"] == "too\n"
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
+
+
+def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Sessions, session: Session) -> None:
+    """What is asked of it waits in the server: more than a socket takes."""
+    path = sessions.data / "s"
+    keeper = session.keeper()
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_socket(path, sessions.holt.identity.uid) as one, Rpc.of_socket(path, sessions.holt.identity.uid) as other:
+            one.call("exec", session="w", argv=["true"])
+            os.kill(keeper, signal.SIGSTOP)
+            try:
+                numbers = [one.send("exec", session="w", argv=["wc", "-c"], stdin="x" * 900_000) for _ in range(4)]
+                assert other.call("session.list", timeout=30)["sessions"][0]["name"] == "w"
+            finally:
+                os.kill(keeper, signal.SIGCONT)
+            assert [one.result(n)["stdout"] for n in numbers] == ["900000\n"] * 4
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
