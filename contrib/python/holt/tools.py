@@ -4,17 +4,18 @@
 Theory of operation. tools.register tells a session's keeper of a tool, and it belongs to our connection. A call comes
 as a request of the server's (tool.call), after the keeper has checked the payload by the schema. The reader's thread
 only hands it on: to a thread of a small pool, or, where the function is a coroutine and a loop is known, to that loop.
-A call that nobody waits for any more (tool.cancel) is dropped: a coroutine is cancelled; a thread can't be, and its
-late answer is.
+A call that nobody waits for any more (tool.cancel) is dropped: one that waits for a thread is forgotten, so that code
+inside can't pile them up; a coroutine is cancelled; a thread can't be, and its late answer is. Calls are told apart by
+session and id: each session counts its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import inspect
 import os
-import queue
 import threading
 import typing
 from dataclasses import dataclass, field
@@ -141,26 +142,35 @@ class _Pool:
     """Daemon threads, made as they are needed: a handler that never returns keeps no program from ending."""
 
     def __init__(self) -> None:
-        self._work: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._waiting: "collections.OrderedDict[object, Callable[[], None]]" = collections.OrderedDict()
+        self._changed = threading.Condition()
         self._threads = self._idle = 0
 
-    def submit(self, work: Callable[[], None]) -> None:
-        with self._lock:
-            if self._idle > 0:
-                self._idle -= 1
-            elif self._threads < THREADS:
+    def submit(self, work: Callable[[], None], name: Optional[object] = None) -> None:
+        """name: what withdraw() knows it by."""
+        with self._changed:
+            self._waiting[name if name is not None else object()] = work
+            if self._idle < len(self._waiting) and self._threads < THREADS:
                 self._threads += 1
                 threading.Thread(target=self._run, name="holt tool", daemon=True).start()
-            else:
-                self._idle -= 1  # owed by the next that is free
-        self._work.put(work)
+            self._changed.notify()
+
+    def withdraw(self, name: object) -> bool:
+        """What has not begun is not done; whether there was such."""
+        with self._changed:
+            return self._waiting.pop(name, None) is not None
 
     def _run(self) -> None:
         while True:
-            self._work.get()()
-            with self._lock:
-                self._idle += 1
+            self._next()()
+
+    def _next(self) -> Callable[[], None]:
+        with self._changed:
+            self._idle += 1
+            while not self._waiting:
+                self._changed.wait()
+            self._idle -= 1
+            return self._waiting.popitem(last=False)[1]
 
 
 _pool, _pool_pid = _Pool(), os.getpid()
@@ -173,6 +183,13 @@ def _current_pool() -> _Pool:
     return _pool
 
 
+class _Call:
+    """One that has come and is not answered."""
+
+    def __init__(self, key: Tuple[str, str]) -> None:
+        self.key, self.cancelled = key, threading.Event()
+        self.cancel: Callable[[], Any] = self.cancelled.set
+
 Seen = Callable[[Tool, Any, Any, Optional[BaseException]], None]
 """Is told of each call: tool, payload, value, error."""
 
@@ -184,7 +201,7 @@ class Tools:
         self._server = server
         self._lock = threading.Lock()
         self._tools: Dict[Tuple[str, str], Tuple[Tool, Optional[asyncio.AbstractEventLoop], Optional[Seen]]] = {}
-        self._running: Dict[str, Callable[[], None]] = {}
+        self._running: Dict[Tuple[str, str], _Call] = {}  # by session and id
 
     @staticmethod
     def of(server: Server) -> "Tools":
@@ -223,32 +240,38 @@ class Tools:
             return
         with self._lock:
             found = self._tools.get((params.get("session", ""), params.get("name", "")))
-        _current_pool().submit(lambda: self._work(number, params, found))
+        call = _Call(self._key_of(params))
+        with self._lock:
+            self._running[call.key] = call
+        _current_pool().submit(lambda: self._work(number, params, found, call), call)
+
+    @staticmethod
+    def _key_of(params: Mapping[str, Any]) -> Tuple[str, str]:
+        return str(params.get("session")), str(params.get("call"))
 
     def _on_cancel(self, params: Mapping[str, Any]) -> None:
         with self._lock:
-            cancel = self._running.pop(str(params.get("call")), None)
-        if cancel:
-            cancel()
+            call = self._running.pop(self._key_of(params), None)
+        if call and not _current_pool().withdraw(call):
+            call.cancel()
 
-    def _work(self, number: Any, params: Mapping[str, Any], found: Any) -> None:
-        call = str(params.get("call"))
-        cancelled = threading.Event()
+    def _work(self, number: Any, params: Mapping[str, Any], found: Any, call: _Call) -> None:
+        if call.cancelled.is_set():
+            return
+        answer = self._answer(params, found, call)
         with self._lock:
-            self._running[call] = cancelled.set
-        answer = self._answer(params, found, call, cancelled)
-        with self._lock:
-            self._running.pop(call, None)
-        if not cancelled.is_set():
+            if self._running.get(call.key) is call:  # a keeper that is new counts anew
+                del self._running[call.key]
+        if not call.cancelled.is_set():
             self._server.answer(number, answer)
 
-    def _answer(self, params: Mapping[str, Any], found: Any, call: str, cancelled: threading.Event) -> Dict[str, Any]:
+    def _answer(self, params: Mapping[str, Any], found: Any, call: _Call) -> Dict[str, Any]:
         if not found:
             return _error(ToolError(f"there is no tool {params.get('name')!r}", "permission_error"))
         tool, loop, seen = found
         value, error = None, None  # type: Any, Optional[BaseException]
         try:
-            value = to_json(self._call(tool, loop, params.get("payload"), call, cancelled))
+            value = to_json(self._call(tool, loop, params.get("payload"), call))
         except BaseException as caught:
             error = caught
         if seen:
@@ -256,30 +279,30 @@ class Tools:
                 seen(tool, params.get("payload"), value, error)
         return _error(error) if error else {"result": {"value": value}}
 
-    def _call(self, tool: Tool, loop: Any, payload: Any, call: str, cancelled: threading.Event) -> Any:
+    def _call(self, tool: Tool, loop: Any, payload: Any, call: _Call) -> Any:
         value = tool.handler(payload)
         if not inspect.isawaitable(value):
             return value
         if loop is None or loop.is_closed() or not loop.is_running():
-            return asyncio.run(self._await_here(value, call, cancelled))
+            return asyncio.run(self._await_here(value, call))
         future = asyncio.run_coroutine_threadsafe(_awaited(value), loop)
-        self._cancel_by(future.cancel, call, cancelled)
+        self._cancel_by(future.cancel, call)
         return future.result()
 
-    async def _await_here(self, value: Any, call: str, cancelled: threading.Event) -> Any:
+    async def _await_here(self, value: Any, call: _Call) -> Any:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(value)
-        self._cancel_by(lambda: loop.call_soon_threadsafe(task.cancel), call, cancelled)
+        self._cancel_by(lambda: loop.call_soon_threadsafe(task.cancel), call)
         return await task
 
-    def _cancel_by(self, how: Callable[[], Any], call: str, cancelled: threading.Event) -> None:
+    def _cancel_by(self, how: Callable[[], Any], call: _Call) -> None:
         def cancel() -> None:
-            cancelled.set()
+            call.cancelled.set()
             with contextlib.suppress(RuntimeError):  # its loop has just ended
                 how()
 
         with self._lock:
-            if call in self._running:
-                self._running[call] = cancel
+            if not call.cancelled.is_set() and self._running.get(call.key) is call:
+                call.cancel = cancel
                 return
         how()  # it was cancelled before
 

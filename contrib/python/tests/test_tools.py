@@ -8,14 +8,16 @@ import enum
 import functools
 import json
 import sys
+import threading
 import types
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Literal, Optional, Tuple, TypedDict, Union
+from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 import pytest
 
-from holt import AsyncSandbox, Sandbox, Tool, ToolError, UsageError
+from holt import AsyncSandbox, Sandbox, Server, Tool, ToolError, UsageError
 from holt.schema import from_json, schema_of, to_json
+from holt.tools import THREADS, Tools
 
 
 class Color(enum.Enum):
@@ -250,3 +252,55 @@ class TestBridge:
             assert loops == [asyncio.get_running_loop()]
 
         asyncio.run(main())
+
+
+def tool_call(number: str, session: str, call: str) -> str:
+    """What the played server says."""
+    params = {"session": session, "name": "slow", "payload": {}, "call": call, "exec": "p1", "timeout_ms": 30000}
+    return f"say({{'id': {number!r}, 'method': 'tool.call', 'params': {params!r}}})"
+
+
+CANCEL = "say({{'method': 'tool.cancel', 'params': {{'session': {!r}, 'call': {!r}}}}})"
+BEGIN = "asked = hear()"
+DONE = "say({'id': asked['id'], 'result': {}})"
+NEXT_ANSWER = "answered = value(); say({'id': hear()['id'], 'result': answered['id']})"
+
+
+def slow_tool(go: threading.Event, called: "list[int]") -> Tool:
+    def slow() -> None:
+        called.append(1)
+        go.wait(60)
+
+    return Tool.of(slow)
+
+
+def test_each_session_counts_its_own_calls(fake: Callable[..., Server]) -> None:
+    """What one session, or the code in it, has cancelled is no other's call."""
+    go, called = threading.Event(), []  # type: threading.Event, list[int]
+    server = fake("\n".join([
+        BEGIN, tool_call("ta", "a", "c1"), tool_call("tb", "b", "c1"), CANCEL.format("a", "c1"), DONE, NEXT_ANSWER,
+    ]))
+    for session in "ab":
+        Tools.of(server).put(session, slow_tool(go, called))
+    server.call("x")
+    go.set()
+    assert server.call("y") == "tb"
+
+
+def test_calls_that_are_given_up_do_not_pile_up(fake: Callable[..., Server]) -> None:
+    """Code inside that calls, and hangs up, again and again, while all threads are busy."""
+    go, called = threading.Event(), []  # type: threading.Event, list[int]
+    server = fake("\n".join([
+        BEGIN, *(tool_call(f"t{n}", "a", f"c{n}") for n in range(THREADS)),
+        "for n in range(1000, 3000):",
+        "    " + tool_call("t%d", "a", "c%d").replace("'t%d'", "f't{n}'").replace("'c%d'", "f'c{n}'"),
+        "    " + CANCEL.format("a", "c%d").replace("'c%d'", "f'c{n}'"),
+        DONE, f"for _ in range({THREADS}): value()", "say({'id': hear()['id'], 'result': 1})",
+        tool_call("t9999", "a", "c9999"), NEXT_ANSWER,
+    ]))
+    Tools.of(server).put("a", slow_tool(go, called))
+    server.call("x")
+    go.set()
+    server.call("y")
+    assert server.call("z") == "t9999"
+    assert len(called) == THREADS + 1
