@@ -246,22 +246,27 @@ static void print_variables(const JsonValue *result) {
         const JsonValue *list = json_member(result, "variables");
 
         for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
-                char text[1024];
+                char name[256], type[256], size[256], text[1024];
 
-                (void)printf("%s: %s", ask_text(v, "name"), ask_text(v, "type"));
+                (void)printf("%s: %s", str_visible(ask_text(v, "name"), name, sizeof(name)),
+                             str_visible(ask_text(v, "type"), type, sizeof(type)));
                 if (ask_text(v, "size")[0])
-                        (void)printf(" [%s]", ask_text(v, "size"));
+                        (void)printf(" [%s]", str_visible(ask_text(v, "size"), size, sizeof(size)));
                 (void)printf(" = %s\n", str_visible(ask_text(v, "repr"), text, sizeof(text)));
         }
 }
 
 static void print_names(const char *what, const JsonValue *list, const char *why_not) {
         for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
+                const char *said = json_string(v) ? json_string(v) : "";
+                char name[256], text[1024];
+
+                (void)str_visible(said, text, sizeof(text));
                 if (why_not)
-                        (void)fprintf(stderr, "holt: %s %s: %s\n", json_key(v), why_not,
-                                      json_string(v) ? json_string(v) : "");
+                        (void)fprintf(stderr, "holt: %s %s: %s\n",
+                                      str_visible(json_key(v), name, sizeof(name)), why_not, text);
                 else
-                        (void)printf("%s %s\n", what, json_string(v) ? json_string(v) : "");
+                        (void)printf("%s %s\n", what, text);
         }
 }
 

@@ -33,13 +33,27 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
         method_write_denials(i->all->keeper, process, w);
 }
 
-/* Members that are text, and no others: of an attacker's object. */
+/* Members that are text, and no others: of an attacker's value, which may be no object. */
 static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
         json_write_object(w, key);
-        for (const JsonValue *v = json_first(object); v; v = json_next(v))
-                if (json_string(v))
-                        json_write_string(w, json_key(v), json_string(v));
+        if (object && json_type(object) == JSON_OBJECT)
+                for (const JsonValue *v = json_first(object); v; v = json_next(v))
+                        if (json_string(v))
+                                json_write_string(w, json_key(v), json_string(v));
         json_write_end(w);
+}
+
+/* These, each a text, whatever there is of them. */
+static void copy_named(const JsonValue *object, const char *const *names, size_t count,
+                       const char *missing, JsonWriter *w) {
+        for (size_t n = 0; n < count; n++) {
+                const JsonValue *v = object && json_type(object) == JSON_OBJECT
+                                             ? json_member(object, names[n])
+                                             : NULL;
+                const char *text = v ? json_string(v) : NULL;
+
+                json_write_string(w, names[n], text ? text : missing);
+        }
 }
 
 static void copy_displays(const JsonValue *displays, JsonWriter *w) {
@@ -68,14 +82,16 @@ static void copy_usage(const Request *request, const JsonValue *said, JsonWriter
 }
 
 static void write_said(const JsonValue *root, JsonWriter *w) {
+        static const char *const names[] = { "name", "message", "traceback" };
         const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
 
         json_write_string(w, "result", result ? json_string(result) : NULL);
         copy_displays(json_member(root, "displays"), w);
-        if (error && json_type(error) == JSON_OBJECT)
-                copy_texts(error, "error", w);
-        else
-                json_write_null(w, "error");
+        if (!error || json_type(error) != JSON_OBJECT)
+                return json_write_null(w, "error");
+        json_write_object(w, "error");
+        copy_named(error, names, ELEMENTSOF(names), "", w);
+        json_write_end(w);
 }
 
 static void answer_run(Request *request, const JsonValue *root) {
@@ -98,7 +114,52 @@ static void answer_run(Request *request, const JsonValue *root) {
         rpc_reply(request->call);
 }
 
-/* To a request that runs nothing: a JSON object of its own, or an error. */
+/* --- requests that run nothing --- */
+
+static void copy_strings(const JsonValue *list, const char *key, JsonWriter *w) {
+        json_write_array(w, key);
+        if (list && json_type(list) == JSON_ARRAY)
+                for (const JsonValue *v = json_first(list); v; v = json_next(v))
+                        if (json_string(v))
+                                json_write_string(w, NULL, json_string(v));
+        json_write_end(w);
+}
+
+static void copy_variables(const JsonValue *list, const char *key, JsonWriter *w) {
+        static const char *const names[] = { "name", "type", "repr" }, *const may_lack[] = {
+                "size"
+        };
+
+        json_write_array(w, key);
+        if (list && json_type(list) == JSON_ARRAY)
+                for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
+                        json_write_object(w, NULL);
+                        copy_named(v, names, ELEMENTSOF(names), "", w);
+                        copy_named(v, may_lack, ELEMENTSOF(may_lack), NULL, w);
+                        json_write_end(w);
+                }
+        json_write_end(w);
+}
+
+static void copy_text(const JsonValue *value, const char *key, JsonWriter *w) {
+        json_write_string(w, key, value && json_string(value) ? json_string(value) : "");
+}
+
+/* What each is answered has this form, whatever was said. */
+static const struct {
+        const char *what, *member;
+        void (*copy)(const JsonValue *value, const char *key, JsonWriter *w);
+} answers[] = {
+        { "variables", "variables", copy_variables },
+        { "save", "saved", copy_strings },
+        { "save", "left_out", copy_texts },
+        { "save", "path", copy_text },
+        { "load", "loaded", copy_strings },
+        { "load", "failed", copy_texts },
+        { "load", "path", copy_text },
+};
+
+/* A JSON object of its own, or an error. */
 static void answer_other(Request *request, const JsonValue *root) {
         const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
         const char *message = error && json_type(error) == JSON_OBJECT &&
@@ -117,8 +178,10 @@ static void answer_other(Request *request, const JsonValue *root) {
                 return;
         }
         w = rpc_result(request->call);
-        for (const JsonValue *v = json_first(answer); v; v = json_next(v))
-                json_copy(w, json_key(v), v);
+        for (size_t n = 0; n < ELEMENTSOF(answers); n++)
+                if (streq(answers[n].what, request->what))
+                        answers[n].copy(json_member(answer, answers[n].member), answers[n].member,
+                                        w);
         rpc_reply(request->call);
 }
 

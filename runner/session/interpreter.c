@@ -441,6 +441,7 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
 
         if (!request)
                 return error_oom(reterr);
+        request->what = what;
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
         return finish(all, request, call, false, reterr);

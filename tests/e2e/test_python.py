@@ -300,6 +300,42 @@ def test_a_forged_answer_forges_its_own_run_alone(rpc: Bound) -> None:
     assert value(rpc, "1 + 1") == "2"
 
 
+# Takes the interpreter over: all that it says from then on.
+TAKE_OVER = """
+import sys
+f = sys._getframe()
+while "DOES" not in f.f_globals:
+    f = f.f_back
+f.f_globals["DOES"].update(
+    variables=lambda r: {"answer": {"variables": [5, {"name": "a\x1b[2J", "type": ["\x1b"], "size": "\x1b[1m"}], "more": 1}},
+    save=lambda r: {"answer": {"saved": ["\x1b]0;x\x07", 5], "left_out": {"a\x1b[2J": "b\x1b[2J", "c": 5}}},
+    load=lambda r: {"answer": {"loaded": "x", "failed": [], "path": 5}},
+)
+f.f_globals["run"] = lambda r: {"exit_code": 1, "error": {"name": 5, "more": "x"}, "displays": {}}
+"""
+
+
+def test_what_is_forged_has_the_form_of_what_is_not(rpc: Bound) -> None:
+    """Clients can rely on it."""
+    run(rpc, TAKE_OVER)
+    empty: Json = {"name": "", "type": "", "repr": "", "size": None}
+    forged = {**empty, "name": "a\x1b[2J", "size": "\x1b[1m"}
+    assert rpc.call("python.variables") == {"variables": [empty, forged]}
+    assert rpc.call("python.save") == {"saved": ["\x1b]0;x\x07"], "left_out": {"a\x1b[2J": "b\x1b[2J"}, "path": ""}
+    assert rpc.call("python.load") == {"loaded": [], "failed": {}, "path": ""}
+    result = run(rpc, "1")
+    assert result["error"] == {"name": "", "message": "", "traceback": ""} and result["displays"] == []
+
+
+def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
+    """What holt says in its own words; what code prints, its values and errors among it, is printed as it is."""
+    with session.rpc() as rpc:
+        rpc.call("python.run", code=TAKE_OVER)
+    for option in ("--variables", "--save", "--load"):
+        result = session("python", option).ok()
+        assert "\x1b" not in result.out + result.err and (option == "--load" or "\\x1b" in result.out)
+
+
 @pytest.mark.parametrize("code", (
     "import sys; sys.stdout = sys.stderr = None", "import os; os.close(1); os.close(2)", "import sys; sys.stdout.close()",
     "import os\nif os.fork() == 0:\n  while True: os.write(1, b'')", "import os; os.dup2(os.open('/dev/null', 1), 1)",
