@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/json-schema.c: the input's first line is a client's schema, the rest an attacker's value.
+ * What is refused is refused with a text that can be answered, what the schema says inside of
+ * others that add nothing is the same, and each check has its end. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json-schema.h"
+#include "base/json-write.h"
+#include "base/strings.h"
+#include "base/utf8.h"
+
+#define REQUIRE(condition)                                                                         \
+        do {                                                                                       \
+                if (!(condition)) {                                                                \
+                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+                        abort();                                                                   \
+                }                                                                                  \
+        } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_text(const char *text) {
+        size_t length = strlen(text);
+
+        REQUIRE(length > 0);
+        while (length > 0) {
+                const size_t sequence = utf8_sequence(text, length);
+
+                REQUIRE(sequence > 0);
+                text += sequence;
+                length -= sequence;
+        }
+}
+
+static int check(const JsonValue *schema, const JsonValue *value) {
+        Error error = { 0 };
+        int r = json_schema_check(schema, value, &error);
+
+        REQUIRE(r == 0 || r == -EINVAL || r == -E2BIG);
+        if (r < 0)
+                check_text(error.text);
+        if (r == -EINVAL)
+                REQUIRE(error.kind == ERROR_USAGE && error.text[0] == '$');
+        return r;
+}
+
+/* {"anyOf": [schema]}, and with {}, which takes everything; {"items": schema} for [value]. */
+static void check_wrapped(const JsonValue *schema, const JsonValue *value, int r,
+                          const char *before, const char *after, bool in_array) {
+        JsonWriter w = { 0 }, v = { 0 };
+        JsonDocument *s = NULL, *a = NULL;
+
+        json_copy(&w, NULL, schema);
+        json_copy(&v, NULL, value);
+        REQUIRE(json_write_finish(&w) == 0 && json_write_finish(&v) == 0);
+        {
+                _cleanup_free_ char *text = str_format("%s%.*s%s", before, (int)w.length, w.data,
+                                                       after);
+                _cleanup_free_ char *array = str_format(in_array ? "[%.*s]" : "%.*s", (int)v.length,
+                                                        v.data);
+                Error error;
+
+                REQUIRE(text && array);
+                /* One level more may be one too many. */
+                if (json_parse(text, strlen(text), "s", &s, &error) == 0 &&
+                    json_parse(array, strlen(array), "v", &a, &error) == 0) {
+                        const int wrapped = check(json_root(s), json_root(a));
+
+                        REQUIRE(wrapped == r || wrapped == -E2BIG);
+                }
+        }
+        json_free(s);
+        json_free(a);
+        json_write_clear(&w);
+        json_write_clear(&v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        const uint8_t *newline = memchr(data, '\n', size);
+        const size_t length = newline ? (size_t)(newline - data) : 0;
+        JsonDocument *schema = NULL, *value = NULL;
+        Error error;
+        int r;
+
+        if (newline && json_parse((const char *)data, length, "s", &schema, &error) == 0 &&
+            json_parse((const char *)newline + 1, size - length - 1, "v", &value, &error) == 0) {
+                r = check(json_root(schema), json_root(value));
+                REQUIRE(check(json_root(schema), json_root(value)) == r);
+                if (r != -E2BIG) {
+                        check_wrapped(json_root(schema), json_root(value), r, "{\"anyOf\":[", "]}",
+                                      false);
+                        check_wrapped(json_root(schema), json_root(value), 0, "{\"anyOf\":[",
+                                      ",{}]}", false);
+                }
+                if (r != -E2BIG && json_type(json_root(schema)) == JSON_OBJECT)
+                        check_wrapped(json_root(schema), json_root(value), r, "{\"items\":", "}",
+                                      true);
+        }
+        json_free(schema);
+        json_free(value);
+        return 0;
+}
