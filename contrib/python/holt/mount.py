@@ -10,12 +10,13 @@ import secrets
 import urllib.parse
 import urllib.request
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO, Callable, Dict, List, Optional, Union
+from typing import Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._face import PIECE, Part, encoded
+from ._host import open_file, write_file
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from .errors import UsageError
 
@@ -57,6 +58,7 @@ class RemoteFile:
     mount_relative_path: str
     sandbox_mount_prefix: str
     content: Optional[bytes] = None
+    _writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # by the session, of the host
 
     @property
     def path(self) -> str:
@@ -75,12 +77,17 @@ class RemoteFile:
         return self.buffer().decode(encoding)
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
-        """Writes it to a file of the host, by default to its name in the working directory; where."""
-        target = Path(path) if path is not None else Path(posixpath.basename(self.mount_relative_path))
-        if target.is_dir():
-            target = target / posixpath.basename(self.mount_relative_path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(self.buffer())
+        """Writes it to a file of the host, by default to its name in the working directory; where.
+
+        A link in the session's workspace, or in another directory that it can write, is not followed: UsageError.
+        """
+        name = posixpath.basename(self.mount_relative_path)
+        target = Path(path) if path is not None else Path(name)
+        try:
+            write_file(target, self.buffer(), self._writable)
+        except IsADirectoryError:
+            target = target / name
+            write_file(target, self.buffer(), self._writable)
         return target
 
 
@@ -102,11 +109,14 @@ def _is_url(source: Any) -> bool:
     return isinstance(source, str) and urllib.parse.urlsplit(source).scheme in URL_SCHEMES
 
 
-def _open(source: Source) -> BinaryIO:
+def _open(source: Source, writable: Sequence[str]) -> BinaryIO:
     """A source that is read, and closed by us."""
     if _is_url(source):
-        return urllib.request.urlopen(str(source), timeout=60)  # type: ignore[no-any-return]
-    return open(source, "rb")  # type: ignore[arg-type]
+        url = urllib.parse.urlsplit(str(source))
+        if url.scheme != "file":
+            return urllib.request.urlopen(str(source), timeout=60)  # type: ignore[no-any-return]
+        source = urllib.request.url2pathname(url.path)
+    return open_file(source, writable)  # type: ignore[arg-type]
 
 
 def _name_of(source: Source) -> str:
@@ -136,6 +146,7 @@ class MountApi(Part):
         mount_id: str = MOUNT_ID,
     ) -> "Steps[RemoteFile]":
         """Puts a file there: a path of the host, bytes, a binary file object, or a URL (http, https, file, data).
+        A link in a directory that the session can write, its workspace for one, is not followed: UsageError.
 
         remote_path  its name there; the source's own, where it has one
         mimetype     is for callers of other services: here a file's type is told by its name
@@ -147,12 +158,18 @@ class MountApi(Part):
         if isinstance(source, (bytes, bytearray, memoryview)):
             return (yield from self._upload_bytes(name, bytes(source)))
         ours = isinstance(source, (str, os.PathLike))
-        stream: Any = (yield in_thread(lambda: _open(source))) if ours else source
+        writable = (yield from self._writable()) if ours else ()
+        stream: Any = (yield in_thread(lambda: _open(source, writable))) if ours else source
         try:
             return (yield from self._upload_stream(name, stream))
         finally:
             if ours:
                 stream.close()
+
+    def _writable(self) -> "Steps[Tuple[str, ...]]":
+        """Directories of the host that the session can write."""
+        shown = yield self._ask("session.show", {})
+        return tuple(m["source"] for m in shown["mounts"] if m.get("source") and not m["read_only"])
 
     def _upload_bytes(self, name: str, data: bytes) -> "Steps[RemoteFile]":
         import io
@@ -201,7 +218,7 @@ class MountApi(Part):
         """A file with its bytes. Raises MissingError."""
         _check_mount(mount_id)
         data = yield from self._get("mount.download", path)
-        return RemoteFile(path.lstrip("/"), "/mnt/files", data)
+        return RemoteFile(path.lstrip("/"), "/mnt/files", data, (yield from self._writable()))
 
     @operation
     def delete(self, path: str, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":

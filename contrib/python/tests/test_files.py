@@ -9,6 +9,7 @@ import io
 import os
 import threading
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from conftest import until
@@ -136,3 +137,47 @@ def test_what_was_downloaded_can_be_saved(box: Sandbox, place: Path, monkeypatch
     assert box.mount.delete("/d").mount_relative_path == "d"
     with pytest.raises(MissingError):
         box.mount.download("d/out.txt")
+
+
+@pytest.fixture
+def planted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """A program in the workspace, where a command has made links to what is the program's own, and a FIFO."""
+    workspace, own = place / "workspace", place / "own"
+    for directory in (workspace, own):
+        directory.mkdir()
+    (own / "rc").write_text("secret")
+    (own / "to-workspace").symlink_to(workspace)
+    monkeypatch.chdir(workspace)
+    with Sandbox(workspace=workspace) as box:
+        box.bash(
+            f"ln -s {own}/rc r; ln -s {own} d; ln -s {own}/new dangling; mkdir dir; ln -s {own}/rc dir/r; mkfifo fifo;"
+            " for f in r dangling fifo rc; do echo evil > /mnt/files/$f; done"
+        ).check()
+        yield box
+    assert {p.name: p.read_text() for p in own.iterdir() if p.is_file()} == {"rc": "secret"}
+
+
+def test_what_is_saved_goes_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
+    file = planted.mount.download("r")
+    for target in (None, "d", "dir", "d/new", "d/deep/new", "dir/r", place / "workspace" / "r", "../own/to-workspace/r"):
+        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+            file.save(target)
+    with pytest.raises(UsageError):
+        planted.mount.download("dangling").save()
+    assert planted.mount.download("fifo").save().read_text() == "evil\n"  # and waits for nobody
+    assert file.save("dir/more/x").read_text() == "evil\n" and file.save("dir/more") == Path("dir/more/r")
+    assert file.save(place / "own" / "to-workspace" / "y") and Path("y").read_text() == "evil\n"
+
+
+def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
+    for source in ("r", "d/rc", Path("dir/r"), (Path.cwd() / "r").as_uri()):
+        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+            planted.mount.upload(source)
+    with pytest.raises(UsageError, match="no file"):
+        planted.mount.upload("fifo")
+    Path("plain").write_text("fine")
+    for source in ("plain", place / "own" / "to-workspace" / "plain", Path("plain").absolute().as_uri()):
+        planted.mount.upload(source)
+    assert planted.bash("cat /mnt/files/plain").stdout == "fine"
+    with pytest.raises(FileNotFoundError, match="'none/at/all'"):
+        planted.mount.upload("none/at/all")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the host's that a session may have had its hands on.
+
+A directory that a session can write, its workspace for one, may have links in it that a command has planted: what is
+written to one lands where the command chose, and what is read from one is what it chose. Such links are not followed;
+those that lie elsewhere are the host's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO, Iterator, Sequence, Tuple
+
+from .errors import UsageError
+
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY
+
+
+def _is_inside(directory: int, writable: Sequence[str]) -> bool:
+    where = os.readlink(f"/proc/self/fd/{directory}")
+    return any(where == root or where.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, writable))
+
+
+def _mode_of(directory: int, name: str, inside: bool) -> int:
+    """0 where there is nothing. Raises UsageError at a link that is not followed."""
+    try:
+        mode = os.stat(name, dir_fd=directory, follow_symlinks=not inside).st_mode
+    except FileNotFoundError:
+        return 0
+    if stat.S_ISLNK(mode):
+        where = os.readlink(f"/proc/self/fd/{directory}")
+        raise UsageError(
+            f"{where}/{name} is a link in a directory that the session can write, and not followed",
+            hint="Name what it leads to, or a place that the session can't write.",
+        )
+    return mode
+
+
+def _step(directory: int, name: str, writable: Sequence[str], make: bool) -> int:
+    """The directory below; the one above is closed."""
+    try:
+        inside = _is_inside(directory, writable)
+        if _mode_of(directory, name, inside) == 0 and make:
+            os.mkdir(name, dir_fd=directory)
+        return os.open(name, _DIRECTORY | (os.O_NOFOLLOW if inside else 0), dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[int, str, bool]]":
+    """The directory of a file, its name there, and whether the session can write there."""
+    *above, name = Path(os.path.abspath(path)).parts
+    try:
+        directory = os.open("/", _DIRECTORY)
+        for part in above[1:]:
+            directory = _step(directory, part, writable, make)
+        try:
+            yield directory, name, _is_inside(directory, writable)
+        finally:
+            os.close(directory)
+    except OSError as error:  # the caller knows it by this name
+        error.filename, error.filename2 = os.fspath(path), None
+        raise
+
+
+def _replace(directory: int, name: str, data: bytes, mode: int) -> None:
+    """What is there may be another thing a moment later, so it is not opened."""
+    beside = f".holt-{secrets.token_hex(8)}"
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(mode) or 0o666, dir_fd=directory)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+    os.replace(beside, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def write_file(path: Path, data: bytes, writable: Sequence[str]) -> None:
+    """Makes directories above it. Raises IsADirectoryError."""
+    with _above(path, writable, make=True) as (directory, name, inside):
+        mode = _mode_of(directory, name, inside)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if inside:
+            _replace(directory, name, data, mode)
+        else:
+            Path(f"/proc/self/fd/{directory}/{name}").write_bytes(data)
+
+
+def open_file(path: "str | os.PathLike[str]", writable: Sequence[str]) -> BinaryIO:
+    """To be read."""
+    with _above(Path(path), writable, make=False) as (directory, name, inside):
+        if not inside:
+            return open(f"/proc/self/fd/{directory}/{name}", "rb")
+        _mode_of(directory, name, inside)
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # a FIFO would keep us waiting
+        os.close(fd)
+        raise UsageError(f"{os.fspath(path)} is no file")
+    return os.fdopen(fd, "rb")
