@@ -31,7 +31,7 @@ enum {
          * ended */
         STORE_HISTORY_MAX = 100000,
         STORE_HISTORY_BYTES_MAX = 256 << 20, /* of params and results together: likewise */
-        STORE_AUDIT_MAX = 100000,            /* rows: likewise */
+        STORE_AUDIT_MAX = 100000, /* rows: the oldest of the kind that there is most of make room */
         STORE_AUDIT_BYTES_MAX = 64 << 20,
         STORE_TEXT_MAX = 64 * 1024, /* bytes of params, result and detail */
 };

@@ -241,6 +241,23 @@ static void test_oldest_audit_makes_room(void **state) {
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "a45678 a3 ");
 }
 
+/* However long it goes on. */
+static void test_a_flood_of_one_kind_pushes_out_no_other(void **state) {
+        _cleanup_(store_freep) Store *store = create_store();
+
+        (void)state;
+        store->caps[STORE_AUDIT].rows = 4;
+        OK(store_audit_add(store, "denial", "1", &error));
+        OK(store_audit_add(store, "kill", "2", &error));
+        for (char n[] = "3"; n[0] <= '9'; n[0]++)
+                OK(store_audit_add(store, "tool", n, &error));
+        assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool9 tool8 kill2 denial1 ");
+        /* Of several there is as much of, the oldest. */
+        store->caps[STORE_AUDIT].rows = 2;
+        OK(store_audit_add(store, "kill", "x", &error));
+        assert_string_equal(list_audit(store, 0, NULL, 9).text, "killx tool9 ");
+}
+
 static int refuse_row(void *data, const StoreAudit *row) {
         (void)data;
         (void)row;
@@ -270,6 +287,7 @@ int main(void) {
                 TEST(test_texts_have_a_limit),
                 TEST(test_audit_is_read_in_pieces),
                 TEST(test_oldest_audit_makes_room),
+                TEST(test_a_flood_of_one_kind_pushes_out_no_other),
                 TEST(test_listing_ends_when_asked_to),
         };
 
