@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple, TypeVar
 
@@ -110,8 +111,13 @@ class PythonResult(Outcome):
     state_kept: bool = True
 
     def images(self, mime: str = "image/png") -> List[bytes]:
-        """The bytes of what was displayed as that type, plots for instance."""
-        return [base64.b64decode(each[mime]) for each in self.displays if mime in each]
+        """The bytes of what was displayed as that type, plots for instance; what is no base64 is left out."""
+        found = []
+        for each in self.displays:
+            with contextlib.suppress(ValueError):
+                if mime in each:
+                    found.append(base64.b64decode(each[mime]))
+        return found
 
     def __str__(self) -> str:
         return f"{self.error.name}: {self.error.message}" if self.error else super().__str__()

@@ -93,6 +93,9 @@ def test_python_keeps_its_variables(box: Sandbox) -> None:
 def test_python_s_displays_and_timeout(box: Sandbox) -> None:
     code = "class P:\n def _repr_png_(self): return b'png'\nP()"
     assert box.python(code).images() == [b"png"]
+    for odd in ("a", "ä"):  # text of the code's own, and no base64
+        result = box.python(f"class P:\n def _repr_png_(self): return {odd!r}\nP()")
+        assert result.displays[0]["image/png"] == odd and result.images() == []
     late = box.python("y = 1\nwhile True: pass", timeout=0.3)
     assert late.cause == "timeout" and late.state_kept and box.python("y").result == "1"
     gone = box.python("import os; os._exit(3)")
