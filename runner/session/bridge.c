@@ -18,6 +18,7 @@ enum {
         ACCEPT_MAX = 16,       /* connections in one turn of the loop */
         LINES_MAX = 16,        /* of one connection in one turn */
         SMALL = 64 << 10,      /* bytes that any connection may have */
+        SLICE = 10000,         /* usec of one turn of the loop, for all of them */
 };
 
 /* A request that is not answered yet. */
@@ -46,6 +47,8 @@ struct Bridge {
         int fd;
         LoopWatch *watch;
         LoopTimer *accept_again;
+        LoopTimer *next_slice; /* ends with the turn */
+        uint64_t slice_began;  /* 0 before there was work in this turn */
         Connection *connections;
         unsigned count;
 };
@@ -282,8 +285,27 @@ static bool is_over(const Connection *c) {
 static void settle(Connection *c) {
         loop_watch_set(c->watch,
                        (wants_input(c) ? EPOLLIN : 0) | (rpc_queue_empty(&c->out) ? 0 : EPOLLOUT));
-        if (is_over(c) || (c->more && !is_full(c)))
+        if (is_over(c))
                 loop_timer_set(c->again, 1);
+        else if (c->more && !is_full(c))
+                loop_timer_set(c->again, loop_now());
+}
+
+/* False when the bridge has had its part of this turn: the session's clients have theirs. */
+static bool has_time(Bridge *bridge) {
+        const uint64_t now = loop_now();
+
+        if (bridge->slice_began == 0) {
+                bridge->slice_began = now;
+                loop_timer_set(bridge->next_slice, 1);
+        }
+        return now - bridge->slice_began < SLICE;
+}
+
+static void on_next_slice(void *data) {
+        Bridge *bridge = data;
+
+        bridge->slice_began = 0;
 }
 
 static void connection_free(Connection *c) {
@@ -309,6 +331,9 @@ static void connection_free(Connection *c) {
 }
 
 static void work(Connection *c, bool readable) {
+        /* First in the next turn, before those that were served in this one. */
+        if (!is_over(c) && !has_time(c->bridge))
+                return loop_timer_set(c->again, 1);
         if (readable && wants_input(c))
                 read_input(c);
         run_lines(c);
@@ -434,6 +459,9 @@ int bridge_new(Keeper *keeper, Bridge **ret, Error *reterr) {
                 r = loop_timer_new(keeper->loop, accept_again, bridge, &bridge->accept_again,
                                    reterr);
         if (r == 0)
+                r = loop_timer_new(keeper->loop, on_next_slice, bridge, &bridge->next_slice,
+                                   reterr);
+        if (r == 0)
                 r = loop_watch(keeper->loop, bridge->fd, EPOLLIN, on_listen, bridge, &bridge->watch,
                                reterr);
         if (r < 0)
@@ -450,6 +478,7 @@ Bridge *bridge_free(Bridge *bridge) {
                 connection_free(bridge->connections);
         (void)loop_unwatch(bridge->watch);
         (void)loop_timer_free(bridge->accept_again);
+        (void)loop_timer_free(bridge->next_slice);
         (void)fd_close(bridge->fd);
         free(bridge);
         return NULL;

@@ -15,6 +15,8 @@
  *
  * Everything that comes in is an attacker's: lines, connections, what is not read, and what all of
  * it together needs is bounded, and past a bound there is an error, or the end of the connection.
+ * All connections together have a slice of each turn of the loop, so that the session's clients are
+ * served during a flood.
  * Tokens divide code that does not mean ill: the processes of a session are one user's and can read
  * each other's environment. */
 #pragma once
