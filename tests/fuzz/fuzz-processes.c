@@ -75,7 +75,7 @@ static uint32_t take_word(Input *in) {
 /* --- the keeper, its clients and its init --- */
 
 typedef struct Seen {
-        unsigned answered, settled, starts;
+        unsigned answered, settled, gone, starts;
         bool asked, killed, kill_told; /* process_kill() while it lived; init was told */
 } Seen;
 
@@ -114,6 +114,16 @@ static void on_settled(void *data, Process *process) {
         REQUIRE(seen_of(process->number)->answered == 1);
         REQUIRE(++seen_of(process->number)->settled == 1);
         REQUIRE(process->outcome.cause < CAUSE_MAX);
+}
+
+static void on_stopped(void *data, Process *process, int signal) {
+        (void)signal; /* init's word, which clients are told */
+        REQUIRE(data == &world && process->running);
+}
+
+static void on_gone(void *data, Process *process) {
+        REQUIRE(data == &world && process->gone);
+        REQUIRE(++seen_of(process->number)->gone == 1);
 }
 
 static void stop(void *loop) {
@@ -433,7 +443,11 @@ static void step(Input *in) {
 /* --- all of it --- */
 
 static void begin(const Launch *launch) {
-        const ProcessEvents events = { on_answered, on_settled, &world };
+        const ProcessEvents events = { .answered = on_answered,
+                                       .stopped = on_stopped,
+                                       .settled = on_settled,
+                                       .gone = on_gone,
+                                       .data = &world };
         const int small = SMALL_ROOM;
         int ends[2];
 
