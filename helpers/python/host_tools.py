@@ -31,17 +31,36 @@ def _plain(key):
     return key.replace("_", "").replace("-", "").lower()
 
 
+def _say(text):
+    """On stderr, whatever the program has made of it."""
+    try:
+        if sys.stderr is not None:  # print() would take stdout
+            print(f"host_tools: {text}", file=sys.stderr)
+    except Exception:
+        pass
+
+
 class ToolResult(dict):
     """A dict in which a key is found as well by another spelling of it: result["apiKey"] finds "api_key", where it is
-    the only one that differs by no more than case, dashes and underscores. It says so on stderr."""
+    the only one that differs by no more than case, dashes and underscores. It says so on stderr. get() does as [] does,
+    and a pattern of match by it; "in", pop() and the rest take a key as it is."""
 
     def __missing__(self, key):
         if isinstance(key, str):
             found = [k for k in self if isinstance(k, str) and _plain(k) == _plain(key)]
             if len(found) == 1:
-                print(f"host_tools: the result has no {key!r}; taken for {found[0]!r}", file=sys.stderr)
+                _say(f"the result has no {key!r}; taken for {found[0]!r}")
                 return self[found[0]]
         raise KeyError(key)
+
+    def get(self, key, default=None):
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def copy(self):
+        return ToolResult(self)
 
 
 # --- the connection ---
@@ -77,7 +96,10 @@ class _Connection:
             self.last_id += 1
             number = self.last_id
         # The id comes first: a line that is refused as a whole is answered by it.
-        line = json.dumps({"id": number, **members}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            line = json.dumps({"id": number, **members}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        except RecursionError:
+            raise ValueError("the payload has too many objects and arrays in each other") from None
         with self.lock:
             self.slots[number] = slot
         sent = False

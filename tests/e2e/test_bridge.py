@@ -134,6 +134,8 @@ def test_bad_arguments(keeper: Host) -> None:
     }.items():
         assert keeper.python(line)["error"]["name"] == name, line
     assert failed(keeper.python("call('t', {'a': '\\0'})")).startswith("[validation_error] request:1:")
+    deep = keeper.python("deep = 1\nfor _ in range(10000): deep = {'a': deep}\ncall('t', deep)")["error"]
+    assert (deep["name"], deep["message"]) == ("ValueError", "the payload has too many objects and arrays in each other")
     assert failed(keeper.python("call('t', {'a': 2**60})")).startswith("[validation_error] request:1:")
     assert out(keeper.python("print(call('t', {}))")) == "1"
 
@@ -146,6 +148,55 @@ def test_keys_are_found_by_other_spellings(keeper: Host) -> None:
         "host_tools: the result has no 'apiKey'; taken for 'api_key'\n"
         "host_tools: the result has no 'user_id'; taken for 'User-Id'\n"
     )
+
+
+FORMS = """
+import contextlib, copy, io, json, pickle
+def said(function):
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        try: value = function()
+        except KeyError as e: value = e
+    return repr(value), err.getvalue().count("taken for")
+def keywords(**named): return named
+def match(value):
+    match value:
+        case {"other": _}: return "other"
+        case {"apiKey": key, "nested": {"USER-ID": number}}: return key, number
+r = call("t")
+forms = {
+    "index": lambda: r["apiKey"], "exact": lambda: r["api_key"], "nested": lambda: r["nested"]["userId"],
+    "listed": lambda: r["list"][0][0]["userId"], "two fit": lambda: r["aB"], "one of two": lambda: r["a-b"], "none fits": lambda: r["zz"],
+    "get": lambda: r.get("apiKey"), "get none": lambda: (r.get("zz"), r.get("zz", 3), r.get("aB", 4), r.get(5), r.get(None, 6)),
+    "in": lambda: ("apiKey" in r, "api_key" in r), "pop": lambda: dict(r).pop("apiKey", 1), "not text": lambda: r[5],
+    "match": lambda: match(r), "keywords": lambda: keywords(**r) == r, "dict": lambda: (isinstance(r, dict), r == json.loads(json.dumps(r))),
+    "copies": lambda: [c["apiKey"] for c in (r.copy(), copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))],
+    "text": lambda: repr(r) == repr(dict(r)), "or": lambda: {**r, "apiKey": 1}["apiKey"],
+}
+print(json.dumps({name: said(form) for name, form in forms.items()}))
+"""
+
+
+def test_a_result_is_a_dict_in_every_other_way(keeper: Host) -> None:
+    keeper.tool("t", lambda p: {"api_key": "k", "nested": {"user_id": 3}, "list": [[{"user-id": 4}]], "a_b": 1, "a-b": 2})
+    assert json.loads(out(keeper.python(FORMS))) == {
+        "index": ["'k'", 1], "exact": ["'k'", 0], "nested": ["3", 1], "listed": ["4", 1], "two fit": ["KeyError('aB')", 0],
+        "one of two": ["2", 0], "none fits": ["KeyError('zz')", 0], "get": ["'k'", 1], "get none": ["(None, 3, 4, None, 6)", 0],
+        "in": ["(False, True)", 0], "pop": ["1", 0], "not text": ["KeyError(5)", 0], "match": ["('k', 3)", 2], "keywords": ["True", 0],
+        "dict": ["(True, True)", 0], "copies": ["['k', 'k', 'k', 'k']", 4], "text": ["True", 0], "or": ["1", 0],
+    }
+    for stderr in ("None", "open('/dev/null', 'w'); sys.stderr.close()"):
+        result = keeper.python(f"import sys\nown = sys.stderr\nsys.stderr = {stderr}\nr = call('t')\nprint(r['apiKey'])\nsys.stderr = own")
+        assert (result["stdout"], result["error"]) == ("k\n", None)
+
+
+def test_what_is_kept_of_a_result_is_one_still(keeper: Host) -> None:
+    keeper.tool("t", lambda p: {"api_key": "k"})
+    keeper.python("r = call('t')")
+    keeper.call("python.save")
+    keeper.call("python.restart")
+    keeper.call("python.load")
+    assert out(keeper.python("print(r['apiKey'])")) == "k"
 
 
 def test_search_ranks_by_name_then_description_then_schema(keeper: Host) -> None:
