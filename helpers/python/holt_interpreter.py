@@ -488,11 +488,16 @@ def load(request):
     import importlib
     import pickle
 
+    state = None
     try:
         with open(request["path"], "rb") as file:
             state = pickle.load(file)
     except FileNotFoundError:
         return {"error": {"message": f"nothing was saved in {request['path']}"}}
+    except (pickle.UnpicklingError, EOFError):
+        pass
+    if not isinstance(state, dict) or state.get("holt") != 1:
+        raise ValueError(f"{request['path']} is no file of python.save")
     loaded, failed = [], {}
     for name, module in state["modules"].items():
         value, error, _ = guarded(lambda module=module: importlib.import_module(module))

@@ -385,8 +385,12 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
 
 
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
+    run(rpc, "import pickle; x = 1\nfor name, data in {'empty': b'', 'text': b'text', 'other': pickle.dumps([1])}.items(): open(name, 'wb').write(data)")
+
     assert "nothing was saved" in rpc.refused("python.load").message
-    assert value(rpc, "1") == "1"
+    for name in ("empty", "text", "other"):
+        assert f"/workspace/{name} is no file of python.save" in rpc.refused("python.load", path=name).message
+    assert value(rpc, "x") == "1"
 
 
 # --- packages ---
