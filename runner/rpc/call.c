@@ -317,12 +317,12 @@ static int check_members(const JsonValue *root, Error *reterr) {
                 char quoted[80];
                 bool known = false;
 
-                for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                for (size_t i = 0; i < ELEMENTSOF(names); i++)
                         known |= streq(names[i], json_key(member));
-                        nearest_try(&nearest, names[i]);
-                }
                 if (known)
                         continue;
+                for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                        nearest_try(&nearest, names[i]);
                 (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request has no member \"%s\"",
                                 str_quote(json_key(member), quoted, sizeof(quoted)));
                 return nearest.best
@@ -361,13 +361,13 @@ static int find_method(RpcCall *call, Error *reterr) {
         Nearest nearest = { .word = name };
         char quoted[80];
 
-        for (size_t i = 0; i < server->methods_count; i++) {
+        for (size_t i = 0; i < server->methods_count; i++)
                 if (streq(server->methods[i].name, name)) {
                         call->method = &server->methods[i];
                         return 0;
                 }
+        for (size_t i = 0; i < server->methods_count; i++)
                 nearest_try(&nearest, server->methods[i].name);
-        }
         (void)error_set(reterr, ERROR_USAGE, 0, "no method is called \"%s\"",
                         str_quote(name, quoted, sizeof(quoted)));
         if (nearest.best)
