@@ -90,9 +90,12 @@ static void write_down(Store *store, const Note *note) {
         if (json_write_finish(&params) < 0 || json_write_finish(&result) < 0 ||
             json_write_finish(&detail) < 0)
                 return;
-        (void)store_history_add(store, "tool.call", params.data, result.data, note->started_ms,
-                                &ignored);
-        (void)store_audit_add(store, "tool", detail.data, &ignored);
+        (void)store_audited_add(store,
+                                &(const StoreHistory){ .name = "tool.call",
+                                                       .params = params.data,
+                                                       .result = result.data,
+                                                       .started_ms = note->started_ms },
+                                "tool", detail.data, &ignored);
 }
 
 static void note_end(const ToolCall *call, const JsonValue *value, const char *failure_name) {
@@ -178,9 +181,10 @@ static void end(ToolCall *call, const JsonValue *value, const ToolFailure *failu
         Tools *all = call->all;
         const RpcConnection *owner = call->tool->owner;
 
-        note_end(call, value, failure ? tool_failure_name(failure->kind) : NULL);
         call_unlink(call);
+        /* The note is written while inside reads: value is the client's still. */
         call->fn(call->data, value, failure);
+        note_end(call, value, failure ? tool_failure_name(failure->kind) : NULL);
         call_free(call);
         tools_pump(all, owner);
 }

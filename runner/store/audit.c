@@ -24,21 +24,27 @@ static_assert(ELEMENTSOF(statements) == AUDIT_MAX, "every one is in the table");
 
 static const StatementTable audit = { STORE_AUDIT, statements, AUDIT_MAX };
 
-int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr) {
-        _cleanup_(store_rollbackp) Store *transaction = NULL;
+int store_audit_insert(Store *store, const char *kind, const char *detail, Error *reterr) {
         uint64_t id;
         int r;
 
         r = store_check_text(detail, "a detail", reterr);
-        if (r == 0)
-                r = store_begin(store, &transaction, reterr);
         if (r == 0)
                 r = statement_run(store, &audit, AUDIT_ADD,
                                   VALUES(NUMBER(store_now()), TEXT(kind), TEXT(detail)), reterr);
         if (r < 0)
                 return r;
         id = (uint64_t)sqlite3_last_insert_rowid(store->db);
-        r = store_make_room(store, &audit, AUDIT_DROP, id, NULL, reterr);
+        return store_make_room(store, &audit, AUDIT_DROP, id, NULL, reterr);
+}
+
+int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr) {
+        _cleanup_(store_rollbackp) Store *transaction = NULL;
+        int r;
+
+        r = store_begin(store, &transaction, reterr);
+        if (r == 0)
+                r = store_audit_insert(store, kind, detail, reterr);
         return r < 0 ? r : store_commit(&transaction, reterr);
 }
 

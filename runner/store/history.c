@@ -48,14 +48,12 @@ int store_history_start(Store *store, Error *reterr) {
 
 /* --- writing --- */
 
-static int add(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *reterr) {
-        _cleanup_(store_rollbackp) Store *transaction = NULL;
-        uint64_t id;
+static int insert(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *reterr) {
         int r;
 
         r = store_check_text(row->params, "what is called", reterr);
-        if (r == 0)
-                r = store_begin(store, &transaction, reterr);
+        if (r == 0 && row->result)
+                r = store_check_text(row->result, "a result", reterr);
         if (r == 0)
                 r = statement_run(store, &history, HISTORY_ADD,
                                   VALUES(TEXT(row->name), TEXT(row->params), TEXT(row->result),
@@ -64,8 +62,19 @@ static int add(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *r
         if (r < 0)
                 return r;
         /* The newest row stays whatever the cap: so ids only grow. */
-        id = (uint64_t)sqlite3_last_insert_rowid(store->db);
-        r = store_make_room(store, &history, HISTORY_DROP, id, &store->history_before, reterr);
+        *ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
+        return store_make_room(store, &history, HISTORY_DROP, *ret_id, &store->history_before,
+                               reterr);
+}
+
+static int add(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *reterr) {
+        _cleanup_(store_rollbackp) Store *transaction = NULL;
+        uint64_t id = 0;
+        int r;
+
+        r = store_begin(store, &transaction, reterr);
+        if (r == 0)
+                r = insert(store, row, &id, reterr);
         if (r == 0)
                 r = store_commit(&transaction, reterr);
         if (r < 0)
@@ -98,9 +107,24 @@ int store_history_add(Store *store, const char *name, const char *params, const 
                                    .started_ms = started_ms,
                                    .ended_ms = store_now() };
         uint64_t id;
-        int r = store_check_text(result, "a result", reterr);
 
-        return r < 0 ? r : add(store, &row, &id, reterr);
+        return add(store, &row, &id, reterr);
+}
+
+int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
+                      Error *reterr) {
+        _cleanup_(store_rollbackp) Store *transaction = NULL;
+        StoreHistory ended = *row;
+        uint64_t id;
+        int r;
+
+        ended.ended_ms = store_now();
+        r = store_begin(store, &transaction, reterr);
+        if (r == 0)
+                r = insert(store, &ended, &id, reterr);
+        if (r == 0)
+                r = store_audit_insert(store, kind, detail, reterr);
+        return r < 0 ? r : store_commit(&transaction, reterr);
 }
 
 /* --- listing --- */

@@ -123,6 +123,11 @@ int store_begin(Store *store, Store **ret, Error *reterr);
 int store_commit(Store **store, Error *reterr);
 void store_rollbackp(Store **store);
 
+/* --- audit.c --- */
+
+/* store_audit_add(), within a transaction. */
+int store_audit_insert(Store *store, const char *kind, const char *detail, Error *reterr);
+
 /* --- schema.c --- */
 
 typedef struct Migration {

@@ -120,6 +120,10 @@ typedef struct StoreAudit {
 
 /* -E2BIG (detail) */
 int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
+/* store_history_add() by row, whose id and ended_ms are not looked at, and store_audit_add(): both
+ * or neither, by one write. */
+int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
+                      Error *reterr);
 typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);
 /* As store_history_list(). */
 int store_audit_list(Store *store, uint64_t before, const char *kind, uint64_t limit,

@@ -258,6 +258,21 @@ static void test_a_flood_of_one_kind_pushes_out_no_other(void **state) {
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "killx tool9 ");
 }
 
+static void test_both_are_written_or_neither(void **state) {
+        _cleanup_(store_freep) Store *store = create_store();
+        _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
+        const StoreHistory row = { .name = "a", .params = "1", .result = "2", .started_ms = 5 };
+
+        (void)state;
+        memset(text, 'x', STORE_TEXT_MAX + 1);
+        OK(store_audited_add(store, &row, "tool", "3", &error));
+        assert_int_equal(store_audited_add(store, &row, "tool", text, &error), -E2BIG);
+        check_size(store, STORE_HISTORY, 1, 2);
+        check_size(store, STORE_AUDIT, 1, 1);
+        assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool3 ");
+        OK(store_history_add(store, "b", "1", "2", 5, &error)); /* no transaction is left */
+}
+
 static int refuse_row(void *data, const StoreAudit *row) {
         (void)data;
         (void)row;
@@ -288,6 +303,7 @@ int main(void) {
                 TEST(test_audit_is_read_in_pieces),
                 TEST(test_oldest_audit_makes_room),
                 TEST(test_a_flood_of_one_kind_pushes_out_no_other),
+                TEST(test_both_are_written_or_neither),
                 TEST(test_listing_ends_when_asked_to),
         };
 
