@@ -310,26 +310,50 @@ def split(tree):
     return tree, None
 
 
-def run_compiled(code):
-    """Code with await at its top level is a coroutine; the loop lasts as the rest does."""
+def run_coroutine(coroutine):
+    """To its end, whatever ends it: what is interrupted while it waits would go on with the next that awaits."""
     global loop
-    value = eval(code, namespace)
-    if code.co_flags & inspect.CO_COROUTINE:
-        import asyncio
+    import asyncio
 
-        if loop is None or loop.is_closed():
-            loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(loop)
-        value = loop.run_until_complete(value)
-    return value
+    if loop is None or loop.is_closed():
+        loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if task.done():
+            raise
+        task.cancel()
+        try:
+            return loop.run_until_complete(task)
+        except asyncio.CancelledError as cancelled:
+            raise KeyboardInterrupt().with_traceback(cancelled.__traceback__) from None
+
+
+def run_parts(parts):
+    """Compiled code, one after the other, and the value of the last. One that awaits is a coroutine, and then all runs in
+    the loop, which lasts as the rest does."""
+    if not any(part.co_flags & inspect.CO_COROUTINE for part in parts):
+        return [eval(part, namespace) for part in parts][-1]
+
+    async def whole():
+        value = None
+        for part in parts:
+            value = eval(part, namespace)
+            if part.co_flags & inspect.CO_COROUTINE:
+                value = await value
+        return value
+
+    return run_coroutine(whole())
 
 
 def run_source(source, name):
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     body, last = split(compile(source, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True))
-    if body.body:
-        run_compiled(compile(body, name, "exec", flags, dont_inherit=True))
-    value = run_compiled(compile(last, name, "eval", flags, dont_inherit=True)) if last else None
+    parts = [(body, "exec")] if body.body or not last else []
+    parts += [(last, "eval")] if last else []
+    value = run_parts([compile(tree, name, mode, flags, dont_inherit=True) for tree, mode in parts])
     if value is None or source.rstrip().endswith(";"):
         return None
     namespace["_"] = value
@@ -340,7 +364,7 @@ def run_source(source, name):
 
 
 def format_error(error):
-    """As a traceback has it, without the frames of this file; those of what it came from, too."""
+    """As a traceback has it, without what led to the code that was run; those of what it came from, too."""
     whole = traceback.TracebackException.from_exception(error)
     left, seen = [whole], set()
     while left:
@@ -348,7 +372,9 @@ def format_error(error):
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        each.stack = traceback.StackSummary.from_list([f for f in each.stack if f.filename != __file__])
+        frames = [f for f in each.stack if f.filename != __file__]
+        first = next((n for n, f in enumerate(frames) if f.filename.startswith("<python ")), 0)
+        each.stack = traceback.StackSummary.from_list(frames[first:])
         left += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]
     return "".join(line for line in whole.format() if whole.stack or not line.startswith("Traceback "))
 

@@ -51,6 +51,38 @@ def test_the_value_of_a_last_expression(code: str, result: str | None, rpc: Boun
     assert value(rpc, code) == result
 
 
+@pytest.mark.parametrize("code, result", (
+    ("t = asyncio.create_task(f(1))\nawait t", "1"), ("a, b = asyncio.create_task(f(1)), f(2)\nawait a + await b", "3"),
+    ("async with asyncio.timeout(100):\n    x = await f(5)\nx", "5"), ("async for i in g(): pass\ni", "2"),
+    ("await asyncio.gather(*map(f, range(3)))", "[0, 1, 2]"), ("asyncio.run(f(4))", "4"), ("[i async for i in g()]", "[0, 1, 2]"),
+    ("q = asyncio.Queue(); await q.put(1)\nlater = asyncio.create_task(q.get())\n0", "0"), ("asyncio.get_running_loop().is_running() if await f(1) else 0", "True"),
+))
+def test_await_at_the_top(code: str, result: str, rpc: Bound) -> None:
+    run(rpc, "import asyncio\nasync def f(n):\n    await asyncio.sleep(0.001)\n    return n\nasync def g():\n    for i in range(3): yield await f(i)")
+
+    assert value(rpc, code) == result
+    if "later" in code:
+        assert value(rpc, "await later") == "1"
+
+
+def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
+    result = run(rpc, "import asyncio\nended = []\nasync def wait():\n    try: await asyncio.sleep(0.5)\n    finally: ended.append(1)\n    ended.append(2)\n"
+                      "await wait()\nended.append(3)", timeout_ms=100)
+
+    assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
+    assert 'File "<python 1>", line 7, in <module>\n    await wait()' in result["error"]["traceback"]
+    assert "base_events" not in result["error"]["traceback"]
+    assert value(rpc, "await asyncio.sleep(0.6); ended") == "[1]"
+
+
+def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
+    rpc = Bound(sessions.create("w", "--kill-after", "100ms").rpc(), {})
+    code = "import asyncio\nwhile True:\n  try: await asyncio.sleep(100)\n  except asyncio.CancelledError: pass"
+
+    assert run(rpc, code, timeout_ms=100)["state_kept"] is False
+    assert value(rpc, "1") == "1"
+
+
 def test_state_lasts(rpc: Bound) -> None:
     run(rpc, "import math\nclass A:\n    b = 1\ndef f(n):\n    return A.b + n")
     run(rpc, "A.b = 2")
@@ -117,6 +149,7 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
     ("import no_such_module", "ModuleNotFoundError", "--wheels DIR"),
     ("class E(Exception):\n  def __str__(self): raise E\nraise E", "E", "cannot be shown"),
     ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+    ("import asyncio\nawait asyncio.sleep(0)\nx.y", "NameError", 'last):\n  File "<python 1>", line 3, in <module>\n    x.y'),
 ))
 def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
     result = run(rpc, code)
