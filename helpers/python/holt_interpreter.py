@@ -152,13 +152,21 @@ def take_figures():
     pyplot = sys.modules.get("matplotlib.pyplot")
     if not pyplot:
         return
+    failed = None
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
         data = io.BytesIO()
-        figure.savefig(data, format="png", bbox_inches="tight")
-        pyplot.close(figure)
+        try:
+            figure.savefig(data, format="png", bbox_inches="tight")
+        except Exception as error:  # a formula that cannot be drawn: the others can
+            failed = failed or error
+            continue
+        finally:
+            pyplot.close(figure)
         width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
         displays.add({"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"})
+    if failed:
+        raise failed
 
 
 def backend():

@@ -115,6 +115,13 @@ def test_a_plot_of_a_run_that_fails_comes_all_the_same(host: Host) -> None:
     assert result["error"]["name"] == "ZeroDivisionError" and len(pictures(result)) == 1
 
 
+def test_a_figure_that_cannot_be_drawn_is_an_error_once(host: Host) -> None:
+    result = host.python("import matplotlib.pyplot as plt\nplt.title(r'$\\frac{1$')\nplt.figure(); plt.plot([1]);", timeout_ms=WAIT)
+
+    assert (result["exit_code"], result["error"]["name"]) == (1, "ValueError") and len(pictures(result)) == 1
+    assert run(host, "1")["displays"] == []
+
+
 def test_a_plot_of_pandas_is_not_blank(host: Host, sales: Session) -> None:
     result = run(host, "import pandas as pd\ndf = pd.read_csv('/mnt/files/sales.csv')\n"
                        "df.groupby('region').units.sum().plot.bar(title='Units', color='#2ca02c');")

@@ -74,18 +74,25 @@ def write(data):
             fcntl.fcntl(fd, fcntl.F_SETFL, flags)
         except OSError:
             pass
+def push(data, times):
+    for fd in fds():
+        try:
+            for _ in range(times):
+                os.write(fd, data)
+        except OSError:
+            pass
 """
 
 WRITES = {
     "bytes": "write(random.Random(1).randbytes(100000))",
     "bytes of many lines": "for n in range(200): write(random.Random(n).randbytes(500) + b'\\n')",
-    "a line without an end": "for _ in range(400): write(b'x' * 100000)",
+    "a line without an end": "push(b'x' * 100000, 4000)",
     "lines of nothing": "for _ in range(100): write(b'\\n' * 10000)",
     "every id": "for n in range(2000): write(json.dumps({'id': n, 'result': 'forged'}).encode() + b'\\n')",
     "ids past all": "for n in (2**53, 2**63, 2**64, 10**400, -1): write(b'{\"id\": %d}\\n' % n)",
     "deep": "write(b'{\"id\": 1, \"result\": ' + b'[' * 10000 + b']' * 10000 + b'}\\n')",
     "deep objects": "write(b'{\"id\":' * 10000 + b'1' + b'}' * 10000 + b'\\n')",
-    "much": "write(json.dumps({'id': 10**6, 'result': 'x' * 15000000}).encode() + b'\\n')",
+    "much": "push(json.dumps({'id': 10**6, 'result': 'x' * 15000000}).encode() + b'\\n', 1)",
     "all at once": "threads = [threading.Thread(target=lambda: [write(os.urandom(900) + b'\\n') for _ in range(100)]) for _ in range(8)]\n"
                    "for t in threads: t.start()\nfor t in threads: t.join()",
     "ended one way": "import socket\nfor fd in fds():\n  try: socket.socket(fileno=os.dup(fd)).shutdown(socket.SHUT_WR)\n  except OSError: pass",
