@@ -115,6 +115,13 @@ def test_whatever_goes_into_its_fds(code: str, host: Host, session: Session) -> 
         until(lambda: run(host, "'mine'")["result"] == "'mine'", "what was forged is used up")
 
 
+def test_old_answers_without_end_are_not_read_for_ever(host: Host, session: Session) -> None:
+    """A few come where code has answered in its interpreter's place; who goes on with it is ended."""
+    with Steady(host, session):
+        result = run(host, FDS + "push(b'{\"id\": 1}\\n', 100)\nwhile True: pass")
+        assert (result["cause"], result["state_kept"]) == ("lost", False)
+
+
 def test_answers_forged_by_what_a_run_has_left_are_of_no_other_interpreter(host: Host, session: Session) -> None:
     """A process that holds the channel of an interpreter that has ended says nothing to the next one."""
     with Steady(host, session):
