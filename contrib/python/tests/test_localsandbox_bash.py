@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from conftest import until
 
@@ -126,6 +128,8 @@ X
     ("mkdir -p /home/user/d; echo a > /home/user/d/x; find /home/user -name x", "/home/user/d/x\n"),
     ("mkdir /p; touch /p/x; find /p -name x; ls /", None),
     ("ls -A", ""),
+    ("echo a > /tmp/x; cat /data/tmp/x", "a\n"),
+    ("mkdir lib; echo a > lib/x; cat /data/lib/x", "a\n"),
     ("d=/x; echo a > $d; [[ -e $d ]] && cat \"/data$d\" '/data/x'", "a\na\n"),
 ])
 def test_both_names_in_one_line(local: LocalSandbox, command: str, out: str) -> None:
@@ -144,6 +148,26 @@ def test_both_names_from_call_to_call(local: LocalSandbox) -> None:
             assert local.read_file(name) == text and local.bash(f"cat {name}").stdout == text
             assert local.execute_python(f"print(open({name!r}).read(), end='')").stdout == text
     assert local.list_files("/") == local.list_files("/data") == ["by-bash", "by-python", "d", "made", "rel"]
+
+
+def test_a_thousand_names_and_both_of_one(strict: LocalSandbox) -> None:
+    """What looks after the names is not the program's: its commands are not counted."""
+    strict.bash("seq -f n%g 1000 | xargs touch; seq -f /m%g 500 | xargs touch")
+    assert strict.bash("echo a > /x; cat /data/x").stdout == "a\n"
+    assert strict.bash("ls / | grep -c ^n; ls /data | grep -c ^m").stdout == "1000\n500\n"
+    strict.bash("rm /n7 /data/m7; mv /n8 /data/8; echo b > n9; sed -i s/b/c/ /n9")
+    assert not strict.exists("/data/n7") and not strict.exists("/m7") and strict.read_file("/data/n9") == "c\n"
+    assert len(strict.list_files("/")) == 1000 + 500 + 1 - 2 and strict.exists("/8")
+
+
+def test_names_made_by_many_at_once() -> None:
+    async def main() -> None:
+        async with LocalSandbox() as local:
+            done = await asyncio.gather(*[local.abash(f"echo {n} > f{n}; cat /f{n}") for n in range(30)])
+            assert [each.stdout for each in done] == [f"{n}\n" for n in range(30)]
+            assert await local.alist_files("/") == sorted(f"f{n}" for n in range(30))
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("make, change, left", [

@@ -3,8 +3,11 @@
 
 Theory of operation. /data/x and /x are one file. It lies where it was made, and names.bash puts a link to it at the
 other place whenever a line of bash begins and ends, and after Python. A call from here need not wait for that: it
-looks at both places. The names that the session's own root has (/tmp, /etc, ...) are the system's: /data/tmp/x means
-/tmp/x here.
+looks at both places.
+
+The names that the session's own root has are the system's. Those that a program may write to (SHARED) are in /data as
+well: /data/tmp/x is /tmp/x, but where the program has made a directory /data/tmp of its own. The others are two things:
+/lib is the system's, /data/lib the program's.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ SCRIPTS = ("call.bash", "limits.bash", "names.bash")
 
 HOME = "/home/user"
 
-KEPT = ("data", "tmp", "opt", "workspace", "mnt/files", "home")
-"""Of the system's names, those that a snapshot has as well; of /home all but the session's own."""
+SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
+"""Of the system's names, those that a program may write to. A snapshot has them, of /home all but the session's own."""
 
 _STATE, _FILES = "state.json", "files.tar"
 
@@ -47,7 +50,7 @@ class Names:
     def prepare(self) -> "Steps[None]":
         """In a session that is new."""
         entries = yield from FilesApi.list.steps(self.files, "/")
-        self.system = {each.name for each in entries} | {"sys", "boot", "root", "srv", "lib32", "lib64", "libx32"}
+        self.system = {each.name for each in entries}
         texts = {name: Path(__file__).with_name(name).read_text() for name in SCRIPTS}
         texts.update({"system": " ".join(sorted(self.system)) + "\n", "links": ""})
         for name, text in texts.items():
@@ -59,7 +62,7 @@ class Names:
         return {
             "HOME": HOME, "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": "/home/agent/.cache",
             "XDG_CONFIG_HOME": "/home/agent/.config", "XDG_DATA_HOME": "/home/agent/.local/share",
-            "__LOCALSANDBOX_SYSTEM": " ".join(sorted(self.system)),
+            "__LOCALSANDBOX_SYSTEM": " ".join(sorted(self.system)), "__LOCALSANDBOX_SHARED": " ".join(SHARED),
         }
 
     def settle(self, names: bool = False) -> "Steps[None]":
@@ -81,7 +84,8 @@ class Names:
         if not parts:
             return "/data"
         if parts[0] in self.system:
-            return "/" + "/".join(parts)
+            own = by_data and (parts[0] not in SHARED or (yield from self._has_own(parts[0])))
+            return ("/data/" if own else "/") + "/".join(parts)
         roots = ("/data", "") if by_data else ("", "/data")
         for root in roots:
             other = roots[1] if root == roots[0] else roots[0]
@@ -92,6 +96,13 @@ class Names:
             if info.type != "link" or info.target != f"{other}/{parts[0]}":
                 return f"{root}/" + "/".join(parts)
         return f"{roots[0]}/" + "/".join(parts)
+
+    def _has_own(self, name: str) -> "Steps[bool]":
+        """Whether /data/NAME is the program's own, and no link to the system's."""
+        try:
+            return (yield from FilesApi.stat.steps(self.files, f"/data/{name}", follow=False)).type != "link"
+        except MissingError:
+            return False
 
     def write(self, path: str, data: bytes) -> "Steps[None]":
         place = yield from self.place(path)
@@ -140,8 +151,7 @@ class Names:
             '*" $each "*) ;; *) own+=("$each") ;; esac; done; target=$1; shift; '
             'tar --exclude=home/agent -cf "$target" -- "${own[@]}" "$@"; [[ $? -le 1 ]]'
         )
-        kept = [name for name in KEPT if name != "data"]
-        argv = ["bash", "-c", script, "bash", path, *kept]
+        argv = ["bash", "-c", script, "bash", path, *(name for name in SHARED if name in self.system)]
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
         if not result.ok:
             raise HoltError(f"the files can't be packed: {result}")

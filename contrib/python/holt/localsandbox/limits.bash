@@ -10,6 +10,9 @@
 # when it starts again. Where a function returns its places go. What is taken for a loop and is none are equal commands
 # in one line.
 #
+# bash looks for a variable in every function that is under way, so that what a step costs grows with their depth. Past
+# DEEP of them only commands are counted: what recurs without an end comes to its limit all the same, and in time.
+#
 # Besides, a name that the command spells as /data/NAME and that is there as /NAME, or the other way round, gets its
 # link before the command looks for it (names.bash says why).
 #
@@ -18,14 +21,15 @@
 if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 	declare -A __localsandbox_at=()
 	declare -a __localsandbox_place=() __localsandbox_count=() __localsandbox_depth=()
-	__localsandbox_top=0 __localsandbox_entered=
+	__localsandbox_top=0 __localsandbox_deep=0 __localsandbox_entered=
 
 	__localsandbox_end() {
 		printf '%s\n' "$1" >"$__LOCALSANDBOX_MARK"
 		kill -KILL 0
 	}
 
-	# The name before the first "/" of $1, unless it is the system's.
+	# Each NAME of a spelled /NAME or /data/NAME that only the other place has. Of the system's, /data has those that a
+	# program may write to, once they are spelled so.
 	__localsandbox_link() {
 		local text=" ${1//[\"\'=:<>(),;&|]/ }" name one other
 		while [[ $text == *' /'* ]]; do
@@ -38,35 +42,47 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 			name=${name%%/*}
 			# one has it, and other, as it is spelled, has not
 			if [[ -n $name && $name != *[*?[]* && ! -e $other/$name && ! -L $other/$name && -e $one/$name ]]; then
-				case " $__LOCALSANDBOX_SYSTEM " in
+				case " $__LOCALSANDBOX_SHARED / $__LOCALSANDBOX_SYSTEM " in
+				*" $name "*'/ '*) [[ -z $other ]] || ln -s "/$name" "/data/$name" 2>/dev/null ;;
 				*" $name "*) ;;
-				*) bash "${BASH_SOURCE[0]%/*}/names.bash" ;;
+				*) BASH_ENV='' bash "${BASH_SOURCE[0]%/*}/names.bash" ;; # which is not the program's to be counted
 				esac
 			fi
 		done
 	}
 
-	# $1: depth of functions, empty outside of them; $2: line; $3 is $_, which it is afterwards again
+	# $1: depth of functions, empty outside of them; $2: line; $3: command; $4 is $_, which it is afterwards again
 	__localsandbox_step() {
-		local __localsandbox_key="$1:$2:$BASH_COMMAND" __localsandbox_byte __localsandbox_i
-		set -- "${1:-0}" "$2" "$3"
+		local __localsandbox_byte
+		if [[ ${1:-0} -gt 200 ]]; then # DEEP
+			if [[ $1 -le $__localsandbox_deep || $3 != "$__localsandbox_entered" ]]; then
+				builtin read -r -N 1 -u 199 __localsandbox_byte ||
+					__localsandbox_end "command_count $__LOCALSANDBOX_COMMANDS"
+				__localsandbox_entered=$3
+				[[ $3 != */* ]] || __localsandbox_link "$3"
+			fi
+			__localsandbox_deep=$1
+			return 0
+		fi
+		local __localsandbox_key="$1:$2:$3" __localsandbox_i
+		set -- "${1:-0}" "$2" "$3" "$4"
 		while ((__localsandbox_top > 0 && __localsandbox_depth[__localsandbox_top - 1] > $1)); do
 			((__localsandbox_top--)) || :
 		done
 		# A function that is entered is told of by a step of its own, with the text of the command before.
-		if [[ $1 -gt 0 && $BASH_COMMAND == "$__localsandbox_entered" ]] &&
+		if [[ $1 -gt 0 && $3 == "$__localsandbox_entered" ]] &&
 			((__localsandbox_top > 0 && __localsandbox_depth[__localsandbox_top - 1] < $1)); then
 			__localsandbox_entered=
 			return 0
 		fi
-		__localsandbox_entered=$BASH_COMMAND
+		__localsandbox_entered=$3
 		__localsandbox_i=${__localsandbox_at["$__localsandbox_key"]-}
 		if [[ -n $__localsandbox_i ]] && ((__localsandbox_i < __localsandbox_top)) &&
 			[[ ${__localsandbox_place[__localsandbox_i]} == "$__localsandbox_key" ]]; then
 			__localsandbox_top=$((__localsandbox_i + 1))
 			__localsandbox_count[__localsandbox_i]=$((__localsandbox_count[__localsandbox_i] + 1))
 			# The head of "for" is passed once a round, a condition once more.
-			case $BASH_COMMAND in
+			case $3 in
 			'for '* | 'select '*) ((__localsandbox_count[__localsandbox_i] <= __LOCALSANDBOX_LOOPS)) ;;
 			*) ((__localsandbox_count[__localsandbox_i] <= __LOCALSANDBOX_LOOPS + 1)) ;;
 			esac || __localsandbox_end "loop_iterations $__LOCALSANDBOX_LOOPS"
@@ -77,14 +93,14 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 			__localsandbox_count[__localsandbox_top]=1
 			((++__localsandbox_top))
 		fi
-		case $BASH_COMMAND in
+		case $3 in
 		'for '* | 'select '* | 'case '*) ;;
 		*)
-			IFS= builtin read -r -d '' -N 1 -u 199 __localsandbox_byte ||
+			builtin read -r -N 1 -u 199 __localsandbox_byte ||
 				__localsandbox_end "command_count $__LOCALSANDBOX_COMMANDS"
 			;;
 		esac
-		[[ $BASH_COMMAND != */* ]] || __localsandbox_link "$BASH_COMMAND"
+		[[ $3 != */* ]] || __localsandbox_link "$3"
 		return 0
 	}
 
@@ -106,5 +122,5 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 
 	set -T
 	# Not in the trace of set -x.
-	builtin trap '{ __localsandbox_step "${FUNCNAME+${#FUNCNAME[@]}}" "$LINENO" "$_"; } 2>/dev/null' DEBUG
+	builtin trap '{ __localsandbox_step "${FUNCNAME+${#FUNCNAME[@]}}" "$LINENO" "$BASH_COMMAND" "$_"; } 2>/dev/null' DEBUG
 fi

@@ -6,61 +6,84 @@
 # meant the file: it goes, too, but where another link leads to it: then the link was moved, and the file follows. What has
 # taken a link's place (sed -i, mv) is newer than what the link led to, which goes.
 #
+# One find looks, and what is to be done to many names is done to all of them at once: there may be thousands.
+#
 # /home is the system's as far as there is /home/agent. /data/home leads to it as soon as something else is in there.
 shopt -s nullglob dotglob
 here=${BASH_SOURCE[0]%/*}
 exec 9>"$here/lock"
 flock 9 2>/dev/null
 
-declare -A ours=()
+declare -A ours=() systems=([data]=1)
 while IFS= read -r -d '' link; do ours[$link]=1; done 2>/dev/null <"$here/links"
+for name in $(<"$here/system"); do systems[$name]=1; done
+
+# What there is: its type as find has it, where it leads to as a link, and which link leads to it
+declare -A type=() target=() leading=()
+look() {
+	local found i
+	mapfile -d '' -t found < <(find / /data -mindepth 1 -maxdepth 1 -printf '%y\0%p\0%l\0' 2>/dev/null)
+	type=() target=() leading=()
+	for ((i = 0; i < ${#found[@]}; i += 3)); do
+		type[${found[i + 1]}]=${found[i]} target[${found[i + 1]}]=${found[i + 2]}
+		[[ ${found[i]} != l ]] || leading[${found[i + 2]}]=${found[i + 1]}
+	done
+}
+leads() { [[ ${type[$1]-} == l && ${target[$1]} == "$2" ]]; }
 
 other_of() { [[ $1 == /data/* ]] && other=/${1#/data/} || other=/data$1; }
 
-is_systems() { [[ $1 == data || " $system " == *" $1 "* ]]; }
-
-system=$(<"$here/system")
-candidates=(/* /data/*)
-
 # What we have put and is no more
+changed=
+look
 for link in "${!ours[@]}"; do
 	other_of "$link"
-	[[ -L $link && $(readlink "$link") == "$other" ]] && continue
+	leads "$link" "$other" && continue
 	unset 'ours[$link]'
-	[[ -e $other && ! -L $other ]] || continue
-	if [[ -e $link || -L $link ]]; then # replaced
+	[[ ${type[$other]-l} != l ]] || continue
+	changed=1
+	if [[ -n ${type[$link]-} ]]; then # replaced
 		rm -rf -- "$other"
-		continue
+	elif [[ -n ${leading[$other]-} ]]; then # moved
+		rm -f -- "${leading[$other]}" && mv -T -- "$other" "${leading[$other]}"
+	elif [[ -z $(find / /data -xdev -lname "$other" -print -quit 2>/dev/null) ]]; then
+		rm -rf -- "$other"
 	fi
-	for each in "${candidates[@]}"; do
-		[[ -L $each && $(readlink "$each") == "$other" ]] || continue
-		rm -f -- "$each" && mv -T -- "$other" "$each"
-		break
-	done
-	[[ ! -e $other || -n $(find / /data -xdev -lname "$other" -print -quit 2>/dev/null) ]] || rm -rf -- "$other"
 done
+[[ -z $changed ]] || look
 
-candidates=(/* /data/*)
-for path in "${candidates[@]}"; do
+stale=() at_root=() at_data=()
+for path in "${!type[@]}"; do
 	name=${path##*/}
-	is_systems "$name" && continue
+	[[ -z ${systems[$name]-} ]] || continue
 	other_of "$path"
-	if [[ -L $path && $(readlink "$path") == "$other" ]]; then
-		if [[ -e $other || -L $other ]]; then ours[$path]=1; else rm -f -- "$path"; unset 'ours[$path]'; fi
-	elif [[ -L $other && $(readlink "$other") == "$path" ]]; then
+	if leads "$path" "$other"; then
+		if [[ -n ${type[$other]-} ]]; then ours[$path]=1; else stale+=("$path") && unset 'ours[$path]'; fi
+	elif leads "$other" "$path"; then
 		ours[$other]=1
-	elif [[ -e $other || -L $other ]]; then # both are the program's: the newer one is meant; directories are put together
+	elif [[ -n ${type[$other]-} ]]; then # both are the program's: the newer one is meant; directories are put together
 		[[ $path == /data/* ]] || continue
-		if [[ -d $path && -d $other && ! -L $path && ! -L $other ]]; then
+		if [[ ${type[$path]}${type[$other]} == dd ]]; then
 			cp -a -u -T -- "$other" "$path" && rm -rf -- "$other" && ln -s "$path" "$other" && ours[$other]=1
 		elif [[ $other -nt $path ]]; then
 			rm -rf -- "$path" && ln -s "$other" "$path" && ours[$path]=1
 		else
 			rm -rf -- "$other" && ln -s "$path" "$other" && ours[$other]=1
 		fi
+	elif [[ $path == /data/* ]]; then
+		at_root+=("$path")
 	else
-		ln -s "$path" "$other" && ours[$other]=1
+		at_data+=("$path")
 	fi
+done
+
+for_each() { (($# < 2)) || printf '%s\0' "${@:2}" | xargs -0r $1 -- 2>/dev/null; }
+for_each 'rm -f' "${stale[@]}"
+for_each 'ln -s -t /' "${at_root[@]}"
+for_each 'ln -s -t /data' "${at_data[@]}"
+for path in "${at_root[@]}" "${at_data[@]}"; do # a command that runs meanwhile may have been faster
+	other_of "$path"
+	[[ ! -L $other ]] || ours[$other]=1
 done
 
 homes=(/home/*)
