@@ -19,7 +19,7 @@ import os
 import threading
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._server import Server
 from .errors import ToolError, UsageError
@@ -190,8 +190,13 @@ class _Call:
         self.key, self.cancelled = key, threading.Event()
         self.cancel: Callable[[], Any] = self.cancelled.set
 
-Seen = Callable[[Tool, Any, Any, Optional[BaseException]], None]
-"""Is told of each call: tool, payload, value, error."""
+
+class _Put(NamedTuple):
+    """How a tool is called."""
+
+    tool: Tool
+    loop: Optional[asyncio.AbstractEventLoop]
+    interrupt: bool
 
 
 class Tools:
@@ -200,7 +205,7 @@ class Tools:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._lock = threading.Lock()
-        self._tools: Dict[Tuple[str, str], Tuple[Tool, Optional[asyncio.AbstractEventLoop], Optional[Seen]]] = {}
+        self._tools: Dict[Tuple[str, str], _Put] = {}
         self._running: Dict[Tuple[str, str], _Call] = {}  # by session and id
 
     @staticmethod
@@ -215,11 +220,14 @@ class Tools:
         return tools  # type: ignore[no-any-return]
 
     def put(
-        self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, seen: Optional[Seen] = None
+        self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, *, interrupt: bool = True
     ) -> Dict[str, Any]:
-        """Answers calls of it from now on; what tools.register is to be asked."""
+        """Answers calls of it from now on; what tools.register is to be asked.
+
+        interrupt  a coroutine is cancelled when nobody waits for it any more
+        """
         with self._lock:
-            self._tools[session, tool.name] = (tool, loop, seen)
+            self._tools[session, tool.name] = _Put(tool, loop, interrupt)
         params = {
             "session": session, "name": tool.name, "description": tool.description,
             "input_schema": tool.input_schema, "timeout_ms": tool.timeout_ms,
@@ -268,30 +276,26 @@ class Tools:
     def _answer(self, params: Mapping[str, Any], found: Any, call: _Call) -> Dict[str, Any]:
         if not found:
             return _error(ToolError(f"there is no tool {params.get('name')!r}", "permission_error"))
-        tool, loop, seen = found
-        value, error = None, None  # type: Any, Optional[BaseException]
         try:
-            value = to_json(self._call(tool, loop, params.get("payload"), call))
-        except BaseException as caught:
-            error = caught
-        if seen:
-            with contextlib.suppress(Exception):
-                seen(tool, params.get("payload"), value, error)
-        return _error(error) if error else {"result": {"value": value}}
+            return {"result": {"value": to_json(self._call(found, params.get("payload"), call))}}
+        except BaseException as error:
+            return _error(error)
 
-    def _call(self, tool: Tool, loop: Any, payload: Any, call: _Call) -> Any:
-        value = tool.handler(payload)
+    def _call(self, put: _Put, payload: Any, call: _Call) -> Any:
+        value, loop = put.tool.handler(payload), put.loop
         if not inspect.isawaitable(value):
             return value
         if loop is None or loop.is_closed() or not loop.is_running():
-            return asyncio.run(self._await_here(value, call))
+            return asyncio.run(self._await_here(value, call, put.interrupt))
         future = asyncio.run_coroutine_threadsafe(_awaited(value), loop)
-        self._cancel_by(future.cancel, call)
+        if put.interrupt:
+            self._cancel_by(future.cancel, call)
         return future.result()
 
-    async def _await_here(self, value: Any, call: _Call) -> Any:
+    async def _await_here(self, value: Any, call: _Call, interrupt: bool) -> Any:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(value)
-        self._cancel_by(lambda: loop.call_soon_threadsafe(task.cancel), call)
+        if interrupt:
+            self._cancel_by(lambda: loop.call_soon_threadsafe(task.cancel), call)
         return await task
 
     def _cancel_by(self, how: Callable[[], Any], call: _Call) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import pickle
+import threading
 import time
 from pathlib import Path
 
@@ -67,6 +69,35 @@ def test_files_and_a_snapshot_are_too_much() -> None:
         LocalSandbox(files={"a": 1}).bash("true")  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize("path, read", [
+    ("lib/helper.py", "/data/lib/helper.py"), ("/data/etc/app.conf", "etc/app.conf"), ("bin/tool", "bin/tool"),
+    ("run/out", "/data/run/out"), ("tmp/x", "/tmp/x"), ("/data/var/log/x", "/var/log/x"), ("/root/x", "/data/root/x"),
+    ("/mnt/x/y", "/data/mnt/x/y"), ("/workspace/x", "/data/workspace/x"), ("/srv/x", "srv/x"),
+])
+def test_seeds_below_the_system_s_names(path: str, read: str) -> None:
+    with LocalSandbox(files={path: "text"}) as local:
+        assert local.read_file(path) == local.read_file(read) == local.bash(f"cat {read}").stdout == "text"
+        snapshot = local.export_snapshot()
+    with LocalSandbox(snapshot=snapshot) as again:
+        assert again.read_file(path) == "text"
+
+
+def test_a_seed_that_can_t_be_written() -> None:
+    with LocalSandbox(files={"/etc/app.conf": "text"}) as local:
+        with pytest.raises(PermissionError) as error:
+            local.bash("true")
+        assert error.value.path == "/etc/app.conf"
+
+
+def test_errors_can_be_sent_to_another_process() -> None:
+    for error in (
+        CommandError("m", 2, "o", "e"), FileNotFoundError("m", path="p"), TimeoutError("m", 5),
+        SubprocessCrashed("m", signal=9), ExecutionLimitError("m", "loop_iterations", 100, "o"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == "m" and vars(again) == vars(error)
+
+
 def test_destroying(holt: str) -> None:
     local = LocalSandbox()
     assert session_names(holt) == []
@@ -100,6 +131,15 @@ def test_bash(local: LocalSandbox) -> None:
     ("cd 'a b'", FileNotFoundError, "a b"),
     ("sh -c ./nothere", FileNotFoundError, "./nothere"),
     ("cp a b", FileNotFoundError, "a"),
+    ("tail -n 1 nope", FileNotFoundError, "nope"),
+    ("sed p nope", FileNotFoundError, "nope"),
+    ("tar xf nope", FileNotFoundError, "nope"),
+    ("awk 1 nope", FileNotFoundError, "nope"),
+    ("sh nope", FileNotFoundError, "nope"),
+    ("echo > no/pe", FileNotFoundError, "no/pe"),
+    ("python3 nope", FileNotFoundError, "/data/nope"),
+    ("python3 -c \"open('nope')\"", FileNotFoundError, "nope"),
+    ("touch f; chmod 0 f; head f", PermissionError, "f"),
     ("touch f; chmod 0 f; cat f", PermissionError, "f"),
     ("touch /usr/f", PermissionError, "/usr/f"),
     ("no-such-command", CommandError, None),
@@ -363,6 +403,32 @@ class TestBridge:
         toolset = PythonToolset([ToolDefinition("never", "", schema, timeout_ms=50)], {"never": never})
         done = local.execute_python("from host_tools import call\ncall('never', {})", toolset=toolset)
         assert done.error == "RuntimeError: [timeout] Tool 'never' timed out after 50 ms"
+
+    def test_a_handler_whose_time_is_over_is_not_interrupted(self, local: LocalSandbox) -> None:
+        go, through = threading.Event(), threading.Event()
+
+        async def slow(payload: object) -> None:
+            while not go.is_set():
+                await asyncio.sleep(0.01)
+            through.set()
+
+        schema = {"type": "object", "properties": {}, "additionalProperties": False}
+        toolset = PythonToolset([ToolDefinition("slow", "", schema, timeout_ms=50)], {"slow": slow})
+        code = "from host_tools import call\ncall('slow', {})"
+        done = local.execute_python(code, toolset=toolset)
+        assert done.error and "[timeout]" in done.error
+        go.set()
+        assert through.wait(60)
+
+        async def main() -> None:
+            go.clear()
+            through.clear()
+            done = await local.aexecute_python(code, toolset=toolset)
+            assert done.error and "[timeout]" in done.error
+            go.set()
+            assert await asyncio.get_running_loop().run_in_executor(None, through.wait, 60)
+
+        asyncio.run(main())
 
     def test_handlers_run_in_the_loop_of_the_caller(self) -> None:
         async def main() -> None:

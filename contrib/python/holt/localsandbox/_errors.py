@@ -9,36 +9,53 @@ from typing import Optional
 from ..errors import ClosedError, HoltError
 from .exceptions import CommandError, FileNotFoundError, LocalSandboxError, PermissionError, SubprocessCrashed
 
-_QUOTED = r"['\"‘“](?P<path>[^'\"’”]+)['\"’”]"
-_PLAIN = r"(?:^|: )(?P<path>[^:\n]+)"
+_MISSING = "No such file or directory|No such file$"
+_REFUSED = "Permission denied|Operation not permitted|Read-only file system"
 
-_MISSING = (
-    re.compile(rf"{_QUOTED}: No such file or directory", re.M),
-    re.compile(rf"cannot access {_QUOTED}", re.M),
-    re.compile(rf"{_PLAIN}: No such file or directory", re.M),
-    re.compile(r"(?:^|: )(?P<path>[^:\n]+): not found$", re.M),
+_NAMED = r"""['"`‘“](?P<quoted>[^'"’”\n]+)['"’”]"""
+
+
+def _forms(reason: str) -> "tuple[re.Pattern[str], ...]":
+    """How programs name a file beside the reason."""
+    why = rf"(?:\[Errno \d+\] )?(?:{reason})"
+    return tuple(re.compile(each, re.M) for each in (
+        # A traceback of Python's
+        rf"^[A-Za-z]+Error: \[Errno \d+\] (?:{reason}): {_NAMED}",
+        # rm: cannot remove 'X': why     tail: cannot open 'X' for reading: why     python3: can't open file 'X': [Errno 2] why
+        rf"{_NAMED}(?: for [a-z]+)?: {why}",
+        # awk: cannot open X (why)
+        rf"cannot open {_NAMED} \((?:{reason})\)", rf"cannot open (?P<path>[^:\n]+) \((?:{reason})\)",
+        # tar: X: Cannot open: why     sed: can't read X: why     sh: 0: cannot open X: why     cat: X: why
+        rf"(?:^|: )(?:[Cc]annot|[Cc]an't|[Cc]ould not|[Ff]ailed to) (?:open|read)(?: file)? (?P<path>[^:\n]+): {why}",
+        rf"(?:^|: )(?P<path>[^:\n]+): Cannot open: {why}",
+        rf"(?:^|: )(?P<path>[^:\n]+): {why}",
+    ))
+
+
+_MISSING_FORMS = (
+    re.compile(rf"cannot access {_NAMED}", re.M), re.compile(r"(?:^|: )(?P<path>[^:\n]+): not found$", re.M),
+    *_forms(_MISSING),
 )
-
-_REFUSED = (
-    re.compile(rf"{_QUOTED}: (?:Permission denied|Operation not permitted|Read-only file system)", re.M),
-    re.compile(rf"{_PLAIN}: (?:Permission denied|Operation not permitted|Read-only file system)", re.M),
-)
+_REFUSED_FORMS = _forms(_REFUSED)
 
 
-def _path_in(patterns: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
-    """What the first message names."""
-    found = [match for match in (each.search(text) for each in patterns) if match]
-    return min(found, key=lambda match: match.end())["path"].strip() if found else None
+def _path_in(forms: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
+    """What the first message names; of two forms that it has, the one that comes first says more."""
+    found = [match for match in (each.search(text) for each in forms) if match]
+    if not found:
+        return None
+    first = min(found, key=lambda match: text.count("\n", 0, match.end())).groupdict()
+    return (first.get("quoted") or first["path"]).strip()
 
 
 def command_error(exit_code: int, stdout: str, stderr: str) -> CommandError:
     """For a command that has failed."""
     lines = stderr.strip().splitlines()
     message = lines[-1] if lines else f"the command ended with {exit_code}"
-    path = _path_in(_MISSING, stderr)
+    path = _path_in(_MISSING_FORMS, stderr)
     if path is not None:
         return FileNotFoundError(message, exit_code, stdout, stderr, path)
-    path = _path_in(_REFUSED, stderr)
+    path = _path_in(_REFUSED_FORMS, stderr)
     if path is not None or "permission denied" in stderr.lower():
         return PermissionError(message, exit_code, stdout, stderr, path)
     return CommandError(message, exit_code, stdout, stderr)

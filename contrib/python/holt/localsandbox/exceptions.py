@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 __all__ = [
     "CommandError", "ExecutionLimitError", "FileNotFoundError", "LocalSandboxError", "PermissionError",
@@ -71,3 +71,6 @@ class ExecutionLimitError(LocalSandboxError):
         super().__init__(message)
         self.limit_type, self.limit_value = limit_type, limit_value
         self.stdout, self.stderr = stdout, stderr
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return type(self), (str(self), self.limit_type, self.limit_value, self.stdout, self.stderr)

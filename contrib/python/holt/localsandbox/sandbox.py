@@ -156,15 +156,14 @@ class LocalSandbox:
         restored = unpack_snapshot(self._snapshot) if self._snapshot else None
         box = SandboxApi(holt=self._holt)
         yield from box._open()
+        names = Names(box)
         try:
-            names = Names(box)
             yield from names.prepare()
             if restored:
                 yield from names.unpack(restored[0])
                 self._take_state(restored[1])
             started = _now()
-            for path, data in seeds.items():
-                yield from names.write(path, data)
+            yield from self._seed(names, seeds)
             if seeds:
                 self._note("seed", started, {"paths": list(seeds), "count": len(seeds)}, {"success": True})
             yield from FilesApi.mkdir.steps(names.files, (yield from names.place(self.cwd)))
@@ -172,6 +171,14 @@ class LocalSandbox:
             box._lease.end()
             raise
         self._box, self._names = box, names
+
+    @staticmethod
+    def _seed(names: Names, seeds: Mapping[str, bytes]) -> "Steps[None]":
+        for path, data in seeds.items():
+            try:
+                yield from names.write(path, data)
+            except HoltError as error:
+                raise file_error(error, path, missing=False) from error
 
     def _take_state(self, state: Dict[str, Any]) -> None:
         self.kv._values.update(state["kv"])
@@ -373,7 +380,7 @@ class LocalSandbox:
             yield from SandboxApi.remove_tool.steps(self._box, name)
         self._registered = names
         for tool in tools.tools():
-            yield self._box._server.submit("tools.register", registry.put(self._box.name, tool, loop))
+            yield self._box._server.submit("tools.register", registry.put(self._box.name, tool, loop, interrupt=False))
 
     def _last_row(self) -> "Steps[int]":
         rows = yield from SandboxApi.history.steps(self._box, 1)
