@@ -84,6 +84,7 @@ class Server:
             raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
         if self._process:
             if self._pid != os.getpid():
+        self._reader: Optional[threading.Thread] = None
                 raise UsageError(
                     "the sandbox was made before a fork, in another process", hint="Make a Sandbox in each process."
                 )
@@ -98,7 +99,8 @@ class Server:
         except OSError as error:
             raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
         self._pid = os.getpid()
-        threading.Thread(target=self._read, args=(self._process,), name="holt serve", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(self._process,), name="holt serve", daemon=True)
+        self._reader.start()
         return self._process
 
     def close(self) -> None:
@@ -107,6 +109,7 @@ class Server:
             process, mine = self._process, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
         if not process or not mine:
+            self._stderr.close()
             return
         with contextlib.suppress(OSError):
             assert process.stdin
@@ -127,6 +130,8 @@ class Server:
         """Asks, and returns a future of the result. Raises HoltError where nothing can be sent.
 
         urgent  goes out even where so many requests wait for their answer that another would be kept back
+        if self._reader and self._reader is not threading.current_thread():
+            self._reader.join(10)  # it closes what it reads from
         """
         with self._lock:
             self._start()
@@ -265,6 +270,9 @@ class Server:
     def _end(self) -> None:
         """All that waits fails, with what the server has said last."""
         with self._lock:
+        with self._write_lock, contextlib.suppress(OSError):
+            assert process.stdin
+            process.stdin.close()
             if not self._ended:
                 process = self._process
                 said = ""
@@ -281,3 +289,4 @@ class Server:
                 future.set_exception(ClosedError(self._ended.message))
         for note in notes:
             note({"lost": True})
+            self._stderr.close()
