@@ -7,19 +7,51 @@ import base64
 import os
 import secrets
 from concurrent.futures import Future
-from typing import Any, Mapping, Union
+from typing import Any, List, Mapping, Union
 
 from ._operations import Steps
 from ._server import Server
+from .errors import UsageError
 
 PIECE = 384 * 1024
 """Bytes of a file in one message: in base64 half of what a request may have."""
 
 Content = Union[str, bytes, bytearray, memoryview]
 
+Path = Union[str, "os.PathLike[str]"]
+"""Inside. Text, or a pathlib.PurePosixPath."""
+
 
 def as_bytes(content: Content) -> bytes:
-    return content.encode() if isinstance(content, str) else bytes(content)
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise UsageError(
+        f"content is text or bytes, not {type(content).__name__}", hint="json.dumps() makes text of other things."
+    )
+
+
+def argv_of(command: Any) -> List[str]:
+    """A command's arguments: text or paths. Raises UsageError for the line of a shell, and for what is neither."""
+    if isinstance(command, (str, bytes)):
+        line = command if isinstance(command, str) else command.decode(errors="replace")
+        raise UsageError(
+            f"a command is a list of arguments, not the text {line!r}",
+            hint=f"A line of bash is for bash({line!r}); without a shell it is exec({line.split()!r}).",
+        )
+    argv = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in command]
+    for each in argv:
+        if not isinstance(each, str):
+            raise UsageError(f"an argument is text, not {each!r}", hint=f"Write str({each!r}).")
+    return argv
+
+
+def line_of(command: Any) -> str:
+    """A line of bash. Raises UsageError for a list of arguments."""
+    if not isinstance(command, str):
+        raise UsageError(f"a line of bash is text, not {command!r}", hint="A list of arguments is for exec().")
+    return command
 
 
 def encoded(data: bytes) -> str:
@@ -28,6 +60,9 @@ def encoded(data: bytes) -> str:
 
 class Part:
     """Of the sandbox `session`."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} can't be copied or pickled: it is this process's. Send its name.")
 
     def __init__(self, server: Server, session: str) -> None:
         self._server, self._session = server, session
@@ -44,7 +79,7 @@ class Part:
         except Exception:
             pass
 
-    def _get(self, method: str, path: str) -> "Steps[bytes]":
+    def _get(self, method: str, path: Path) -> "Steps[bytes]":
         """A whole file, part by part. Its end is where there is no more, whatever its size was."""
         parts, offset = [], 0
         while True:
@@ -54,7 +89,7 @@ class Part:
             if part["eof"]:
                 return b"".join(parts)
 
-    def _put(self, path: str, data: bytes, mode: "int | None", make_parents: bool) -> "Steps[int]":
+    def _put(self, path: Path, data: bytes, mode: "int | None", make_parents: bool) -> "Steps[int]":
         """Replaces a file at once: what is large is written beside it first. Its size."""
         params = {"path": path, "mode": mode, "make_parents": make_parents}
         if len(data) <= PIECE:

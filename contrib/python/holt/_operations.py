@@ -79,7 +79,7 @@ class operation(Generic[P, T]):
 
     def __init__(self, steps: "Callable[Concatenate[Any, P], Steps[T]]") -> None:
         self.steps = steps
-        functools.update_wrapper(self, steps)  # type: ignore[arg-type]
+        functools.update_wrapper(self, steps)
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> "operation[P, T]": ...

@@ -43,6 +43,13 @@ Note = Callable[[Mapping[str, Any]], None]
 def find_holt(holt: Optional[str] = None) -> str:
     """The program: the one named, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
     named = holt or os.environ.get("HOLT")
+def _path(value: Any) -> str:
+    """What JSON has nothing like, in parameters."""
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
+
+
     found = shutil.which(named or "holt")
     if found:
         return os.path.abspath(found)
@@ -138,7 +145,7 @@ class Server:
             number, future = next(self._ids), Future()  # type: Tuple[int, Future[Any]]
             message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             try:
-                line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+                line = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_path).encode() + b"\n"
             except UnicodeEncodeError as error:
                 raise UsageError(f"{method}: a text has half of a surrogate pair, which is no character") from error
             if _NUL.search(line):

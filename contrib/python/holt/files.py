@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional
 
-from ._face import PIECE, Content, Part, as_bytes, encoded
+from ._face import PIECE, Content, Part, Path, as_bytes, encoded
 from ._operations import AsyncFace, Steps, SyncFace, operation
 
 
@@ -39,18 +40,18 @@ class FilesApi(Part):
     """Raises MissingError where there is nothing, ExistsError where there is something, LimitError at a cap."""
 
     @operation
-    def read(self, path: str, encoding: str = "utf-8", errors: str = "strict") -> "Steps[str]":
+    def read(self, path: Path, encoding: str = "utf-8", errors: str = "strict") -> "Steps[str]":
         """The text of a file. Raises UnicodeDecodeError where it is none."""
         return (yield from self._get("files.read", path)).decode(encoding, errors)
 
     @operation
-    def read_bytes(self, path: str) -> "Steps[bytes]":
+    def read_bytes(self, path: Path) -> "Steps[bytes]":
         """All bytes of a file."""
         return (yield from self._get("files.read", path))
 
     @operation
     def write(
-        self, path: str, content: Content, *, mode: Optional[int] = None, make_parents: bool = True
+        self, path: Path, content: Content, *, mode: Optional[int] = None, make_parents: bool = True
     ) -> "Steps[int]":
         """Replaces a file at once, or makes it; the number of its bytes. Text is written as UTF-8.
 
@@ -59,7 +60,7 @@ class FilesApi(Part):
         return (yield from self._put(path, as_bytes(content), mode, make_parents))
 
     @operation
-    def append(self, path: str, content: Content) -> "Steps[int]":
+    def append(self, path: Path, content: Content) -> "Steps[int]":
         """Adds to the end of a file, or makes it; the number of bytes added."""
         data = as_bytes(content)
         for start in range(0, len(data) or 1, PIECE):
@@ -67,7 +68,7 @@ class FilesApi(Part):
         return len(data)
 
     @operation
-    def list(self, path: str = ".", *, recursive: bool = False) -> "Steps[List[FileInfo]]":
+    def list(self, path: Path = ".", *, recursive: bool = False) -> "Steps[List[FileInfo]]":
         """What is in a directory, in byte order of names; with recursive all below it. No link is followed."""
         found, after = [], None  # type: List[FileInfo], Optional[str]
         while True:
@@ -78,14 +79,14 @@ class FilesApi(Part):
                 return found
 
     @operation
-    def glob(self, pattern: str, path: str = ".", *, limit: int = 10000) -> "Steps[List[FileInfo]]":
+    def glob(self, pattern: str, path: Path = ".", *, limit: int = 10000) -> "Steps[List[FileInfo]]":
         """Paths that match a pattern as "src/**/*.py", below path; limit at most, up to 10000."""
         answer = yield self._ask("files.glob", {"pattern": pattern, "path": path, "limit": limit})
         return [info_of(entry["name"], entry) for entry in answer["entries"]]
 
     @operation
     def grep(
-        self, pattern: str, path: str = ".", *, ignore_case: bool = False, glob: Optional[str] = None,
+        self, pattern: str, path: Path = ".", *, ignore_case: bool = False, glob: Optional[str] = None,
         limit: int = 1000,
     ) -> "Steps[List[Match]]":
         """Lines that match a POSIX extended regular expression; glob: only in files whose names match."""
@@ -96,33 +97,33 @@ class FilesApi(Part):
         return [Match(each["name"], each["line"], each["text"]) for each in answer["matches"]]
 
     @operation
-    def stat(self, path: str, *, follow: bool = True) -> "Steps[FileInfo]":
+    def stat(self, path: Path, *, follow: bool = True) -> "Steps[FileInfo]":
         """What is at a path; with follow, what a link there leads to."""
-        return info_of(path, (yield self._ask("files.stat", {"path": path, "follow": follow})))
+        return info_of(os.fspath(path), (yield self._ask("files.stat", {"path": path, "follow": follow})))
 
     @operation
-    def exists(self, path: str) -> "Steps[bool]":
+    def exists(self, path: Path) -> "Steps[bool]":
         """Whether there is something."""
         return bool((yield self._ask("files.exists", {"path": path}))["exists"])
 
     @operation
-    def mkdir(self, path: str, *, mode: Optional[int] = None, make_parents: bool = True) -> "Steps[None]":
+    def mkdir(self, path: Path, *, mode: Optional[int] = None, make_parents: bool = True) -> "Steps[None]":
         """Makes a directory."""
         yield self._ask("files.mkdir", {"path": path, "mode": mode, "make_parents": make_parents})
 
     @operation
-    def remove(self, path: str, *, recursive: bool = False) -> "Steps[None]":
+    def remove(self, path: Path, *, recursive: bool = False) -> "Steps[None]":
         """Takes a file away, or a directory: an empty one, or with recursive all that is in it."""
         yield self._ask("files.remove", {"path": path, "recursive": recursive})
 
     @operation
-    def move(self, source: str, target: str, *, replace: bool = False) -> "Steps[None]":
+    def move(self, source: Path, target: Path, *, replace: bool = False) -> "Steps[None]":
         """Renames a file or directory; with replace what is at target goes away."""
         yield self._ask("files.move", {"from": source, "to": target, "replace": replace})
 
     @operation
     def copy(
-        self, source: str, target: str, *, recursive: bool = False, replace: bool = False
+        self, source: Path, target: Path, *, recursive: bool = False, replace: bool = False
     ) -> "Steps[int]":
         """Copies a file, a link or, with recursive, a directory; how many fifos, sockets and devices were left out."""
         params = {"from": source, "to": target, "recursive": recursive, "replace": replace}

@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._face import PIECE, Part, encoded
+from ._face import PIECE, Part, Path as Inside, encoded
 from ._host import open_file, write_file
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from .errors import UsageError
@@ -109,7 +109,7 @@ def _is_url(source: Any) -> bool:
     return isinstance(source, str) and urllib.parse.urlsplit(source).scheme in URL_SCHEMES
 
 
-def _open(source: Source, writable: Sequence[str]) -> BinaryIO:
+def _open(source: Source, writable: Sequence[str]) -> "IO[bytes]":
     """A source that is read, and closed by us."""
     if _is_url(source):
         url = urllib.parse.urlsplit(str(source))
@@ -142,7 +142,7 @@ class MountApi(Part):
 
     @operation
     def upload(
-        self, source: Source, remote_path: Optional[str] = None, mimetype: Optional[str] = None,
+        self, source: Source, remote_path: Optional[Inside] = None, mimetype: Optional[str] = None,
         mount_id: str = MOUNT_ID,
     ) -> "Steps[RemoteFile]":
         """Puts a file there: a path of the host, bytes, a binary file object, or a URL (http, https, file, data).
@@ -152,7 +152,7 @@ class MountApi(Part):
         mimetype     is for callers of other services: here a file's type is told by its name
         """
         _check_mount(mount_id)
-        name = remote_path or _name_of(source)
+        name = os.fspath(remote_path) if remote_path else _name_of(source)
         if mimetype and not posixpath.splitext(name)[1] and remote_path is None:
             name += mimetypes.guess_extension(mimetype) or ""
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -199,11 +199,11 @@ class MountApi(Part):
 
     @operation
     def list(
-        self, path: Optional[str] = None, cursor: Optional[str] = None, limit: int = 100, mount_id: str = MOUNT_ID
+        self, path: Optional[Inside] = None, cursor: Optional[str] = None, limit: int = 100, mount_id: str = MOUNT_ID
     ) -> "Steps[Listing]":
         """Files, in byte order of their paths: those whose path starts with path, limit of them (1 to 500)."""
         _check_mount(mount_id)
-        params: Dict[str, Any] = {"prefix": (path or "").lstrip("/") or None, "cursor": cursor, "limit": limit}
+        params: Dict[str, Any] = {"prefix": os.fspath(path or "").lstrip("/") or None, "cursor": cursor, "limit": limit}
         page = yield self._ask("mount.list", params)
         items = [
             RemoteItem(
@@ -214,14 +214,14 @@ class MountApi(Part):
         return Listing(items, page.get("next_cursor"))
 
     @operation
-    def download(self, path: str, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
+    def download(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
         """A file with its bytes. Raises MissingError."""
         _check_mount(mount_id)
         data = yield from self._get("mount.download", path)
-        return RemoteFile(path.lstrip("/"), "/mnt/files", data, (yield from self._writable()))
+        return RemoteFile(os.fspath(path).lstrip("/"), "/mnt/files", data, (yield from self._writable()))
 
     @operation
-    def delete(self, path: str, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
+    def delete(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
         """Takes a file away, or a directory with all that is in it. Raises MissingError."""
         _check_mount(mount_id)
         return _remote((yield self._ask("mount.delete", {"path": path})))

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
 
-from ._face import Content, Part, as_bytes
+from ._face import Content, Part, Path, argv_of, as_bytes, line_of
 from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import Server
@@ -158,16 +158,21 @@ class SandboxApi(Part):
         self._lock = threading.Lock()
         self._closed = False
         self._lease: Optional[Lease] = None
+        self._made()
 
     # --- its life ---
+
+    def _made(self) -> None:
+        """At the end of the constructor, whose parameters are thus told in one place."""
 
     def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
         self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
         try:
             with self._settings.arguments() as arguments:
                 # One of our own goes with this program, however that ends.
-                owned = {"owned": True} if self.throwaway else {}
-                params = {"name": self.name, "options": arguments, "cwd": os.getcwd(), **owned}
+                params: Dict[str, Any] = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
+                if self.throwaway:
+                    params["owned"] = True
                 try:
                     yield self._server.submit("session.create", params)
                 except ExistsError:
@@ -233,7 +238,7 @@ class SandboxApi(Part):
             raise
 
     def _exec(
-        self, command: Mapping[str, Any], cwd: Optional[str], env: Optional[Mapping[str, str]],
+        self, command: Mapping[str, Any], cwd: Optional[Path], env: Optional[Mapping[str, str]],
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
@@ -247,7 +252,7 @@ class SandboxApi(Part):
             self._server.end_command(begun)
 
     def _exec_begun(
-        self, command: Mapping[str, Any], cwd: Optional[str], env: Optional[Mapping[str, str]],
+        self, command: Mapping[str, Any], cwd: Optional[Path], env: Optional[Mapping[str, str]],
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
@@ -278,7 +283,7 @@ class SandboxApi(Part):
 
     @operation
     def bash(
-        self, command: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+        self, command: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None,
         stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
         keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
     ) -> "Steps[Result]":
@@ -292,25 +297,26 @@ class SandboxApi(Part):
         keep        "head" or "tail": which bytes are kept
         tools       names of those that it may call; all without it
         """
-        return (yield from self._exec({"shell": command}, cwd, env, stdin, timeout, output_max, keep, tools))
+        return (yield from self._exec({"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
     @operation
     def exec(
-        self, argv: Sequence[str], *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+        self, argv: Sequence[Path], *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None,
         stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
         keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
     ) -> "Steps[Result]":
-        """Runs a command to its end, without a shell; otherwise as bash(). Raises CommandNotFoundError."""
-        return (yield from self._exec({"argv": list(argv)}, cwd, env, stdin, timeout, output_max, keep, tools))
+        """Runs a command to its end, without a shell; otherwise as bash(). Raises CommandNotFoundError, and UsageError
+        where argv is the text of a line."""
+        return (yield from self._exec({"argv": argv_of(argv)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
     def _spawn(
-        self, command: "Union[str, Sequence[str]]", cwd: Optional[str], env: Optional[Mapping[str, str]], input: bool,
+        self, command: "Union[str, Sequence[Path]]", cwd: Optional[Path], env: Optional[Mapping[str, str]], input: bool,
         terminal: bool, rows: int, columns: int, timeout: Optional[float], output_max: Optional[int],
         owned: bool, tools: Optional[Sequence[str]],
     ) -> "Steps[Any]":
+        what: Dict[str, Any] = {"shell": command} if isinstance(command, str) else {"argv": argv_of(command)}
         started = yield from self._spawned("process.spawn", {
-            **({"shell": command} if isinstance(command, str) else {"argv": list(command)}),
-            "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
+            **what, "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
             **({"terminal": TERMINAL, "rows": rows, "columns": columns} if terminal else {}),
             "timeout_ms": _milliseconds(timeout), "output_max": output_max,
             "tools": None if tools is None else list(tools),
@@ -323,7 +329,7 @@ class SandboxApi(Part):
 
     @operation
     def python(
-        self, code: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
+        self, code: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
         timeout: Optional[float] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
         tools: Optional[Sequence[str]] = None,
     ) -> "Steps[PythonResult]":
@@ -361,12 +367,12 @@ class SandboxApi(Part):
         return list((yield self._ask("python.variables", {}))["variables"])
 
     @operation
-    def save_variables(self, path: Optional[str] = None) -> "Steps[Dict[str, Any]]":
+    def save_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
         """Keeps what can be pickled in a file inside: saved, left_out {name: why}, path."""
         return dict((yield self._ask("python.save", {"path": path})))
 
     @operation
-    def load_variables(self, path: Optional[str] = None) -> "Steps[Dict[str, Any]]":
+    def load_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
         """Takes them back: loaded, failed {name: why}, path."""
         return dict((yield self._ask("python.load", {"path": path})))
 
@@ -453,22 +459,21 @@ class Sandbox(SandboxApi, SyncFace):
 
     _process = Process
 
-    def __init__(self, name: Optional[str] = None, **settings: Any) -> None:
-        super().__init__(name, **settings)
+    def _made(self) -> None:
         drive(self._open())
         self.files = Files(self._server, self.name)
         self.mount = Mount(self._server, self.name)
         self.kv = Kv(self._server, self.name)
 
     def spawn(
-        self, command: "Union[str, Sequence[str]]", *, cwd: Optional[str] = None,
+        self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
         columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> Process:
         """Starts a command, or a line of bash where it is text, and does not wait.
 
-        input     write() will be called; without it its input is at its end
+        input     its stdin is a pipe, for write() and close_stdin(); without it what reads finds the end at once
         terminal  its fds are a terminal, of so many rows and columns; all its output is stdout then
         owned     it is killed when this program ends; otherwise it goes on, in a lasting session
         """
@@ -477,6 +482,9 @@ class Sandbox(SandboxApi, SyncFace):
         ))
 
     def add_tool(self, tool: ToolLike) -> Tool:
+    files: Files
+    mount: Mount
+    kv: Kv
         """Code inside may call it from now on."""
         return drive(self._add_tool(tool, None))
 
@@ -528,13 +536,13 @@ class AsyncSandbox(SandboxApi, AsyncFace):
         return self._part(AsyncKv)  # type: ignore[no-any-return]
 
     async def spawn(
-        self, command: "Union[str, Sequence[str]]", *, cwd: Optional[str] = None,
+        self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
         columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> AsyncProcess:
         """As Sandbox.spawn()."""
-        return await drive_async(self._spawn(  # type: ignore[no-any-return]
+        return await drive_async(self._spawn(
             command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
         ))
 

@@ -217,7 +217,7 @@ class Tools:
                 tools = Tools(server)
                 server._tools = tools  # type: ignore[attr-defined]
                 server.on_request, server.on_cancel = tools._on_request, tools._on_cancel
-        return tools  # type: ignore[no-any-return]
+        return tools
 
     def put(
         self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, *, interrupt: bool = True

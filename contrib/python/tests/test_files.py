@@ -8,7 +8,7 @@ import http.server
 import io
 import os
 import threading
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Iterator
 
 import pytest
@@ -54,6 +54,8 @@ def test_directories(box: Sandbox) -> None:
     with pytest.raises(MissingError) as missing:
         box.files.stat("d")
     assert missing.value.errno == "ENOENT"
+    box.files.write(PurePosixPath("f/p"), "1")
+    assert box.files.read(PurePosixPath("f") / "p") == "1" and box.files.stat(PurePosixPath("f/p")).name == "f/p"
     box.bash("ln -s f link")
     assert box.files.stat("link", follow=False).target == "f" and box.files.stat("link").type == "directory"
 

@@ -79,7 +79,7 @@ class KeyValueStore:
     async def akeys(self, prefix: str = "") -> List[str]:
         return await drive_async(self._run(lambda: sorted(k for k in self._values if k.startswith(prefix))))
 
-    def _run(self, what: Callable[[], Any]) -> "Steps[Any]":
+    def _run(self, what: Callable[[], T]) -> "Steps[T]":
         yield from self._sandbox._ready()
         with self._lock:
             return what()
@@ -125,6 +125,9 @@ class LocalSandbox:
         self._registered: List[str] = []
         self.kv = KeyValueStore(self)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a LocalSandbox can't be copied or pickled: export_snapshot() gives what it has")
+
     # --- its life ---
 
     def _check(self) -> None:
@@ -168,7 +171,8 @@ class LocalSandbox:
                 self._note("seed", started, {"paths": list(seeds), "count": len(seeds)}, {"success": True})
             yield from FilesApi.mkdir.steps(names.files, (yield from names.place(self.cwd)))
         except BaseException:
-            box._lease.end()
+            if box._lease:
+                box._lease.end()
             raise
         self._box, self._names = box, names
 
@@ -265,8 +269,8 @@ class LocalSandbox:
         place = yield from self._names.place(self.cwd)
         for again in (False, True):
             try:
-                return (yield from self._box._exec(
-                    {"argv": argv}, place, self._names.environment(), None, BASH_TIMEOUT_MS / 1000, OUTPUT_MAX, None,
+                return (yield from SandboxApi._exec(
+                    self._box, {"argv": argv}, place, self._names.environment(), None, BASH_TIMEOUT_MS / 1000, OUTPUT_MAX, None,
                     [] if self._registered else None,  # tools are for Python
                 ))
             except HoltError:
@@ -436,7 +440,8 @@ class LocalSandbox:
     ) -> "Steps[T]":
         """A call that is in the history, and whose errors are a LocalSandbox's."""
         yield from self._ready()
-        started, parameters = _now(), {"path": path, **more}
+        started = _now()
+        parameters: Dict[str, Any] = {"path": path, **more}
         try:
             value = yield from what(self._names)
         except HoltError as error:
