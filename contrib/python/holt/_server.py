@@ -37,12 +37,12 @@ COMMANDS_MAX = 160
 """Commands that are waited for at once; further ones begin as these end. A session keeps the last 256 that have ended,
 so none of these is forgotten before its wait arrives."""
 
+ANY = ""
+"""For listen(): of whatever id that nobody else listens to."""
+
 Note = Callable[[Mapping[str, Any]], None]
 
 
-def find_holt(holt: Optional[str] = None) -> str:
-    """The program: the one named, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
-    named = holt or os.environ.get("HOLT")
 def _path(value: Any) -> str:
     """What JSON has nothing like, in parameters."""
     if isinstance(value, os.PathLike):
@@ -50,6 +50,9 @@ def _path(value: Any) -> str:
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
 
 
+def find_holt(holt: Optional[str] = None) -> str:
+    """The program: the one named, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
+    named = holt or os.environ.get("HOLT")
     found = shutil.which(named or "holt")
     if found:
         return os.path.abspath(found)
@@ -77,9 +80,11 @@ class Server:
         self._notes: Dict[Tuple[str, str, str], Note] = {}
         self._commands = 0
         self._queued: Deque["Future[None]"] = collections.deque()
+        self._runs: Dict[str, Deque["Future[None]"]] = {}
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._stderr: Any = None
         self._pid = 0
+        self._reader: Optional[threading.Thread] = None
         self._ended: Optional[ClosedError] = None
         self.on_request: Optional[Callable[[Mapping[str, Any]], None]] = None
         self.on_cancel: Optional[Callable[[Mapping[str, Any]], None]] = None
@@ -91,7 +96,6 @@ class Server:
             raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
         if self._process:
             if self._pid != os.getpid():
-        self._reader: Optional[threading.Thread] = None
                 raise UsageError(
                     "the sandbox was made before a fork, in another process", hint="Make a Sandbox in each process."
                 )
@@ -104,6 +108,7 @@ class Server:
                 env={**os.environ, **self.env}, start_new_session=True,
             )
         except OSError as error:
+            self._stderr.close()
             raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
         self._pid = os.getpid()
         self._reader = threading.Thread(target=self._read, args=(self._process,), name="holt serve", daemon=True)
@@ -116,7 +121,6 @@ class Server:
             process, mine = self._process, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
         if not process or not mine:
-            self._stderr.close()
             return
         with contextlib.suppress(OSError):
             assert process.stdin
@@ -126,6 +130,8 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if self._reader and self._reader is not threading.current_thread():
+            self._reader.join(10)  # it closes what it reads from
 
     @property
     def closed(self) -> bool:
@@ -137,8 +143,6 @@ class Server:
         """Asks, and returns a future of the result. Raises HoltError where nothing can be sent.
 
         urgent  goes out even where so many requests wait for their answer that another would be kept back
-        if self._reader and self._reader is not threading.current_thread():
-            self._reader.join(10)  # it closes what it reads from
         """
         with self._lock:
             self._start()
@@ -184,6 +188,35 @@ class Server:
             following = self._queued.popleft() if self._queued else None
             if not following:
                 self._commands -= 1
+        if following:
+            with contextlib.suppress(InvalidStateError):
+                following.set_result(None)
+
+    def begin_watched_run(self, session: str) -> "Future[None]":
+        """Done when code whose output is listened to may run; end_watched_run() is due then.
+
+        That output has the id of an interpreter, which only the answer tells: so one of them at a time.
+        """
+        turn: Future[None] = Future()
+        with self._lock:
+            runs = self._runs.setdefault(session, collections.deque())
+            runs.append(turn)
+            first = runs[0] is turn
+        if first:
+            turn.set_result(None)
+        return turn
+
+    def end_watched_run(self, session: str, turn: "Future[None]") -> None:
+        """Also of one that nobody waits for any more, and that has not begun."""
+        with self._lock:
+            runs = self._runs[session]
+            mine = runs[0] is turn
+            if mine:
+                self._notes.pop(("process.output", session, ANY), None)
+            runs.remove(turn)
+            following = runs[0] if mine and runs else None
+            if not runs:
+                del self._runs[session]
         if following:
             with contextlib.suppress(InvalidStateError):
                 following.set_result(None)
@@ -237,6 +270,9 @@ class Server:
         process.wait()
         self._end()
         process.stdout.close()
+        with self._write_lock, contextlib.suppress(OSError):
+            assert process.stdin
+            process.stdin.close()
 
     def _take(self, message: Mapping[str, Any]) -> None:
         if "method" not in message:
@@ -251,7 +287,8 @@ class Server:
                     self.on_cancel(params)
                 return
             with self._lock:
-                note = self._notes.get((message["method"], params.get("session", ""), params.get("id", "")))
+                method, session = message["method"], params.get("session", "")
+                note = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
             if note:
                 note(params)
 
@@ -277,9 +314,6 @@ class Server:
     def _end(self) -> None:
         """All that waits fails, with what the server has said last."""
         with self._lock:
-        with self._write_lock, contextlib.suppress(OSError):
-            assert process.stdin
-            process.stdin.close()
             if not self._ended:
                 process = self._process
                 said = ""
@@ -288,6 +322,7 @@ class Server:
                     said = self._stderr.read().decode(errors="replace").strip()
                 code = process.poll() if process else None
                 self._ended = ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""))
+            self._stderr.close()
             waiting, self._waiting = list(self._waiting.values()), {}
             self._delayed.clear()
             notes, self._notes = list(self._notes.values()), {}
@@ -296,4 +331,3 @@ class Server:
                 future.set_exception(ClosedError(self._ended.message))
         for note in notes:
             note({"lost": True})
-            self._stderr.close()

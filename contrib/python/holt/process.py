@@ -35,7 +35,7 @@ class Chunk:
         return self.data.decode("utf-8", "replace")
 
 
-class _Output:
+class Output:
     """What the reader's thread puts in, and who waits for it."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class ProcessApi(Part):
     def __init__(self, server: Server, session: str, id: str, pid: int) -> None:
         super().__init__(server, session)
         self.id, self.pid = id, pid
-        self._output = _Output()
+        self._output = Output()
 
     def _watch(self) -> "Steps[None]":
         for method in ("process.output", "process.exited"):
@@ -180,8 +180,16 @@ class ProcessApi(Part):
         return result_of((yield within(asked, timeout)))
 
     def _forget(self) -> None:
-        for method in ("process.output", "process.exited"):
-            self._server.listen(method, self._session, self.id, None)
+        """Nobody reads any more. What still comes is taken and dropped, up to its end."""
+
+        def end(_: Mapping[str, Any]) -> None:
+            for method in ("process.output", "process.exited"):
+                self._server.listen(method, self._session, self.id, None)
+
+        self._server.listen("process.output", self._session, self.id, lambda _: None)
+        self._server.listen("process.exited", self._session, self.id, end)
+        if self._output.ended is not None:
+            end({})
 
 
 class Process(ProcessApi, SyncFace):

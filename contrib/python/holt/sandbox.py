@@ -13,17 +13,17 @@ import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._face import Content, Part, Path, argv_of, as_bytes, line_of
 from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
-from ._server import Server
+from ._server import ANY, Server
 from .errors import ExistsError, HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
-from .process import AsyncProcess, Process, ProcessApi
+from .process import AsyncProcess, Chunk, Output, Process, ProcessApi
 from .results import PythonResult, Result, python_result_of, result_of
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
@@ -331,23 +331,49 @@ class SandboxApi(Part):
     def python(
         self, code: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
         timeout: Optional[float] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
-        tools: Optional[Sequence[str]] = None,
+        tools: Optional[Sequence[str]] = None, on_output: Optional[Callable[[Chunk], Any]] = None,
     ) -> "Steps[PythonResult]":
         """Runs code in the lasting interpreter of the session: variables and imports stay.
 
-        fresh  in an interpreter of its own, which ends with it
+        fresh      in an interpreter of its own, which ends with it
+        on_output  is called with what it prints as it comes, where this was called: in this thread, or in the event
+                   loop. Runs that have one take turns, also fresh ones. What it raises interrupts the code.
         Otherwise as bash().
         """
-        asked = self._ask("python.run", {
+        params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
             "output_max": output_max, "keep": keep, "base64": True, "tools": None if tools is None else list(tools),
-        })
+        }
+        if on_output is None:
+            return (yield from self._python(params))
+        turn, output = self._server.begin_watched_run(self._session), Output()
         try:
+            yield turn
+            self._server.listen("process.output", self._session, ANY, output.note)
+            return (yield from self._python({**params, "watch": True}, output, on_output))
+        finally:
+            self._server.end_watched_run(self._session, turn)
+
+    def _python(
+        self, params: Mapping[str, Any], output: Optional[Output] = None,
+        on_output: Optional[Callable[[Chunk], Any]] = None,
+    ) -> "Steps[PythonResult]":
+        asked = self._ask("python.run", params)
+        if output:
+            note = output.note
+            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # it comes behind all the output
+        try:
+            while output and on_output:
+                taken = output.take()
+                if isinstance(taken, Future):
+                    yield taken
+                elif taken:
+                    on_output(taken)
+                else:
+                    break
             return python_result_of((yield asked))
-        except HoltError:
-            raise
         except BaseException:
-            if not fresh:
+            if not asked.done() and not params["fresh"]:
                 self._ask_and_forget("python.interrupt")
             raise
 
@@ -458,6 +484,9 @@ class Sandbox(SandboxApi, SyncFace):
     """
 
     _process = Process
+    files: Files
+    mount: Mount
+    kv: Kv
 
     def _made(self) -> None:
         drive(self._open())
@@ -482,9 +511,6 @@ class Sandbox(SandboxApi, SyncFace):
         ))
 
     def add_tool(self, tool: ToolLike) -> Tool:
-    files: Files
-    mount: Mount
-    kv: Kv
         """Code inside may call it from now on."""
         return drive(self._add_tool(tool, None))
 

@@ -58,6 +58,22 @@ def test_a_cancelled_task_kills_its_command() -> None:
     run(main)
 
 
+def test_output_of_code_as_it_comes() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        seen: "list[str]" = []
+        wait = "print('s', flush=True)\nwhile True: pass"
+        runs = [asyncio.ensure_future(box.python(wait, on_output=lambda c: seen.append(c.text))) for _ in range(3)]
+        while not seen:
+            await asyncio.sleep(0.005)
+        for each in runs:
+            each.cancel()
+        assert all(isinstance(e, asyncio.CancelledError) for e in await asyncio.gather(*runs, return_exceptions=True))
+        assert (await box.python("print(1); 2", on_output=lambda c: seen.append(c.text))).result == "2"
+        assert seen == ["s\n", "1\n"]
+
+    run(main)
+
+
 def test_the_loop_goes_on_meanwhile() -> None:
     async def main(box: AsyncSandbox) -> None:
         process = await box.spawn("for i in 1 2 3; do echo $i; read x; done", input=True)

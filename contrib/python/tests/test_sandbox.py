@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import children, session_names, until
 
 from holt import (
+    Chunk,
     ClosedError,
     CommandFailed,
     CommandNotFoundError,
@@ -72,6 +74,78 @@ def test_a_command_that_is_not_there(box: Sandbox) -> None:
     assert missing.value.kind == "not-found" and missing.value.hint and missing.value.code == -32005
 
 
+def test_a_line_is_no_list_and_a_list_no_line(box: Sandbox) -> None:
+    with pytest.raises(UsageError, match="list of arguments") as error:
+        box.exec("ls -l")
+    assert "bash('ls -l')" in str(error.value.hint) and "exec(['ls', '-l'])" in str(error.value.hint)
+    with pytest.raises(UsageError, match="not 1"):
+        box.exec(["echo", 1])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="text"):
+        box.bash(["ls"])  # type: ignore[arg-type]
+    assert box.exec(["ls", PurePosixPath("/usr/bin/env")], cwd=PurePosixPath("/tmp")).stdout == "/usr/bin/env\n"
+
+
+def test_output_of_code_as_it_comes(box: Sandbox) -> None:
+    """The code waits for what on_output makes."""
+    seen = []
+
+    def on_output(chunk: Chunk) -> None:
+        seen.append((chunk.stream, chunk.text))
+        box.files.write("go", "")
+
+    code = (
+        "import os, sys, time\nprint('first', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.005)\n"
+        "print('second', file=sys.stderr)\n7"
+    )
+    done = box.python(code, on_output=on_output)
+    assert (done.result, done.stdout, seen) == ("7", "first\n", [("stdout", "first\n"), ("stderr", "second\n")])
+    long = []
+    done = box.python("for i in range(100000): print(i)", on_output=lambda c: long.append(c.data), output_max=1000)
+    assert b"".join(long) == b"".join(b"%d\n" % i for i in range(100000)) and len(done.stdout) == 1000
+
+    def fail(chunk: Chunk) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        box.python("x = 1\nwhile True: print(flush=True)", on_output=fail)
+    assert box.python("x").result == "1"
+
+
+def test_outputs_of_many_runs_are_not_mixed(box: Sandbox) -> None:
+    with box.spawn("yes") as forgotten:
+        forgotten.read()
+    seen: "list[list[bytes]]" = [[] for _ in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(
+            lambda n: box.python(f"print({n})", fresh=n % 3 == 0, on_output=lambda c: seen[n].append(c.data)), range(12)
+        ))
+    assert [b"".join(each) for each in seen] == [b"%d\n" % n for n in range(12)]
+
+
+def test_what_is_this_process_s_is_not_pickled(box: Sandbox) -> None:
+    for each in (box, box.files, box.kv):
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(each)
+    result = box.bash("exit 3")
+    assert pickle.loads(pickle.dumps(result)) == result
+    with pytest.raises(CommandFailed) as failed:
+        result.check()
+    assert pickle.loads(pickle.dumps(failed.value)).result == result
+
+
+@pytest.mark.parametrize("code", (
+    "Sandbox().bash('true')", "box = Sandbox(); box.bash('true')", "with Sandbox() as box: box.bash('true')",
+    "box = Sandbox(); box.spawn('yes').read()", "holt.localsandbox.LocalSandbox().bash('true')",
+), ids=("forgotten", "open", "closed", "spawned", "localsandbox"))
+def test_no_resource_is_left_open(code: str, holt: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "always", "-c", f"import holt.localsandbox\nfrom holt import Sandbox\n{code}"],
+        env={**os.environ, "PYTHONPATH": PACKAGE}, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert session_names(holt) == []
+
+
 def test_python_keeps_its_variables(box: Sandbox) -> None:
     assert box.python("x = 41").result is None
     done = box.python("print('hi'); x + 1")
@@ -121,6 +195,18 @@ def test_keys_and_values(box: Sandbox) -> None:
     assert box.kv.delete("k0007") is True and box.kv.delete("k0007") is False
     with pytest.raises(LimitError):
         box.kv.set("k", "x" * (2 << 20))
+
+
+def test_values_are_text_or_any_bytes(box: Sandbox) -> None:
+    box.kv.set("raw", b"\xff\0")
+    box.kv.set("text", "ä")
+    assert box.kv.get_bytes("raw") == b"\xff\0" and box.kv.get_bytes("text") == "ä".encode()
+    assert box.kv.get_bytes("none") is None and box.kv.get_bytes("none", b"d") == b"d"
+    with pytest.raises(UnicodeDecodeError):
+        box.kv.get("raw")
+    for call in (box.kv.set, box.files.write, box.files.append):
+        with pytest.raises(UsageError, match="not int"):
+            call("k", 1)  # type: ignore[arg-type]
 
 
 def test_a_throwaway_session_is_gone_after_an_error_too(holt: str) -> None:
