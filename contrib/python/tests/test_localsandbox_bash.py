@@ -150,6 +150,32 @@ def test_both_names_from_call_to_call(local: LocalSandbox) -> None:
     assert local.list_files("/") == local.list_files("/data") == ["by-bash", "by-python", "d", "made", "rel"]
 
 
+@pytest.mark.parametrize("code, out", [
+    ("open('/data/x', 'w').write('a'); print(open('/x').read())", "a\n"),
+    ("open('/x', 'w').write('a'); print(os.path.exists('/data/x'), os.listdir('/data'))", "True ['x']\n"),
+    ("os.makedirs('/deep/er'); open('/deep/er/x', 'w').write('a'); print(open('/data/deep/er/x').read())", "a\n"),
+    ("open('x', 'w').write('a'); os.remove('/x'); print(os.path.lexists('x'), os.path.lexists('/x'))", "False False\n"),
+    ("open('x', 'w').write('a'); os.rename('/x', '/y'); print(open('y').read(), os.listdir('.'))", "a ['y']\n"),
+    ("os.mkdir('/d'); open('/data/d/x', 'w'); shutil.rmtree('/data/d'); print(os.path.lexists('/d'))", "False\n"),
+    ("pathlib.Path('/p').write_text('a'); print(pathlib.Path('/data/p').read_text())", "a\n"),
+    ("open('/tmp/t', 'w').write('a'); print(open('/data/tmp/t').read())", "a\n"),
+    ("try: open('/none/x', 'w')\nexcept OSError as e: print(e.errno, os.listdir('.'))", "2 []\n"),
+    ("try: open('/none')\nexcept OSError as e: print(e.errno, os.listdir('.'))", "2 []\n"),
+    ("try: open('\\0x')\nexcept ValueError as e: print(e)", "embedded null byte\n"),
+])
+@pytest.mark.parametrize("how", ("execute_python", "bash"))
+def test_both_names_in_one_program_of_python(local: LocalSandbox, how: str, code: str, out: "str | None") -> None:
+    code = "import os, pathlib, shutil\n" + code
+    if how == "bash":
+        local.write_file("/opt/code", code)
+        assert local.bash("python3 /opt/code").stdout == out
+    else:
+        assert local.execute_python(code).stdout == out
+    for name in local.list_files("/"):
+        assert local.exists(f"/{name}") and local.exists(f"/data/{name}")
+    assert local.bash("find / /data -maxdepth 1 -xtype l").stdout == ""
+
+
 def test_a_thousand_names_and_both_of_one(strict: LocalSandbox) -> None:
     """What looks after the names is not the program's: its commands are not counted."""
     strict.bash("seq -f n%g 1000 | xargs touch; seq -f /m%g 500 | xargs touch")

@@ -2,8 +2,8 @@
 """/data is the root: which file of the session a path means, and what of the session a snapshot has.
 
 Theory of operation. /data/x and /x are one file. It lies where it was made, and names.bash puts a link to it at the
-other place whenever a line of bash begins and ends, and after Python. A call from here need not wait for that: it
-looks at both places.
+other place whenever a line of bash begins and ends, and after Python; names.py does while Python runs. A call from here
+need not wait for that: it looks at both places.
 
 The names that the session's own root has are the system's. Those that a program may write to (SHARED) are in /data as
 well: /data/tmp/x is /tmp/x, but where the program has made a directory /data/tmp of its own. The others are two things:
@@ -30,6 +30,9 @@ HERE = "/home/agent/.localsandbox"
 
 SCRIPTS = ("call.bash", "limits.bash", "names.bash")
 
+PYTHON = f"{HERE}/python"
+"""In PYTHONPATH of all that runs inside: names.py."""
+
 HOME = "/home/user"
 
 SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
@@ -53,6 +56,7 @@ class Names:
         self.system = {each.name for each in entries}
         texts = {name: Path(__file__).with_name(name).read_text() for name in SCRIPTS}
         texts.update({"system": " ".join(sorted(self.system)) + "\n", "links": ""})
+        texts["python/sitecustomize.py"] = Path(__file__).with_name("names.py").read_text()
         for name, text in texts.items():
             yield from FilesApi.write.steps(self.files, f"{HERE}/{name}", text)
         for directory in ("/data", HOME):

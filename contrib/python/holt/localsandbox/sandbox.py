@@ -20,7 +20,7 @@ from ..results import Result
 from ..sandbox import SandboxApi
 from ..tools import Tools
 from ._errors import command_error, file_error
-from ._files import HERE, Names, pack_snapshot, seed_bytes, unpack_snapshot
+from ._files import HERE, PYTHON, Names, pack_snapshot, seed_bytes, unpack_snapshot
 from .core import BashResult, ExecutionPreset, HistoryEntry, JsonValue, PythonResult, PythonRuntime
 from .exceptions import ExecutionLimitError, LocalSandboxError, SubprocessCrashed, TimeoutError
 from .hint import PYTHON_HINT
@@ -157,7 +157,7 @@ class LocalSandbox:
         # All that may fail for the caller's reasons comes before there is a session.
         seeds = {path: seed_bytes(content) for path, content in self._seeds.items()}
         restored = unpack_snapshot(self._snapshot) if self._snapshot else None
-        box = SandboxApi(holt=self._holt)
+        box = SandboxApi(holt=self._holt, env={"PYTHONPATH": PYTHON})
         yield from box._open()
         names = Names(box)
         try:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In each python3 inside, as its sitecustomize: /NAME and /data/NAME are one file while the code runs.
+
+Theory of operation. names.bash has its turn around a call. Within one, Python tells an audit hook of what it is about to
+do with a path: what is made at one place gets its link at the other just before, what is removed or renamed by its link
+is put where the link is first. Links that lead nowhere in the end, as nothing was made, names.bash takes away.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # each python3 inside would wait for it
+    from typing import Any, Callable, Dict, Optional, Tuple
+
+SHARED = {"home", "mnt", "opt", "tmp", "var", "workspace"}
+
+
+def install(here: str) -> None:
+    with open(here + "/system") as file:
+        system = {*file.read().split(), "data"}
+    state: Any = _thread._local()  # type: ignore[attr-defined]
+
+    def both(path: Any) -> "Optional[Tuple[str, str, bool]]":
+        """The two places of the name that a path begins with, as it is spelled first, and whether it is all of the path;
+        None where it has one."""
+        path = os.fspath(path)
+        path = os.path.normpath(os.path.join(os.getcwd(), path if isinstance(path, str) else os.fsdecode(path)))
+        first, *rest = path.lstrip("/").split("/")
+        if first == "data" and rest and rest[0] not in system:
+            return f"/data/{rest[0]}", f"/{rest[0]}", len(rest) == 1
+        if first == "data" and rest and rest[0] in SHARED and not os.path.lexists(f"/data/{rest[0]}"):
+            os.symlink(f"/{rest[0]}", f"/data/{rest[0]}")
+        return None if first in system or not first else (f"/{first}", f"/data/{first}", not rest)
+
+    def seen(path: Any, making: bool = False) -> None:
+        """It is about to be used, or made."""
+        places = None if path is None or isinstance(path, int) else both(path)
+        if not places:
+            return
+        one, other, whole = places
+        there, elsewhere = os.path.lexists(one), os.path.lexists(other)
+        if elsewhere and not there:
+            os.symlink(other, one)
+        elif not elsewhere and (there or making and whole):
+            os.symlink(one, other)
+
+    def leaving(path: Any) -> None:
+        """It is about to be removed, or renamed."""
+        places = both(path)
+        if not places or not places[2]:
+            return
+        one, other, _ = places
+        if os.path.islink(one) and os.readlink(one) == other and os.path.lexists(other):
+            os.unlink(one)  # rename() puts no directory in the place of a link
+            os.rename(other, one)
+        elif os.path.islink(other) and os.readlink(other) == one:
+            os.unlink(other)
+
+    def renamed(source: Any, target: Any, *_: Any) -> None:
+        leaving(source)
+        leaving(target)
+        seen(target, True)
+
+    hooks: Dict[str, Callable[..., Any]] = {
+        "open": lambda path, _, flags: seen(path, bool(flags & os.O_CREAT)),
+        "os.mkdir": lambda path, *_: seen(path, True), "os.link": lambda _, target, *__: seen(target, True),
+        "os.symlink": lambda _, target, *__: seen(target, True), "os.rename": renamed,
+        "os.remove": lambda path, *_: leaving(path), "os.rmdir": lambda path, *_: leaving(path),
+        "shutil.rmtree": lambda path, *_: leaving(path), "sqlite3.connect": lambda path: seen(path, True),
+    }
+    for name in ("os.listdir", "os.scandir", "os.chdir", "os.truncate", "os.chmod", "os.utime"):
+        hooks[name] = lambda path, *_: seen(path)
+
+    def hook(event: str, arguments: Tuple[Any, ...]) -> None:
+        what = hooks.get(event)
+        if what is None or getattr(state, "busy", False):
+            return
+        state.busy = True
+        try:
+            what(*arguments)
+        except (OSError, TypeError, ValueError):  # what is wrong with it the call itself will say
+            pass
+        finally:
+            state.busy = False
+
+    sys.addaudithook(hook)
+
+
+try:
+    install(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+except OSError:
+    pass
