@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, Callable, Dict, List, Optional, Sequence, 
 
 from ._face import PIECE, Part, Path as Inside, encoded
 from ._host import open_file, write_file
-from ._operations import AsyncFace, Steps, SyncFace, operation
+from ._operations import AsyncFace, Steps, SyncFace, drive, operation
 from .errors import UsageError
 
 MOUNT_ID = "files"
@@ -53,12 +53,17 @@ class Listing:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file below /mnt/files; what was downloaded has its bytes, what was uploaded only says where it is."""
+    """A file below /mnt/files. What was downloaded has its bytes; what Sandbox.mount.upload() has given fetches them when
+    it is asked for them, and what AsyncSandbox.mount.upload() has, which can't wait, only says where it is."""
 
     mount_relative_path: str
     sandbox_mount_prefix: str
     content: Optional[bytes] = None
-    _writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # by the session, of the host
+    fetch: Optional[Callable[[], bytes]] = field(default=None, repr=False, compare=False)
+    writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # by the session, of the host
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.mount_relative_path, self.sandbox_mount_prefix, self.content, None, self.writable)
 
     @property
     def path(self) -> str:
@@ -67,11 +72,11 @@ class RemoteFile:
 
     def buffer(self) -> bytes:
         """Its bytes."""
-        if self.content is None:
-            raise UsageError(
-                f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes."
-            )
-        return self.content
+        if self.content is not None:
+            return self.content
+        if self.fetch:
+            return self.fetch()
+        raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
 
     def text(self, encoding: str = "utf-8") -> str:
         return self.buffer().decode(encoding)
@@ -84,10 +89,10 @@ class RemoteFile:
         name = posixpath.basename(self.mount_relative_path)
         target = Path(path) if path is not None else Path(name)
         try:
-            write_file(target, self.buffer(), self._writable)
+            write_file(target, self.buffer(), self.writable)
         except IsADirectoryError:
             target = target / name
-            write_file(target, self.buffer(), self._writable)
+            write_file(target, self.buffer(), self.writable)
         return target
 
 
@@ -181,7 +186,7 @@ class MountApi(Part):
         piece = yield in_thread(lambda: _read(stream))
         more = yield in_thread(lambda: _read(stream))
         if not more:
-            return _remote((yield self._ask("mount.upload", {"path": name, "base64": encoded(piece)})))
+            return (yield from self._placed((yield self._ask("mount.upload", {"path": name, "base64": encoded(piece)}))))
         beside = f".holt-{secrets.token_hex(8)}"
         try:
             first = yield self._ask("mount.upload", {"path": beside, "base64": encoded(piece)})
@@ -190,12 +195,20 @@ class MountApi(Part):
                 yield self._ask("files.append", {"path": f"{prefix}/{beside}", "base64": encoded(more)})
                 more = yield in_thread(lambda: _read(stream))
             # Makes the directories above it, and checks the path as for any upload.
-            placed = _remote((yield self._ask("mount.upload", {"path": name, "content": ""})))
+            placed = yield from self._placed((yield self._ask("mount.upload", {"path": name, "content": ""})))
             yield self._ask("files.move", {"from": f"{prefix}/{beside}", "to": placed.path, "replace": True})
         except BaseException:
             self._ask_and_forget("mount.delete", path=beside)
             raise
         return placed
+
+    def _placed(self, answer: Any) -> "Steps[RemoteFile]":
+        path = answer["mount_relative_path"]
+        if not isinstance(self, SyncFace):
+            return _remote(answer)
+        writable = yield from self._writable()
+        fetch = lambda: drive(self._get("mount.download", path))  # noqa: E731
+        return RemoteFile(path, answer["sandbox_mount_prefix"], None, fetch, writable)
 
     @operation
     def list(
@@ -218,7 +231,7 @@ class MountApi(Part):
         """A file with its bytes. Raises MissingError."""
         _check_mount(mount_id)
         data = yield from self._get("mount.download", path)
-        return RemoteFile(os.fspath(path).lstrip("/"), "/mnt/files", data, (yield from self._writable()))
+        return RemoteFile(os.fspath(path).lstrip("/"), "/mnt/files", data, None, (yield from self._writable()))
 
     @operation
     def delete(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":

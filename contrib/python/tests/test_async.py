@@ -28,7 +28,8 @@ def test_everything_is_awaited() -> None:
         assert await box.files.read("x") == "text"
         await box.kv.set("a", "b")
         assert await box.kv.get("a") == "b"
-        await box.mount.upload(b"data", "m")
+        with pytest.raises(UsageError, match="download"):
+            (await box.mount.upload(b"data", "m")).buffer()
         assert (await box.mount.download("m")).buffer() == b"data"
         assert [row.name for row in await box.history(1)] == ["mount.download"]
         with pytest.raises(CommandNotFoundError):

@@ -7,6 +7,7 @@ import functools
 import http.server
 import io
 import os
+import pickle
 import threading
 from pathlib import Path, PurePosixPath
 from typing import Iterator
@@ -93,6 +94,12 @@ def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
     with open(path, "rb") as stream:
         assert up(stream).mount_relative_path == "local.csv"
     up(b"bytes", "/lead.bin")
+    for content in (b"text", LARGE):
+        file = up(io.BytesIO(content), "d/f")
+        assert file.content is None and file.buffer() == content
+        assert pickle.loads(pickle.dumps(file)) == file
+    assert up(b"text", "d/f").text() == "text" and up(b"text", "d/f").save(place / "f").read_text() == "text"
+    box.mount.delete("d")
     up(io.BytesIO(b"stream"), "stream")
     assert up(path.as_uri(), "by-file-url").mount_relative_path == "by-file-url"
     assert up(site + "/page%20file.txt").mount_relative_path == "page file.txt"
