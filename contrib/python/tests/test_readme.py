@@ -43,6 +43,9 @@ def test_the_tools_of_an_agent() -> None:
         assert "no file" in found["read_file_tool"]("none")
         found["box"].files.write("raw", b"\xff")
         assert found["read_file_tool"]("raw") == "raw is no text: 1 bytes"
+        assert found["read_file_tool"]("a").startswith("not read: ")
+        assert found["python_tool"]("import sys; print('e', file=sys.stderr); 1") == "e\n1"
+        assert "[exited, exit code 3: " in found["python_tool"]("import os; os._exit(3)")
     finally:
         box = found["box"]
         box.remove()
