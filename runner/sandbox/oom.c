@@ -92,15 +92,13 @@ int oom_find_count(const char *text, const char *key, uint64_t *ret) {
         return -ENODATA;
 }
 
-static int read_text(int dir_fd, const char *name, char *buf, size_t size) {
-        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+/* From its start, however often: each time the kernel writes it anew. */
+static int read_again(int fd, char *buf, size_t size) {
         size_t length = 0;
         ssize_t n = 1;
 
-        if (fd < 0)
-                return -errno;
         while (n > 0 && length < size - 1) {
-                n = read(fd, buf + length, size - 1 - length);
+                n = pread(fd, buf + length, size - 1 - length, (off_t)length);
                 if (n < 0)
                         return -errno;
                 length += (size_t)n;
@@ -109,9 +107,15 @@ static int read_text(int dir_fd, const char *name, char *buf, size_t size) {
         return 0;
 }
 
-static int read_events(int dir_fd, const char *file, OomEvents *ret) {
+static int read_text(int dir_fd, const char *name, char *buf, size_t size) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : read_again(fd, buf, size);
+}
+
+static int read_events(int fd, OomEvents *ret) {
         char text[TEXT_MAX] = "";
-        int r = read_text(dir_fd, file, text, sizeof(text));
+        int r = read_again(fd, text, sizeof(text));
 
         if (r < 0)
                 return r;
@@ -160,10 +164,11 @@ static size_t count_parts(const char *path, size_t length) {
 /* A cgroup of v2 that has no memory controller is accounted to the next one above that has. Takes
  * dir_fd. */
 static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *ret) {
-        _cleanup_close_ int fd = dir_fd;
+        _cleanup_close_ int fd = dir_fd, file_fd = FD_NONE;
         int r;
 
-        while ((r = read_events(fd, file, &ret->before)) == -ENOENT && above-- > 0) {
+        while ((file_fd = openat(fd, file, O_RDONLY | O_CLOEXEC)) < 0 && errno == ENOENT &&
+               above-- > 0) {
                 int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
                 if (up < 0)
@@ -171,9 +176,10 @@ static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *r
                 fd_close(fd);
                 fd = up;
         }
+        r = file_fd < 0 ? -errno : read_events(file_fd, &ret->before);
         if (r < 0)
                 return r;
-        ret->file = file;
+        ret->fd = TAKE_FD(file_fd);
         ret->dir_fd = TAKE_FD(fd);
         return 0;
 }
@@ -234,20 +240,32 @@ static uint64_t read_limit(int dir_fd) {
         return limit;
 }
 
-OomKills oom_watch_end(OomWatch *watch) {
+static OomKills count_kills(OomWatch *watch) {
         OomKills kills = { 0 };
         OomEvents now;
 
-        if (watch->dir_fd < 0)
+        if (watch->fd < 0 || read_events(watch->fd, &now) < 0 ||
+            now.oom_kill < watch->before.oom_kill)
                 return kills;
-        if (read_events(watch->dir_fd, watch->file, &now) == 0 &&
-            now.oom_kill >= watch->before.oom_kill) {
-                kills.scope = watch->scope;
-                kills.count = now.oom_kill - watch->before.oom_kill;
-                /* oom counts only what this limit, or one below, has stopped. */
-                if (kills.count > 0 && now.oom > watch->before.oom)
-                        kills.limit = read_limit(watch->dir_fd);
-        }
+        kills.scope = watch->scope;
+        kills.count = now.oom_kill - watch->before.oom_kill;
+        /* oom counts only what this limit, or one below, has stopped. */
+        if (kills.count > 0 && now.oom > watch->before.oom)
+                kills.limit = read_limit(watch->dir_fd);
+        watch->before = now;
+        return kills;
+}
+
+bool oom_watch_killed(OomWatch *watch) {
+        const OomKills kills = count_kills(watch);
+
+        return kills.scope == OOM_CGROUP && kills.count > 0;
+}
+
+OomKills oom_watch_end(OomWatch *watch) {
+        const OomKills kills = count_kills(watch);
+
+        watch->fd = fd_close(watch->fd);
         watch->dir_fd = fd_close(watch->dir_fd);
         return kills;
 }

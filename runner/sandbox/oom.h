@@ -36,18 +36,18 @@ typedef struct OomEvents {
         uint64_t oom_kill;
 } OomEvents;
 
-/* dir_fd: owned; FD_NONE before oom_watch_start(), and where it has found nothing. */
+/* Its fds are owned; FD_NONE before oom_watch_start(), and where it has found nothing. */
 typedef struct OomWatch {
         OomScope scope;
-        int dir_fd;
-        const char *file;
+        int dir_fd; /* the cgroup's, O_PATH: for its limit */
+        int fd;     /* the counter's, so that it can be read by who may open nothing any more */
         OomEvents before;
 } OomWatch;
 
 /* Its versions do not agree on this. */
 /* clang-format off */
 #define OOM_WATCH_NONE                                                                             \
-        { .dir_fd = FD_NONE }
+        { .dir_fd = FD_NONE, .fd = FD_NONE }
 /* clang-format on */
 
 /* Finds the counter and notes it. root is "", but for tests: a directory with the sys and proc to
@@ -56,6 +56,9 @@ void oom_watch_start(const char *root, OomWatch *ret);
 
 /* What has come since; the watch is closed. */
 OomKills oom_watch_end(OomWatch *watch);
+
+/* Whether any of the cgroup's has come since the last time, or the start. */
+bool oom_watch_killed(OomWatch *watch);
 
 /* --- the kernel's files --- */
 

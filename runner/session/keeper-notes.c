@@ -113,7 +113,7 @@ static void audit_end(Keeper *keeper, const Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
 
-        if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED)
+        if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED && cause != CAUSE_OOM)
                 return;
         json_write_object(&w, NULL);
         json_write_string(&w, "id", process->id);

@@ -4,6 +4,7 @@
  * stderr. */
 #pragma once
 
+#include "sandbox/oom.h"
 #include "session/process.h"
 
 struct Processes {
@@ -17,6 +18,8 @@ struct Processes {
         int room_fd;
         bool waits;         /* something does, for room there */
         uint32_t last_told; /* the process whose start was the last message to init, or 0 */
+        OomWatch oom;
+        uint64_t oom_until; /* usec, monotonic: ends by SIGKILL are the OOM killer's until then */
 };
 
 /* --- what init is told --- */

@@ -17,7 +17,10 @@
 #include "base/sys.h"
 #include "sandbox/failure.h"
 
-enum { HANG_UP_TIME = 100000 }; /* usec between two HUPs */
+enum {
+        HANG_UP_TIME = 100000, /* usec between two HUPs */
+        OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
+};
 
 /* --- the table --- */
 
@@ -32,7 +35,9 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
                             .launch = launch,
                             .sandbox = sandbox,
                             .events = *events,
-                            .room_fd = FD_NONE };
+                            .room_fd = FD_NONE,
+                            .oom = OOM_WATCH_NONE };
+        oom_watch_start("", &all->oom);
         r = outbox_init(all, reterr);
         if (r == 0)
                 *ret = all;
@@ -58,8 +63,10 @@ Processes *processes_free(Processes *all) {
                 all->first = process->next;
                 process_drop(process);
         }
-        if (all)
+        if (all) {
+                (void)oom_watch_end(&all->oom);
                 outbox_clear(all);
+        }
         free(all);
         return NULL;
 }
@@ -270,6 +277,28 @@ static void on_failed(Process *process, const SessionMessage *message) {
         answer_error(process);
 }
 
+/* The kernel counts, and says of none whom it was; several go together where one is not enough. An
+ * end that nobody here asked for, just after the counter has grown, is taken for its doing. */
+static bool ended_by_oom(const Process *process, int signal) {
+        Processes *all = process->all;
+
+        if (signal != SIGKILL)
+                return false;
+        if (oom_watch_killed(&all->oom))
+                all->oom_until = loop_now() + OOM_TOGETHER;
+        return loop_now() < all->oom_until;
+}
+
+static Cause find_cause(const Process *process, int signal) {
+        if (process->timed_out)
+                return CAUSE_TIMEOUT;
+        if (!signal)
+                return CAUSE_EXITED;
+        if (process->killed)
+                return CAUSE_KILLED;
+        return ended_by_oom(process, signal) ? CAUSE_OOM : CAUSE_SIGNALED;
+}
+
 static void on_ended(Process *process, const SessionMessage *message) {
         Outcome *out = &process->outcome;
         int signal = WIFSIGNALED(message->value) ? WTERMSIG(message->value) : 0;
@@ -281,10 +310,7 @@ static void on_ended(Process *process, const SessionMessage *message) {
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;
         out->signal = signal;
-        out->cause = process->timed_out ? CAUSE_TIMEOUT
-                     : !signal          ? CAUSE_EXITED
-                     : process->killed  ? CAUSE_KILLED
-                                        : CAUSE_SIGNALED;
+        out->cause = find_cause(process, signal);
         out->exit_code = process->timed_out ? 124
                          : signal           ? 128 + signal
                                             : WEXITSTATUS(message->value);

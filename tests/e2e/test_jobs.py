@@ -86,7 +86,7 @@ def test_ps_says_that_it_is_stopped(shell: Terminal, sessions: Sessions) -> None
     until(lambda: session.ps()["p1"]["state"] == "running", "it has gone on")
     shell.send(CTRL_D)
     shell.expect(PROMPT)
-    assert session.ps()["p1"]["state"] == "ended"
+    until(lambda: session.ps()["p1"]["state"] == "ended", "nothing of it is left")
 
 
 def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:

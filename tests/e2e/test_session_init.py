@@ -131,8 +131,9 @@ def test_a_command_that_init_has_not_read_is_for_the_next(waiting: int, session:
         with busy(session):
             for _ in range(waiting):
                 rpc.send("process.spawn", argv=["sleep", "1000"])
+            until(lambda: len(rpc.call("process.list")["processes"]) == waiting, "they were asked for")
             with session.start("sh", "-c", "echo again >>told; echo again") as client:
-                until(lambda: len(rpc.call("process.list")["processes"]) == waiting + 1, "it was asked for")
+                until(lambda: len(rpc.call("process.list")["processes"]) == waiting + 1, "it was asked for, last")
                 os.kill(session.init(), signal.SIGKILL)
                 assert client.wait().ok().out == "again\n"
     assert session.sh("cat told").ok().out == "again\n"

@@ -26,6 +26,9 @@ from lib.sandbox import HANGS, Arg, Holt, Result, Running
 
 Json = dict[str, Any]
 
+# Seconds for a keeper to be gone that has given its session up.
+ENDS = 5
+
 
 def until(condition: Callable[[], Any], what: str, timeout: float = HANGS) -> Any:
     """Waits for a condition, and returns what it was in the end."""
@@ -265,6 +268,9 @@ class Sessions:
             self._clients.pop().close()
         names = self.names() if self.directory.is_dir() else []
         failed = [str(r) for name in names if (r := self(["rm", name])).code != 0]
+        deadline = time.monotonic() + ENDS
+        while keepers() and time.monotonic() < deadline:
+            time.sleep(0.005)
         for process in keepers():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)

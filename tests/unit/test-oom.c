@@ -151,6 +151,7 @@ static OomKills change(const Host *host, const char *file, const char *before, c
         put(host, file, after);
         kills = oom_watch_end(&watch);
         assert_int_equal(watch.dir_fd, FD_NONE);
+        assert_int_equal(watch.fd, FD_NONE);
         return kills;
 }
 
@@ -259,6 +260,24 @@ static void test_a_host_may_show_nothing(void **state) {
         assert_kills(oom_watch_end(&none), OOM_UNKNOWN, 0, 0);
 }
 
+static void test_a_session_asks_again_and_again(void **state) {
+        const Host *host = *state;
+        const char *file = V2 "/a/memory.events";
+        OomWatch watch;
+
+        put(host, "/proc/self/cgroup", "0::/a\n");
+        put(host, file, "oom 1\noom_kill 1\n");
+        oom_watch_start(host->root, &watch);
+        assert_false(oom_watch_killed(&watch));
+        put(host, file, "oom 1\noom_kill 3\n");
+        assert_true(oom_watch_killed(&watch));
+        assert_false(oom_watch_killed(&watch));
+        put(host, file, "oom 1\noom_kill 4\n");
+        assert_true(oom_watch_killed(&watch));
+        (void)oom_watch_end(&watch);
+        assert_false(oom_watch_killed(&watch));
+}
+
 #define ON_HOST(test) cmocka_unit_test_setup_teardown(test, make_host, remove_host)
 
 int main(void) {
@@ -272,6 +291,7 @@ int main(void) {
                 ON_HOST(test_a_hybrid_host_may_have_it_in_v2),
                 ON_HOST(test_else_the_machine_counts),
                 ON_HOST(test_a_counter_of_no_use_is_none),
+                ON_HOST(test_a_session_asks_again_and_again),
                 ON_HOST(test_a_host_may_show_nothing),
         };
 

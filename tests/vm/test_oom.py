@@ -4,6 +4,7 @@ are."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -17,6 +18,7 @@ import pytest
 from lib import leaks
 from lib.identity import Identity
 from lib.sandbox import Arg, Holt, Result, Running
+from lib.sessions import Sessions
 
 ROOT = Path("/sys/fs/cgroup")
 V1 = Path("/sys/fs/cgroup/memory")
@@ -53,7 +55,7 @@ class Group:
         (self.path / "child").mkdir()
         return Group(self.path / "child", self.hierarchy)
 
-    def start(self, holt: Holt, args: list[Arg], **options: object) -> Running:
+    def start(self, holt: Holt | Sessions, args: list[Arg], **options: object) -> Running:
         """holt, born in the cgroup: what moves in later has its memory elsewhere."""
         (self.path / "cgroup.procs").write_text("0")
         try:
@@ -123,6 +125,24 @@ def test_a_command_that_gets_over_it_has_succeeded(holt: Holt, group: Group) -> 
 
     assert (ending(result), oom_kills(result)) == ((0, "exited", None), 1), str(result)
     assert "holt:" not in result.err
+
+
+@either
+def test_a_session_tells_who_was_killed_for_lack_of_memory(sessions: Sessions, group: Group) -> None:
+    """Its keeper reads the counter without opening anything, and is in the cgroup of the one who came first."""
+    session = sessions.create()
+    with group.limit().start(sessions, ["exec", "--json", "w", "--", *HOG]) as running:
+        killed = json.loads(running.wait().err)
+    assert (killed["cause"], killed["exit_code"]) == ("oom", 137), killed["error"]
+    answer = session.exec("sh", "-c", "sleep 1; kill -KILL $$", flags=["--json"])
+    assert (json.loads(answer.err)["cause"], answer.code) == ("signaled", 137)
+    assert [row["kind"] for row in json.loads(sessions(["audit", "w", "--json"]).ok().out)["rows"]] == ["limit"]
+
+    sessions(["python", "w", "-c", "kept = 1"]).ok()
+    lost = json.loads(sessions(["python", "w", "--json", "-c", f"bytes(b'x' * {4 * LIMIT})"]).out)
+    assert (lost["cause"], lost["exit_code"], lost["state_kept"]) == ("oom", 137, False)
+    assert sessions(["python", "w", "-c", "1 + 1"]).ok().out == "2\n"
+    session.stop()
 
 
 @either
