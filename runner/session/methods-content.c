@@ -35,6 +35,24 @@ int method_take_content(const RpcCall *call, const char *text, char **ret, size_
         return *ret ? 0 : error_oom(error);
 }
 
+int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKind *kind,
+                         const char *path, unsigned mode, bool make_parents, Error *error) {
+        _cleanup_free_ char *content = NULL;
+        size_t length = 0;
+        FilesWork *work;
+        int r = method_take_content(call, "content", &content, &length, error);
+
+        if (r == 0)
+                r = work_new(keeper->files, path, NULL, NULL, &work, error);
+        if (r < 0)
+                return r;
+        work->content = TAKE_PTR(content);
+        work->length = length;
+        work->mode = mode;
+        work->make_parents = make_parents;
+        return work_start(keeper->works, call, kind, work, error);
+}
+
 int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error) {
         const char *cursor = rpc_string(call, param);
         size_t length;

@@ -14,11 +14,6 @@ static void reply_nothing(RpcCall *call) {
         rpc_reply(call);
 }
 
-static void reply_size(RpcCall *call, uint64_t size) {
-        json_write_uint(rpc_result(call), "size", size);
-        rpc_reply(call);
-}
-
 static unsigned mode_of(const RpcCall *call) {
         return (unsigned)rpc_uint(call, "mode", 0);
 }
@@ -29,31 +24,31 @@ int method_files_read(RpcCall *call, void *data, Error *error) {
         return method_answer_content(data, call, rpc_string(call, "path"), error);
 }
 
-int method_files_write(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        _cleanup_free_ char *content = NULL;
-        size_t length = 0;
-        int r = method_take_content(call, "content", &content, &length, error);
+static int run_write(FilesWork *work, Error *error) {
+        return files_write(work->files, work->path, work->content, work->length, work->mode,
+                           work->make_parents, error);
+}
 
-        if (r == 0)
-                r = files_write(keeper->files, rpc_string(call, "path"), content, length,
-                                mode_of(call), rpc_bool(call, "make_parents", false), error);
-        if (r == 0)
-                reply_size(call, length);
-        return r;
+static int run_append(FilesWork *work, Error *error) {
+        return files_append(work->files, work->path, work->content, work->length, error);
+}
+
+static void answer_size(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_uint(w, "size", work->length);
+}
+
+int method_files_write(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_write, answer_size, .ordered = true };
+
+        return method_write_content(data, call, &kind, rpc_string(call, "path"), mode_of(call),
+                                    rpc_bool(call, "make_parents", false), error);
 }
 
 int method_files_append(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        _cleanup_free_ char *content = NULL;
-        size_t length = 0;
-        int r = method_take_content(call, "content", &content, &length, error);
+        static const FilesWorkKind kind = { run_append, answer_size, .ordered = true };
 
-        if (r == 0)
-                r = files_append(keeper->files, rpc_string(call, "path"), content, length, error);
-        if (r == 0)
-                reply_size(call, length);
-        return r;
+        return method_write_content(data, call, &kind, rpc_string(call, "path"), 0, false, error);
 }
 
 int method_files_open(RpcCall *call, void *data, Error *error) {

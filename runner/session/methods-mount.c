@@ -133,32 +133,27 @@ int method_mount_list(RpcCall *call, void *data, Error *error) {
 
 /* --- one file --- */
 
-static int upload_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error) {
-        _cleanup_free_ char *content = NULL;
-        size_t length = 0;
-        int r = method_take_content(call, "content", &content, &length, error);
+static int run_upload(FilesWork *work, Error *error) {
+        return files_write(work->files, work->path, work->content, work->length, work->mode, true,
+                           error);
+}
 
-        if (r == 0)
-                r = files_write(keeper->files, path, content, length,
-                                (unsigned)rpc_uint(call, "mode", 0), true, error);
-        if (r < 0)
-                return r;
-        write_call(call, rpc_result(call));
-        json_write_uint(rpc_result(call), "size", length);
-        rpc_reply(call);
-        return 0;
+static void answer_upload(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        write_call(call, w);
+        json_write_uint(w, "size", work->length);
 }
 
 int method_mount_upload(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_upload, answer_upload, .ordered = true };
+        const unsigned mode = (unsigned)rpc_uint(call, "mode", 0);
         _cleanup_free_ char *path = NULL;
         int r = take_path(call, &path, error);
 
         if (r < 0)
                 return r;
         if (!rpc_bool(call, "fd", false))
-                return upload_content(data, call, path, error);
-        return receive_start(data, call, path, (unsigned)rpc_uint(call, "mode", 0), true,
-                             write_call, error);
+                return method_write_content(data, call, &kind, path, mode, true, error);
+        return receive_start(data, call, path, mode, true, write_call, error);
 }
 
 int method_mount_download(RpcCall *call, void *data, Error *error) {

@@ -78,6 +78,9 @@ enum { METHOD_ANSWER_MAX = 900 * 1024 }; /* bytes of what an answer lists: it st
 /* What the parameter called text, or base64, has; *ret is owned by the caller. */
 int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
                         Error *error);
+/* Hands what the parameters content or base64 have to kind's function, as the work's content. */
+int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKind *kind,
+                         const char *path, unsigned mode, bool make_parents, Error *error);
 /* Answers with the part of the file that offset and length say. */
 int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
 /* Answers with an fd of the file. */

@@ -48,6 +48,7 @@ static FilesWork *work_free(FilesWork *work) {
         free(work->to);
         free(work->pattern);
         free(work->after);
+        free(work->content);
         strlist_clear(&work->names);
         json_write_clear(&work->list);
         free(work);
@@ -160,13 +161,32 @@ static bool launch(Job *job) {
         return true;
 }
 
-static void launch_waiting(Works *works) {
-        while (works->waiting && works->count < WORKERS_MAX) {
-                Job *job = works->waiting;
+static bool has_ordered(const Job *list) {
+        while (list && !list->kind->ordered)
+                list = list->next;
+        return list;
+}
 
-                works->waiting = job->next;
+static void launch_waiting(Works *works) {
+        Job **at = &works->waiting;
+
+        while (*at && works->count < WORKERS_MAX) {
+                Job *job = *at;
+
+                if (job->kind->ordered && has_ordered(works->running)) {
+                        at = &job->next;
+                        continue;
+                }
+                *at = job->next;
                 (void)launch(job);
         }
+}
+
+/* Whether its turn is now, before it is in a list. */
+static bool may_run(const Works *works, const FilesWorkKind *kind) {
+        if (works->count >= WORKERS_MAX)
+                return false;
+        return !kind->ordered || (!has_ordered(works->running) && !has_ordered(works->waiting));
 }
 
 static bool is_done(Job *job) {
@@ -239,7 +259,7 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
         job->work = work;
         if (call)
                 rpc_call_on_end(call, on_call_end, job);
-        if (works->count < WORKERS_MAX) {
+        if (may_run(works, kind)) {
                 if (launch(job) && wait_a_moment(job))
                         finish(job);
                 return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls about files that may take long: trees that are copied, removed or looked through.
+/* Calls about files that may take long: trees that are copied, removed or looked through, and
+ * contents that have to reach the disk.
  *
  * Theory of operation. Such a call is done on a thread of its own, WORKERS_MAX at most at a time,
  * so that the keeper's loop serves everybody else meanwhile; others wait for their turn. The loop
@@ -7,6 +8,9 @@
  * they came. A thread touches its FilesWork and nothing else: the answer is the loop's. It is
  * confined as the keeper is, whose filters it inherits, and dies with it. The keeper makes its
  * sandbox before the first of them and no other process after that.
+ *
+ * What writes contents is done in the order in which it came, one at a time: of two that are sent
+ * one after the other the second is there in the end.
  *
  * What a client has asked for that has gone is done all the same, unless it would only have been
  * looked at. A keeper that ends stops it where it is. */
@@ -25,7 +29,10 @@ typedef struct Works Works;
 typedef struct FilesWork {
         Files *files; /* borrowed */
         char *path, *to, *pattern, *after;
-        bool recursive, replace, ignore_case;
+        char *content; /* owned; of length bytes */
+        size_t length;
+        unsigned mode;
+        bool recursive, replace, ignore_case, make_parents;
         uint64_t limit;
         StrList names;
 
@@ -41,7 +48,8 @@ typedef struct FilesWorkKind {
         int (*run)(FilesWork *work, Error *error);
         /* Writes the members of the answer, which is open. */
         void (*answer)(const RpcCall *call, const FilesWork *work, JsonWriter *w);
-        bool looks; /* it changes nothing */
+        bool looks;   /* it changes nothing */
+        bool ordered; /* none of them before another that came earlier has ended */
 } FilesWorkKind;
 
 /* 0 or a negative errno. */

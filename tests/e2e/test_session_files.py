@@ -513,6 +513,40 @@ def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> No
     assert [r["name"] for r in rows if r["name"] == "files.remove" and r["result"]] == ["files.remove"] * 2
 
 
+# What writes a content.
+WRITES: dict[str, Json] = {
+    "files.write": {"path": "/mnt/files/new"},
+    "files.append": {"path": "/mnt/files/new"},
+    "mount.upload": {"path": "new"},
+}
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, session: Session, rpc: Rpc) -> None:
+    """Here it waits for its turn behind copies, which is as long."""
+    plant(session, "files.copy")
+    rpc("kv.set", key="k", value="v")
+    copies = [rpc.send("files.copy", **{"from": "tree", "to": f"copy{i}", "recursive": True}) for i in range(4)]
+    write = rpc.send(method, content="text", **WRITES[method])
+    short = rpc.send("kv.get", key="k")
+
+    assert rpc.result(short) == {"value": "v"}
+    assert not rpc.answered(write)
+    assert rpc.result(write)["size"] == 4
+    assert rpc("files.read", path="/mnt/files/new")["content"] == "text"
+    for copy in copies:
+        rpc.result(copy)
+
+
+def test_contents_are_written_in_the_order_in_which_they_came(session: Session, rpc: Rpc) -> None:
+    """Nobody has waited for the answer before the next."""
+    large = "x" * 900_000
+    for i in range(10):
+        numbers = [rpc.send("files.write", path="f", content=large), rpc.send("files.append", path="f", content=f"{i}")]
+        assert [rpc.result(number)["size"] for number in numbers] == [len(large), 1]
+        assert session.out("stat -c %s f; tail -c 1 f") == f"{len(large) + 1}\n{i}"
+
+
 def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
     """More than are done at a time: all are answered."""
     plant(session, "files.copy")
