@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/beneath.h"
@@ -208,6 +209,9 @@ static const struct {
         { ENOTDIR, "A part of the path that has to be a directory is none." },
         { EACCES, "Its permissions refuse it to you." },
         { ENOSPC, "The disk is full." },
+        { ENXIO,
+          "A FIFO or socket is read and written only as \"-\", with < or >: by its name nobody "
+          "may ever be at its other end." },
         { ELOOP, "A link is in the way, in a directory that commands in the session can write; "
                  "holt follows none there." },
 };
@@ -271,6 +275,32 @@ int transfer_open_own(RpcClient *client, const char *path, int flags) {
         return r < 0 ? r : beneath_open(full, &writable, flags, 0);
 }
 
+/* Whether it is what holt was given as stdin, stdout or stderr. */
+static bool is_own(const struct stat *st) {
+        struct stat own;
+
+        for (int fd = 0; fd <= 2; fd++)
+                if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+                        return true;
+        return false;
+}
+
+/* What the O_PATH fd is, opened. To open a FIFO waits for its other end, where in a workspace a
+ * command may have made it: one with a name is opened only where holt has it already, as
+ * /dev/stdout; a pipe without one, as a shell's <(...), has somebody. */
+static int open_stream(int path_fd, const struct stat *st, int flags) {
+        char path[PATH_MAX];
+        int r = path_of_fd(path_fd, path), fd;
+
+        if (r < 0)
+                return r;
+        if ((S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode)) && path[0] == '/' && !is_own(st))
+                return -ENXIO;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+        fd = open(path, flags | O_NOCTTY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 int transfer_place(RpcClient *client, const char *path, FilesPlace *ret) {
         _cleanup_free_ char *copy = strdup(path);
         char *slash = copy ? strrchr(copy, '/') : NULL;
@@ -324,7 +354,7 @@ static int write_to(int source_fd, int fd) {
         return r;
 }
 
-static int save_to(RpcClient *client, int source_fd, int there_fd, const char *path) {
+static int save_to(RpcClient *client, int source_fd, int there_fd) {
         _cleanup_close_ int fd = FD_NONE;
         char real[PATH_MAX];
         struct stat st;
@@ -339,8 +369,8 @@ static int save_to(RpcClient *client, int source_fd, int there_fd, const char *p
                 r = path_of_fd(there_fd, real);
                 return r < 0 ? r : replace(client, source_fd, real, st.st_mode);
         }
-        fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-        return fd < 0 ? -errno : write_to(source_fd, fd);
+        fd = open_stream(there_fd, &st, O_WRONLY);
+        return fd < 0 ? fd : write_to(source_fd, fd);
 }
 
 static int save(RpcClient *client, int source_fd, unsigned mode, const char *path) {
@@ -348,7 +378,7 @@ static int save(RpcClient *client, int source_fd, unsigned mode, const char *pat
 
         if (there_fd == -ENOENT)
                 return replace(client, source_fd, path, mode & ~get_umask());
-        return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd, path);
+        return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd);
 }
 
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr) {
@@ -378,15 +408,18 @@ int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, 
 }
 
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {
-        _cleanup_close_ int fd = FD_NONE;
+        _cleanup_close_ int path_fd = FD_NONE, fd = FD_NONE;
         struct stat st;
 
         if (streq(file, "-"))
                 return transfer_put_fd(client, STDIN_FILENO, path, 0, reterr);
-        fd = transfer_open_own(client, file, O_RDONLY | O_NOCTTY);
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return refuse("read", file, fd < 0 ? fd : -errno, reterr);
+        path_fd = transfer_open_own(client, file, O_PATH);
+        if (path_fd < 0 || fstat(path_fd, &st) < 0)
+                return refuse("read", file, path_fd < 0 ? path_fd : -errno, reterr);
         if (S_ISDIR(st.st_mode))
                 return refuse("read", file, -EISDIR, reterr);
+        fd = open_stream(path_fd, &st, O_RDONLY);
+        if (fd < 0)
+                return refuse("read", file, fd, reterr);
         return transfer_put_fd(client, fd, path, S_ISREG(st.st_mode) ? st.st_mode : 0, reterr);
 }

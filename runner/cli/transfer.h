@@ -30,12 +30,12 @@ int transfer_target(RpcClient *client, const char *path, const char *name, char 
                     Error *reterr);
 
 /* From the session's path to a file of the caller's, "-" for stdout: at once, or not at all. What
- * is no regular file there is written to. */
+ * is no regular file there is written to, but for a FIFO or socket by its name (ENXIO). */
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr);
 /* The session's file as an fd of the caller's. */
 int transfer_open_file(RpcClient *client, const char *path, int *ret_fd, unsigned *ret_mode,
                        Error *reterr);
-/* From a file of the caller's, "-" for stdin. */
+/* From a file of the caller's, "-" for stdin; not from a FIFO or socket by its name (ENXIO). */
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr);
 /* From an fd, which stays the caller's; mode 0 keeps that of what is there. */
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr);

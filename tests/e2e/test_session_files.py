@@ -452,6 +452,45 @@ def test_nothing_is_half_written(session: Session, place: Path, identity: Identi
     assert not list(place.glob(".holt-*"))
 
 
+def test_a_fifo_or_socket_by_its_name_is_not_waited_for(session: Session, place: Path, identity: Identity) -> None:
+    """Where the session can write, as in its workspace, a command may have made it."""
+    name = session.name
+    session.out("echo text > file; mkfifo fifo; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
+    os.mkfifo(place / "fifo")
+    identity.own(place / "fifo")
+    workspace = session.directory / "workspace"
+
+    for path in (place / "fifo", workspace / "fifo", workspace / "sock"):
+        for words in ((f"{name}:file", path), (path, f"{name}:new")):
+            told = session.cp(*words)
+            assert "ENXIO" in told.refusal() and "FIFO or socket" in told.err, words
+    assert "new" not in session.out("ls")
+
+
+def test_pipes_that_holt_was_given_are_read_and_written(session: Session, place: Path, identity: Identity) -> None:
+    name = session.name
+    os.mkfifo(place / "fifo")
+    identity.own(place / "fifo")
+    # Both ends, so that neither is waited for; as a shell's > fifo has it.
+    fd = os.open(place / "fifo", os.O_RDWR)
+    try:
+        os.write(fd, b"by name\n")
+        session.cp(f"{name}:/etc/passwd", "/dev/null").ok()
+        session.cp("/dev/null", f"{name}:empty").ok()
+        # The pipes are the caller's own, by a shell: /dev/stdin opens them anew.
+        session.cp("/dev/stdin", f"{name}:in", prefix=("sh", "-c", 'echo through | "$@"', "sh")).ok()
+        for path in ("/dev/stdout", "-"):
+            assert session.cp(f"{name}:in", path, prefix=("sh", "-c", '"$@" | cat', "sh")).ok().out == "through\n"
+        session.cp(prefix=("bash", "-c", f'"$@" <(echo of bash) {name}:bash', "bash")).ok()
+        assert session.out("cat bash") == "of bash\n"
+        assert os.read(fd, 100) == b"by name\n"
+        session.cp(f"{name}:in", "/dev/stdout", stdout=fd).ok()
+        assert os.read(fd, 100) == b"through\n"
+    finally:
+        os.close(fd)
+    assert session.out("stat -c %s empty") == "0\n"
+
+
 def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
     """What is copied out are files and directories; a link would be followed by what is written next."""
     session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
