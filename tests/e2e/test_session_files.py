@@ -577,6 +577,19 @@ def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, ses
         rpc.result(copy)
 
 
+def test_no_more_files_are_received_at_a_time(session: Session, rpc: Rpc) -> None:
+    reader, writer = os.pipe()
+    try:
+        numbers = [rpc.send("files.receive", [reader], path=f"f{i}") for i in range(32)]
+        refused = rpc.refused("files.receive", [reader], path="more")
+        assert (refused.kind, refused.errno) == ("limit", "EBUSY") and "32" in refused.message
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert [rpc.result(number)["size"] for number in numbers] == [0] * 32
+    assert session.out("ls | wc -l") == "32\n"
+
+
 def test_contents_are_written_in_the_order_in_which_they_came(session: Session, rpc: Rpc) -> None:
     """Nobody has waited for the answer before the next."""
     large = "x" * 900_000
