@@ -6,6 +6,7 @@
  * command's to change, and may be anything by the next start: nothing in it is followed, and only
  * the places of mounts have to be there. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -115,6 +116,9 @@ int build_lasting(Launch *launch, Error *error) {
 
         if (!launch->plan->root.source)
                 return 0;
+        child_state.mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        if (child_state.mounts_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "/proc/self/ns/mnt");
         r = attach_root(error);
         if (r == 0)
                 r = cover_system(launch, error);

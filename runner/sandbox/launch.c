@@ -225,8 +225,8 @@ static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
                                   .msg_control = &control,
                                   .msg_controllen = CMSG_LEN(LAUNCH_FDS * sizeof(int)) };
         int *const places[LAUNCH_FDS] = { &sandbox->listener_fd, &sandbox->terminal_fd,
-                                          &sandbox->root_fd };
-        int fds[LAUNCH_FDS] = { FD_NONE, FD_NONE, FD_NONE }, next = 0;
+                                          &sandbox->root_fd, &sandbox->mounts_fd };
+        int fds[LAUNCH_FDS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }, next = 0;
 
         if (expected == 0)
                 return 0;
@@ -265,7 +265,7 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
         if (launch->terminal.fds)
                 expected |= 2;
         if (launch->plan->root.source)
-                expected |= 4;
+                expected |= 4 | 8;
         return receive_fds(sandbox, expected, reterr);
 }
 
@@ -310,5 +310,6 @@ void sandbox_clear(Sandbox *sandbox) {
         fd_close(sandbox->terminal_fd);
         fd_close(sandbox->listener_fd);
         fd_close(sandbox->root_fd);
+        fd_close(sandbox->mounts_fd);
         *sandbox = (Sandbox)SANDBOX_NONE;
 }

@@ -65,6 +65,8 @@ typedef struct Sandbox {
         int terminal_fd; /* master of the sandbox's terminal, or FD_NONE */
         int listener_fd; /* seccomp notifications, or FD_NONE */
         int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE */
+        int mounts_fd; /* that namespace, or FD_NONE. Held, its mounts outlive the sandbox: what is
+                        * written up to the end goes to its place, and not below where they were */
 } Sandbox;
 
 /* Its versions do not agree on this. */
@@ -72,7 +74,7 @@ typedef struct Sandbox {
 #define SANDBOX_NONE                                                                               \
         {                                                                                          \
                 .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
-                .listener_fd = FD_NONE, .root_fd = FD_NONE                                         \
+                .listener_fd = FD_NONE, .root_fd = FD_NONE, .mounts_fd = FD_NONE                   \
         }
 /* clang-format on */
 
@@ -94,8 +96,8 @@ void sandbox_clear(Sandbox *sandbox);
 int build_run(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
 
-/* Fds that the child hands to the launcher: listener, terminal, root. */
-enum { LAUNCH_FDS = 3 };
+/* Fds that the child hands to the launcher: listener, terminal, root, mounts. */
+enum { LAUNCH_FDS = 4 };
 
 /* State that building leaves to confining. */
 typedef struct ChildState {
@@ -104,6 +106,7 @@ typedef struct ChildState {
         int sources[PLAN_MOUNTS_MAX];           /* detached mounts of the plan's binds */
         int lasting_fd;                         /* detached mount of a session's root */
         int root_fd;                            /* the new root */
+        int mounts_fd;                          /* of a session, to be handed out */
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
         size_t writable_count;
         int terminal_fd; /* master, to be handed out */

@@ -440,18 +440,6 @@ static int serve(Keeper *keeper, Error *reterr) {
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), reterr);
 }
 
-/* Its mounts stay when the sandbox has ended before we have: what a client writes until it is told
- * goes to its place, and not below where the mounts have been. */
-static int hold_mounts(Keeper *keeper, Error *reterr) {
-        char path[64];
-
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", keeper->sandbox.pid);
-        keeper->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
-        return keeper->mounts_fd < 0
-                       ? error_set(reterr, ERROR_SETUP, errno, "cannot hold the session's mounts")
-                       : 0;
-}
-
 static int start(Keeper *keeper, Error *reterr) {
         int r = session_lock(KEEPER_DIRECTORY_FD, &keeper->lock_fd, reterr);
 
@@ -465,8 +453,6 @@ static int start(Keeper *keeper, Error *reterr) {
                 r = open_store(keeper, reterr);
         if (r == 0)
                 r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
-        if (r == 0)
-                r = hold_mounts(keeper, reterr);
         if (r == 0)
                 r = serve(keeper, reterr);
         return r < 0 ? r : keeper_confine(keeper, reterr);
@@ -509,7 +495,6 @@ int keeper_main(int argc, char **argv) {
         static Keeper keeper = { .lock_fd = FD_NONE,
                                  .signal_fd = FD_NONE,
                                  .owner_fd = FD_NONE,
-                                 .mounts_fd = FD_NONE,
                                  .sandbox = SANDBOX_NONE,
                                  .launch = { .init_fd = FD_NONE,
                                              .workspace_fd = FD_NONE,

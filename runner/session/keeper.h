@@ -55,7 +55,6 @@ typedef struct Keeper {
         LaunchPlan plan;
         Launch launch;
         Sandbox sandbox;
-        int mounts_fd; /* of the sandbox's mount namespace */
         Store *store;
         Files *files;
         Works *works; /* long calls about them */

@@ -133,7 +133,7 @@ def test_a_session_tells_who_was_killed_for_lack_of_memory(sessions: Sessions, g
     session = sessions.create()
     with group.limit().start(sessions, ["exec", "--json", "w", "--", *HOG]) as running:
         killed = json.loads(running.wait().err)
-    assert (killed["cause"], killed["exit_code"]) == ("oom", 137), killed["error"]
+    assert (killed["cause"], killed["exit_code"]) == ("oom", 137), str(killed["error"]["message"])
     answer = session.exec("sh", "-c", "sleep 1; kill -KILL $$", flags=["--json"])
     assert (json.loads(answer.err)["cause"], answer.code) == ("signaled", 137)
     assert [row["kind"] for row in json.loads(sessions(["audit", "w", "--json"]).ok().out)["rows"]] == ["limit"]
