@@ -87,6 +87,15 @@ def test_a_shell_calls_a_tool(host: Host) -> None:
     assert host.sh("holt-tool")["exit_code"] == 2
 
 
+def test_a_shell_s_call_takes_no_python_of_the_session(host: Host) -> None:
+    """Neither what PYTHONPATH has nor site-packages, which would take most of its start."""
+    host.tool("t", lambda p: "ä")
+    script = """mkdir mine; echo 'raise SystemExit("mine")' | tee mine/json.py > mine/sitecustomize.py
+PYTHONPATH=$PWD/mine python3 -c pass; PYTHONPATH=$PWD/mine LC_ALL=C holt-tool t '{}'"""
+    result = host.sh(script)
+    assert (result["exit_code"], result["stdout"]) == (0, '"ä"\n'), result["stderr"]
+
+
 def test_values_come_through_as_they_are(host: Host) -> None:
     host.tool("echo", lambda p: p["v"])
     values = [0.1, 1e300, -0.0, 3.3333333333333335e21, 5e-324, 2**53 - 1, -7, "ä\n\"\\\x7f", "", None, True, [], {}, [[{"a": [1.5]}]]]
