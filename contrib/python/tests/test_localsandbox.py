@@ -317,6 +317,15 @@ def test_a_snapshot_has_files_kv_and_history() -> None:
         assert empty.list_files("/data") == []
 
 
+def test_a_snapshot_has_what_is_shut() -> None:
+    with LocalSandbox() as local:
+        local.bash("echo 1 > f; mkdir -p d/e /tmp/t; echo 2 > d/e/g; echo 3 > '/tmp/t/a b\nc'; chmod 000 f d/e/g d/e d '/tmp/t/a b\nc'")
+        snapshot = local.export_snapshot()
+        assert local.bash("stat -c %a f d; chmod 700 d; stat -c %a d/e").stdout == "0\n0\n0\n"
+    with LocalSandbox(snapshot=snapshot) as again:
+        assert again.bash("cat f d/e/g /tmp/t/*").stdout == "1\n2\n3\n"
+
+
 # --- async twins ---
 
 

@@ -40,6 +40,18 @@ SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
 
 _STATE, _FILES = "state.json", "files.tar"
 
+# Of what the program has shut (chmod 000), tar could read nothing: it is opened for that long, and a snapshot has it open.
+PACK = r"""
+shopt -s dotglob nullglob; cd /; all=(); target=$1; shift
+for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
+for each; do all+=("./$each"); done
+shut=(-type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx '{}' ';' , -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r '{}' ';')
+mapfile -d '' opened < <(find "${all[@]}" -path ./home/agent -prune -o -user "$EUID" '(' "${shut[@]}" ')')
+tar --exclude=./home/agent -cf "$target" -- "${all[@]}"; status=$?
+for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opened[i]#* }"; done
+[[ $status -le 1 ]]
+"""
+
 
 class Names:
     """The files of one sandbox, as steps."""
@@ -150,12 +162,7 @@ class Names:
         """A tar of all that the program has made."""
         yield from self.settle(names=True)
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
-        script = (
-            'shopt -s dotglob nullglob; cd /; own=(); for each in *; do case " $__LOCALSANDBOX_SYSTEM " in '
-            '*" $each "*) ;; *) own+=("$each") ;; esac; done; target=$1; shift; '
-            'tar --exclude=home/agent -cf "$target" -- "${own[@]}" "$@"; [[ $? -le 1 ]]'
-        )
-        argv = ["bash", "-c", script, "bash", path, *(name for name in SHARED if name in self.system)]
+        argv = ["bash", "-c", PACK, "bash", path, *(name for name in SHARED if name in self.system)]
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
         if not result.ok:
             raise HoltError(f"the files can't be packed: {result}")
