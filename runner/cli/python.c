@@ -58,10 +58,11 @@ typedef struct Run {
         ToolHost *tools;
         int signal_fd;
         uint64_t id;
+        uint64_t printed; /* bytes of output */
         Answer answer;
 } Run;
 
-static void print_output(const JsonValue *params) {
+static void print_output(Run *run, const JsonValue *params) {
         const char *encoded = ask_text(params, "base64");
         FILE *out = streq(ask_text(params, "stream"), "stderr") ? stderr : stdout;
         _cleanup_free_ char *bytes = NULL;
@@ -71,6 +72,7 @@ static void print_output(const JsonValue *params) {
                 return;
         (void)fwrite(bytes, 1, length, out);
         (void)fflush(out);
+        run->printed += length;
 }
 
 /* 1 when it has ended, 0 when not, or a negative errno. */
@@ -88,7 +90,7 @@ static int read_messages(Run *run, Error *reterr) {
                 }
                 if (r == 0 && message.method && streq(message.method, "process.output") &&
                     !run->options->json)
-                        print_output(message.params);
+                        print_output(run, message.params);
                 if (r == 0 && message.id == run->id && message.result) {
                         run->answer.message = message;
                         run->answer.result = message.result;
@@ -192,11 +194,27 @@ static void tell_end(const JsonValue *result) {
                 (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
 }
 
+/* How much of its output came too fast for us. What of it the session has not kept is of no matter:
+ * that was printed as it came. */
+static uint64_t count_missed(const Run *run) {
+        const JsonValue *result = run->answer.result;
+        uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
+        const char *const kept[] = { ask_text(result, "stdout"), ask_text(result, "stderr") };
+
+        for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
+                _cleanup_free_ char *bytes = NULL;
+                size_t length = 0;
+
+                if (base64_decode(kept[i], &bytes, &length) == 0)
+                        all += length;
+        }
+        return all > run->printed ? all - run->printed : 0;
+}
+
 static int print_end(const Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
-        const uint64_t dropped = ask_number(result, "stdout_dropped") +
-                                 ask_number(result, "stderr_dropped");
+        const uint64_t missed = run->options->json ? 0 : count_missed(run);
         int r = 0;
 
         if (run->options->json)
@@ -208,8 +226,10 @@ static int print_end(const Run *run, Error *reterr) {
         if (!run->options->json && error && json_type(error) == JSON_OBJECT &&
             !streq(ask_text(error, "name"), "SystemExit"))
                 (void)fputs(ask_text(error, "traceback"), stderr);
-        if (!run->options->json && dropped > 0)
-                (void)fprintf(stderr, "holt: %" PRIu64 " bytes of output are not kept\n", dropped);
+        if (missed > 0)
+                (void)fprintf(stderr,
+                              "holt: %" PRIu64 " bytes of output came too fast and are left out\n",
+                              missed);
         if (!run->options->fresh)
                 tell_end(result);
         return (int)ask_number(result, "exit_code");

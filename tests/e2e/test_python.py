@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -532,6 +533,19 @@ def test_the_command_line(session: Session, holt: Holt) -> None:
     assert "x: int = 4" in python(session, "--variables").out
     assert python(session, "--restart").ok().out == ""
     assert "NameError" in python(session, "-c", "x").err
+
+
+def test_all_of_a_long_output_is_printed_or_counted(session: Session) -> None:
+    code = "import sys, time\nfor i in range(40): sys.stdout.write('x' * (1 << 16)); sys.stdout.flush(); time.sleep(0.02)"
+    result = python(session, "-c", code).ok()  # 2.5 MiB, of which the session keeps 1
+    assert counted(result) + len(result.out) == 40 << 16
+    result = python(session, "-c", "for i in range(100): sys.stdout.write('x' * (1 << 20))").ok()
+    assert counted(result) + len(result.out) == 100 << 20
+
+
+def counted(result: Result) -> int:
+    found = re.search(r"holt: (\d+) bytes of output came too fast", result.err)
+    return int(found[1]) if found else 0
 
 
 def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
