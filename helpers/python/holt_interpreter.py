@@ -147,6 +147,37 @@ def display(*values):
         displays.add(bundle)
 
 
+class IPythonDisplay:
+    """Makes display() of IPython ours where code imports it: without a shell of IPython's own it would only print."""
+
+    PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 the second alone
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in cls.PLACES:
+            return None
+        import importlib.machinery
+
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec and spec.loader:
+            load = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (load(module), cls.take(module))
+        return spec
+
+    @classmethod
+    def take(cls, module):
+        if "display" in vars(module):
+            module.display = cls.display
+
+    @staticmethod
+    def display(*values, raw=False, **_options):
+        for value in values:
+            if raw:  # it is a bundle
+                displays.add({clean(str(mime)): text_of(data) for mime, data in value.items()})
+            else:
+                display(value)
+
+
 def take_figures():
     """Every figure of matplotlib that is open, which is closed by it."""
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -618,7 +649,7 @@ def serve():
 def prepare():
     _signal.signal(_signal.SIGINT, interrupted)
     os.environ.setdefault("MPLBACKEND", "module://holt_matplotlib")
-    sys.meta_path += [BackendFinder, Installer]
+    sys.meta_path[:] = [IPythonDisplay, *sys.meta_path, BackendFinder, Installer]
     sys.stdin = NoInput()
     builtins.input = no_input
     sys.argv = [""]

@@ -291,6 +291,24 @@ def test_displays_are_bounded(rpc: Bound) -> None:
     assert "left out" in result["displays"][1]["text/plain"]
 
 
+def test_ipython_s_display_is_a_display(rpc: Bound) -> None:
+    """One made for the test, which prints as IPython does where it has no shell."""
+    core = "/workspace/IPython/core"
+    rpc.call("files.write", path=f"{core}/__init__.py", content="", make_parents=True)
+    rpc.call("files.write", path=f"{core}/display_functions.py", content="def display(*objs, **kw): print(*objs)\n")
+    rpc.call("files.write", path="/workspace/IPython/__init__.py", content="")
+    rpc.call("files.write", path="/workspace/IPython/display.py", content="from IPython.core.display_functions import *\n")
+    code = """import sys; sys.path.insert(0, "/workspace")
+from IPython.display import display
+class Bold:
+    def __repr__(self): return "b"
+    def _repr_html_(self): return "<b>"
+display(Bold(), 5, metadata={}); display({"text/plain": "raw"}, raw=True)"""
+    result = run(rpc, code)
+    assert (result["error"], result["stdout"]) == (None, "")
+    assert result["displays"] == [{"text/html": "<b>", "text/plain": "b"}, {"text/plain": "5"}, {"text/plain": "raw"}]
+
+
 @needs_module("matplotlib")
 def test_figures_shown_and_left_open(rpc: Bound) -> None:
     result = run(rpc, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nplt.figure(); plt.plot([2, 1]);", timeout_ms=60000)
