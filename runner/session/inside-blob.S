@@ -12,6 +12,7 @@ holt_inside_\name\()_end:
         .endm
 
         embed interpreter, helpers/python/holt_interpreter.py
+        embed packages, helpers/python/holt_packages.py
         embed tools, helpers/python/host_tools.py
         embed tool, helpers/bin/holt-tool
         .section .note.GNU-stack, "", %progbits

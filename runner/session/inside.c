@@ -5,6 +5,7 @@
 #include "session/interpreter.h"
 
 extern const char holt_inside_interpreter[], holt_inside_interpreter_end[];
+extern const char holt_inside_packages[], holt_inside_packages_end[];
 extern const char holt_inside_tools[], holt_inside_tools_end[];
 extern const char holt_inside_tool[], holt_inside_tool_end[];
 
@@ -13,6 +14,7 @@ static const struct {
         unsigned mode;
 } files_inside[] = {
         { INTERPRETER_MODULE, holt_inside_interpreter, holt_inside_interpreter_end, 0644 },
+        { INTERPRETER_PACKAGES, holt_inside_packages, holt_inside_packages_end, 0644 },
         { BRIDGE_DIRECTORY "/python/host_tools.py", holt_inside_tools, holt_inside_tools_end,
           0644 },
         { BRIDGE_DIRECTORY "/bin/holt-tool", holt_inside_tool, holt_inside_tool_end, 0755 },

@@ -21,6 +21,7 @@ enum {
 };
 
 #define INTERPRETER_MODULE "/run/holt/python/holt_interpreter.py"
+#define INTERPRETER_PACKAGES "/run/holt/python/holt_packages.py"
 
 typedef struct Interpreters Interpreters;
 
