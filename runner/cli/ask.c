@@ -190,6 +190,17 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
         return ask_store(dir_fd, fn, data, ret, reterr);
 }
 
+/* Whether a later item is for the same variable: equal keys are no JSON to the keeper. */
+static bool said_again(const StrList *env, size_t i) {
+        const size_t length = strcspn(env->items[i], "=");
+
+        for (size_t j = i + 1; j < env->count; j++)
+                if (strcspn(env->items[j], "=") == length &&
+                    strncmp(env->items[j], env->items[i], length) == 0)
+                        return true;
+        return false;
+}
+
 void ask_write_env(const StrList *env, JsonWriter *w) {
         json_write_object(w, "env");
         for (size_t i = 0; i < env->count; i++) {
@@ -197,7 +208,7 @@ void ask_write_env(const StrList *env, JsonWriter *w) {
                 _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
                 const char *value = equals ? equals + 1 : getenv(item);
 
-                if (name && value)
+                if (name && value && !said_again(env, i))
                         json_write_string(w, name, value);
         }
         json_write_end(w);

@@ -128,3 +128,9 @@ def test_a_closed_pipe_is_the_command_s_to_notice(session: Session) -> None:
         running.process.stdout.close()
         running.process.stdout = None
         assert running.wait().code in (1, 141, 0)
+
+
+def test_a_variable_that_is_said_twice_has_the_last_value(session: Session) -> None:
+    said = ("--env", "A=1", "--env", "AB=3", "--env", "A=2")
+    assert session.exec("bash", "-c", "echo $A $AB", flags=said).ok().out == "2 3\n"
+    assert session("python", *said, "-c", "import os; os.environ['A']").ok().out == "'2'\n"
