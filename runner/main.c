@@ -4,6 +4,7 @@
  * The same sources make two programs. "holt" is linked without any library, so that a command
  * starts as fast as it can; what needs one (a policy file, most verbs) it leaves to "holt-full", by
  * exec. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,7 +110,22 @@ static void ask_verb(int argc, char **argv) {
         argv[argc - 1] = help;
 }
 
-int main(int argc, char **argv) {
+/* What was not written was not done: a value that a full disk has cut must not pass for all of it.
+ */
+static int finish(int r) {
+        Error error;
+
+        errno = 0;
+        if (fflush(stdout) == 0 && !ferror(stdout))
+                return r;
+        if (r != 0)
+                return r;
+        (void)error_set(&error, ERROR_SETUP, errno, "cannot write to stdout");
+        error_print(&error, stderr);
+        return error_exit_code(&error);
+}
+
+static int start(int argc, char **argv) {
         if (argc < 2) {
                 (void)print_help(stderr);
                 return 125;
@@ -129,4 +145,8 @@ int main(int argc, char **argv) {
                 if (streq(hidden[i].name, argv[1]) && hidden[i].run)
                         return hidden[i].run(argc - 1, argv + 1);
         return unknown_verb(argv[1]);
+}
+
+int main(int argc, char **argv) {
+        return finish(start(argc, argv));
 }

@@ -42,6 +42,7 @@ LINES = (
     ("kv w gte k", 'holt kv has no "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
     ("kv w get", "holt kv w get lacks KEY", "holt kv w get KEY [--raw] [--json]"),
     ("kv w set k", "holt kv w set lacks VALUE", "holt kv w set KEY VALUE"),
+    ("kv w set k -5", 'unknown option "-5"', '"--" ends the options, and what follows may begin with "-".'),
     ("kv w keys a b", 'holt kv w keys takes no "b"', "holt kv w keys [PREFIX]"),
     ("files ls", "holt files lacks NAME", "holt files NAME ls | cat"),
     ("files w lss", 'holt files has no "lss"; did you mean "ls"?', "holt files w ls | cat"),
@@ -113,3 +114,11 @@ def test_serve_takes_no_place_that_is_a_file_s(sessions: Sessions, place: Path) 
     sessions.holt.identity.own(file)
     assert "EADDRINUSE" in sessions(["serve", "--socket", file]).refusal()
     assert file.read_text() == "mine"
+
+
+def test_a_full_disk_is_told_of_what_is_printed(session: Session) -> None:
+    session("kv", "set", "k", "v").ok()
+    with Path("/dev/full").open("w") as full:
+        result = session("kv", "get", "k", stdout=full)
+    assert result.code == 125
+    assert "cannot write to stdout: No space left on device" in result.err
