@@ -137,6 +137,11 @@ static int unknown_option(const Parser *parser, const char *argument) {
                               "unknown option \"%s\"; did you mean %s?", quoted, nearest.best);
         else
                 r = error_set(parser->reterr, ERROR_USAGE, 0, "unknown option \"%s\"", quoted);
+        if (!nearest.best && syntax->operands)
+                return error_cure(parser->reterr, r,
+                                  "\"holt %s --help\" lists the options. If it is none: \"--\" "
+                                  "ends the options, and what follows may begin with \"-\".",
+                                  syntax->verb);
         return usage_cure(parser, r);
 }
 
