@@ -190,15 +190,19 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
         return ask_store(dir_fd, fn, data, ret, reterr);
 }
 
-/* Whether a later item is for the same variable: equal keys are no JSON to the keeper. */
-static bool said_again(const StrList *env, size_t i) {
-        const size_t length = strcspn(env->items[i], "=");
+/* Whether one of the items from first on is for the same variable. */
+static bool names_from(const StrList *env, size_t first, const char *item) {
+        const size_t length = strcspn(item, "=");
 
-        for (size_t j = i + 1; j < env->count; j++)
-                if (strcspn(env->items[j], "=") == length &&
-                    strncmp(env->items[j], env->items[i], length) == 0)
+        for (size_t i = first; i < env->count; i++)
+                if (strcspn(env->items[i], "=") == length &&
+                    strncmp(env->items[i], item, length) == 0)
                         return true;
         return false;
+}
+
+bool ask_env_has(const StrList *env, const char *name) {
+        return names_from(env, 0, name);
 }
 
 void ask_write_env(const StrList *env, JsonWriter *w) {
@@ -208,7 +212,8 @@ void ask_write_env(const StrList *env, JsonWriter *w) {
                 _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
                 const char *value = equals ? equals + 1 : getenv(item);
 
-                if (name && value && !said_again(env, i))
+                /* The last one: equal keys are no JSON to the keeper. */
+                if (name && value && !names_from(env, i + 1, item))
                         json_write_string(w, name, value);
         }
         json_write_end(w);

@@ -74,6 +74,8 @@ int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *r
 /* The member env of --env: NAME=VALUE each, or a NAME whose value is the caller's, which is left
  * out where that is not set. */
 void ask_write_env(const StrList *env, JsonWriter *w);
+/* Whether it says anything of the variable. */
+bool ask_env_has(const StrList *env, const char *name);
 
 /* --- printing --- */
 

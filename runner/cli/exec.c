@@ -246,7 +246,7 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
 
                 if (r == -EAGAIN)
                         return 0;
-                if (r < 0 || (message.id == wait_id && !message.result)) {
+                if (r < 0 || (!message.result && rpc_message_answers(&message, wait_id))) {
                         *reterr = error;
                         return r < 0 ? r : -EINVAL;
                 }
@@ -529,13 +529,22 @@ static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
         return parse_values(exec, reterr);
 }
 
+/* The caller's, by which programs write to it, unless --env says another. */
+static int pass_term(Exec *exec, Error *reterr) {
+        if (exec->plan.fds == 0 || ask_env_has(&exec->options.env, "TERM"))
+                return 0;
+        return strlist_add(&exec->options.env, "TERM") < 0 ? error_oom(reterr) : 0;
+}
+
 /* All that is known by now is told, also where the command line is wrong. */
 static int main_with(Exec *exec, Error *error) {
         int r;
 
         if (!exec->captured)
                 terminal_plan(&exec->plan);
-        r = run(exec, error);
+        r = pass_term(exec, error);
+        if (r == 0)
+                r = run(exec, error);
         if (r == 0 && exec->options.detach)
                 return 0;
         return tell(exec, r < 0 ? error : NULL);
@@ -573,6 +582,8 @@ int cmd_sh(int argc, char **argv) {
         if (r == 0)
                 r = operands_check("sh", sh_syntax.usage, exec.words.operands,
                                    exec.words.operands_count, 1, 1, &error);
+        if (r == 0 && strlist_add(&exec.options.env, "PS1=holt:\\w\\$ ") < 0)
+                r = error_oom(&error);
         if (r < 0)
                 return tell(&exec, &error);
         exec.command = shell;

@@ -96,7 +96,7 @@ static int read_messages(Run *run, Error *reterr) {
                         run->answer.result = message.result;
                         return 1;
                 }
-                if (r < 0 || message.id == run->id) {
+                if (r < 0 || rpc_message_answers(&message, run->id)) {
                         rpc_message_clear(&message);
                         *reterr = error;
                         return r < 0 ? r : -EINVAL;

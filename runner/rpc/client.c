@@ -257,8 +257,7 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
         return take_line(&line, &fds, ret, reterr);
 }
 
-/* An error without an id is about the connection, or about a request that could not be read. */
-static bool is_answer(const RpcMessage *message, uint64_t id) {
+bool rpc_message_answers(const RpcMessage *message, uint64_t id) {
         bool about_all = message->id == 0 && !message->result;
 
         return !message->method && (message->id == id || about_all);
@@ -271,7 +270,7 @@ static int why_gone(RpcClient *client, Error *reterr) {
 
         if (rpc_client_next(client, false, &message, &error) < 0)
                 return -ECONNRESET;
-        if (reterr && is_answer(&message, 0))
+        if (reterr && rpc_message_answers(&message, 0))
                 *reterr = error;
         rpc_message_clear(&message);
         return -EPIPE;
@@ -292,7 +291,7 @@ int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *par
                 _cleanup_(rpc_message_clear) RpcMessage message = MESSAGE_NONE;
 
                 r = rpc_client_next(client, true, &message, &error);
-                if (r == 0 && !is_answer(&message, id))
+                if (r == 0 && !rpc_message_answers(&message, id))
                         continue;
                 if (r == 0 && message.result) {
                         *ret = message;

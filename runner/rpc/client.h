@@ -61,6 +61,10 @@ void rpc_message_clear(RpcMessage *message);
  * that error, kind, errno and cure as the server had them. */
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr);
 
+/* Whether it ends the waiting for the answer to id: an error without an id is about a request that
+ * could not be read, which may be that one, or about the connection. */
+bool rpc_message_answers(const RpcMessage *message, uint64_t id);
+
 /* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,
  * or negative with the error, the server's included. -ECONNRESET: the other side has gone without
  * having read the whole request, so that nothing has come of it; with -EPIPE something may have. */

@@ -295,8 +295,10 @@ static void read_keeper(Upstream *upstream) {
 
                 if (r == -EAGAIN)
                         return;
-                if (r < 0) {
+                if (r < 0)
                         set_gone(upstream, &error);
+                /* Which one it is that the keeper could not read, is not known. */
+                if (r < 0 || rpc_message_answers(&message, 0)) {
                         upstream_free(upstream, &error);
                         return;
                 }

@@ -509,6 +509,12 @@ def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -
     assert run_slowly(rpc, "import tinypkg; tinypkg.value")["result"] == "41"
 
 
+def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
+    """It is short enough as it is, and not as JSON; the answer can't say to what it is one."""
+    result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
+    assert "a line of more than 1024 KiB" in result.refusal()
+
+
 def test_an_index_needs_a_network(sessions: Sessions) -> None:
     """There is none in a session: that is said, at once, and without the index's password."""
     session = sessions.create("w", "--env", "PIP_INDEX_URL=https://me:secret@pypi.example/simple")

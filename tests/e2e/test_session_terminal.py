@@ -138,3 +138,19 @@ def test_what_a_command_leaves_on_a_terminal_lives_on(sh: Callable[..., Terminal
     assert shell.wait() == 5
     assert session.processes("sleep")
     assert next(iter(session.ps().values()))["state"] == "background"
+
+
+def test_the_terminal_is_the_caller_s(session: Session, place: Path) -> None:
+    """Programs ask TERM what it can do; --env has the last word."""
+    holt = session.sessions.holt
+    env = {**session.sessions.env, "TERM": "screen-256color"}
+    for flags, expected in (((), "screen-256color"), (("--env", "TERM=vt100"), "vt100")):
+        argv = holt.argv(["exec", *flags, "w", "--", "sh", "-c", "echo [$TERM]"])
+        with Terminal(holt.identity, argv, cwd=holt.cwd, env=env) as terminal:
+            terminal.expect(rf"\[{expected}\]")
+            assert terminal.wait(timeout=10) == 0
+    with Terminal(holt.identity, holt.argv(["sh", "w"]), cwd=holt.cwd, env={**env, "TERM": "dumb"}) as terminal:
+        terminal.expect(r"holt:/workspace\$ ")
+        terminal.send("exit\n")
+        terminal.wait(timeout=10)
+    assert session.exec("sh", "-c", "echo $TERM", env={"TERM": "xterm"}).ok().out == "dumb\n"
