@@ -33,6 +33,7 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
+        bool stopped; /* by session.stop, the keeper's last word: what comes is for the next */
         LoopWatch *watch;
         Pending *pending;
         Handed *handed;
@@ -156,6 +157,7 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
                 for (size_t i = 0; i < ELEMENTSOF(message->fds); i++)
                         if (message->fds[i] >= 0)
                                 fds[count++] = message->fds[i];
+                upstream->stopped |= streq(rpc_call_method(pending->call)->name, "session.stop");
                 rpc_reply_fds(pending->call, fds, count);
         } else if (pending->call) {
                 rpc_fail(pending->call, error);
@@ -369,7 +371,7 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
 static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,
                          Error *error) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
-                if (u->client == client && u->watch && streq(u->session, session)) {
+                if (u->client == client && u->watch && !u->stopped && streq(u->session, session)) {
                         *ret = u;
                         return 0;
                 }

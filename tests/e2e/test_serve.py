@@ -40,6 +40,16 @@ def test_a_change_of_tier(sessions: Sessions) -> None:
         assert rpc.call("mount.download", session="a", path="f")["content"] == "kept"
 
 
+def test_what_comes_right_behind_a_stop_is_for_the_next_keeper(sessions: Sessions) -> None:
+    """The stopped one has answered, and is not gone yet."""
+    sessions.create("a")
+    with sessions.serve() as rpc:
+        for number in range(20):
+            rpc.call("kv.set", session="a", key="n", value=str(number))
+            rpc.call("session.stop", session="a")
+            assert rpc.call("kv.get", session="a", key="n")["value"] == str(number)
+
+
 def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, place: Path) -> None:
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:

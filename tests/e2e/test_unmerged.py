@@ -25,11 +25,11 @@ for name in /*; do
         [ -d "$from" ] && mkdir ".$name" && mount --rbind "$from" ".$name"
 done
 for name in proc dev sys; do mkdir $name; mount --rbind /$name $name; done
-mkdir old
-pivot_root . old
+mkdir .old-root
+pivot_root . .old-root
 cd /
-umount -l /old
-rmdir /old
+umount -l /.old-root
+rmdir /.old-root
 cd "$OLD_CWD"
 exec "$@"
 """
