@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system call instruction, the entry point and vfork for init, which links no libc.
- *
- * All calls return the result, or a negative errno. */
+/* The entry point and vfork for init, which links no libc. */
 #pragma once
 
+#include "raw-call.h"
 #include "raw-clone.h"
 
 #define AT_FDCWD_VALUE (-100)
 #define SFD_CLOEXEC_VALUE 02000000
 
 #if defined(__x86_64__)
-
-static inline long sys6(long nr, long a, long b, long c, long d, long e, long f) {
-        register long r10 __asm__("r10") = d;
-        register long r8 __asm__("r8") = e;
-        register long r9 __asm__("r9") = f;
-        long ret;
-
-        __asm__ volatile("syscall"
-                         : "=a"(ret)
-                         : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                         : "rcx", "r11", "memory");
-        return ret;
-}
 
 __asm__(".globl _start\n"
         "_start:\n"
@@ -33,22 +19,6 @@ __asm__(".globl _start\n"
         "       ud2\n");
 
 #elif defined(__aarch64__)
-
-static inline long sys6(long nr, long a, long b, long c, long d, long e, long f) {
-        register long x8 __asm__("x8") = nr;
-        register long x0 __asm__("x0") = a;
-        register long x1 __asm__("x1") = b;
-        register long x2 __asm__("x2") = c;
-        register long x3 __asm__("x3") = d;
-        register long x4 __asm__("x4") = e;
-        register long x5 __asm__("x5") = f;
-
-        __asm__ volatile("svc 0"
-                         : "+r"(x0)
-                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                         : "memory", "cc");
-        return x0;
-}
 
 __asm__(".globl _start\n"
         "_start:\n"
@@ -61,13 +31,6 @@ __asm__(".globl _start\n"
 #else
 #error "holt is written for x86_64 and aarch64"
 #endif
-
-#define sys0(nr) sys6(nr, 0, 0, 0, 0, 0, 0)
-#define sys1(nr, a) sys6(nr, a, 0, 0, 0, 0, 0)
-#define sys2(nr, a, b) sys6(nr, a, b, 0, 0, 0, 0)
-#define sys3(nr, a, b, c) sys6(nr, a, b, c, 0, 0, 0)
-#define sys4(nr, a, b, c, d) sys6(nr, a, b, c, d, 0, 0)
-#define sys5(nr, a, b, c, d, e) sys6(nr, a, b, c, d, e, 0)
 
 /* A process that shares our memory and nothing else, on a stack of its own. fn does not return. */
 static inline long sys_spawn(void *stack_top, void (*fn)(void *), void *arg) {

@@ -11,12 +11,9 @@
  * Nothing here allocates, logs, or calls a library: the memory is the launcher's (clone.h). */
 #include <errno.h>
 #include <limits.h>
-#include <linux/if.h>
-#include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
@@ -478,23 +475,6 @@ static int build_output(Launch *launch, Error *error) {
         return r < 0 ? step_fail(error, LAYER_NONE, -r, "cannot hand over", "a pipe") : 0;
 }
 
-static int build_network(Launch *launch, Error *error) {
-        struct ifreq request = { .ifr_name = "lo" };
-        int fd;
-
-        if (degraded(launch, LAYER_NET))
-                return 0;
-        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        request.ifr_flags = IFF_UP | IFF_RUNNING;
-        /* A kernel without IPv4 has no loopback to bring up. */
-        if (fd < 0)
-                return 0;
-        if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-                return step_fail(error, LAYER_NET, errno, "cannot bring up", "the loopback");
-        fd_close(fd);
-        return 0;
-}
-
 static int build_hostname(Launch *launch, Error *error) {
         const char *name = launch->plan->hostname;
 
@@ -506,6 +486,7 @@ static int build_hostname(Launch *launch, Error *error) {
 }
 
 static const Step build_steps[] = {
+        { "begin a network", build_network_begin },
         { "take an identity without privilege", build_identity },
         { "clone the mounts of the policy", build_sources },
         { "make the private file system", build_scratch },
@@ -521,7 +502,7 @@ static const Step build_steps[] = {
         { "enter the root", build_enter },
         { "make a terminal", build_terminal },
         { "take the output", build_output },
-        { "bring loopback up", build_network },
+        { "enter the network", build_network },
         { "set the host name", build_hostname },
 };
 

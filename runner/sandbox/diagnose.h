@@ -15,6 +15,6 @@ int diagnose(Error *error);
  * sets the cure, unless it has one already. Returns -errnum, or -EINVAL where there is none. */
 int diagnose_layer(Error *error);
 
-/* clone3(2) with all namespaces has failed with errnum: finds the layer that is refused. Returns
+/* clone3(2) with the namespaces has failed with errnum: finds the layer that is refused. Returns
  * -errnum. */
 int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr);

@@ -176,17 +176,18 @@ static void child_main(void *arg) {
                 }
                 (void)step_fail(error, LAYER_NONE, -r, "cannot execute", "init");
         }
-        syscall(SYS_exit, 1);
+        syscall(SYS_exit_group, 1);
         __builtin_unreachable();
 }
 
 /* --- the launcher --- */
 
+/* The network comes later (build-network.c). */
 static uint64_t namespace_flags(const Launch *launch) {
         uint64_t flags = 0;
 
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
-                if (!(launch->layers.missing & LAYER_BIT(layer)))
+                if (layer != LAYER_NET && !(launch->layers.missing & LAYER_BIT(layer)))
                         flags |= probe_namespace_flag(layer);
         return flags;
 }

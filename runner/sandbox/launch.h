@@ -2,11 +2,12 @@
 /* From a plan to a live sandbox.
  *
  * Theory of operation. launch_prepare() opens every host path of the plan, once, and finds out who
- * the command will be. launch_start() makes the sandbox with one clone3(2). The child shares the
- * launcher's memory and suspends it (CLONE_VM | CLONE_VFORK): no page table is copied, its error
- * needs no pipe, and all it may do is walk the Launch. It builds the file tree (build.c), confines
- * itself (confine.c) and executes init from a sealed memory file, which ends the sharing. The
- * launcher then supervises (supervise.c). */
+ * the command will be. launch_start() makes the sandbox with one clone3(2), but for its network,
+ * which a thread of the child makes meanwhile (build-network.c). The child shares the launcher's
+ * memory and suspends it (CLONE_VM | CLONE_VFORK): no page table is copied, its error needs no
+ * pipe, and all it may do is walk the Launch. It builds the file tree (build.c), confines itself
+ * (confine.c) and executes init from a sealed memory file, which ends the sharing. The launcher
+ * then supervises (supervise.c). */
 #pragma once
 
 #include <stdbool.h>

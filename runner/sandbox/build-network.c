@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network namespace, made beside the mounts.
+ *
+ * Theory of operation. Of all namespaces this one alone costs as much as the rest of a launch: the
+ * kernel sets up every protocol in it, and its loopback announces itself to each. None of that
+ * meets what the tree is made of, so a thread does it on another processor: it makes the namespace
+ * (unshare(2) is of the calling thread), brings loopback up and takes the namespace's fd from its
+ * socket. The child goes in when its tree stands (build_network()). Until then it is in the
+ * launcher's network, as the launcher is, and runs nothing but these steps; one that can't go in
+ * does not go on.
+ *
+ * The thread has the child's memory, and so its errno, too: it makes its calls by the instruction.
+ * Where it can't be had (a container that hides clone3(2), a limit of processes) the child does the
+ * same by itself. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/if.h>
+#include <linux/sched.h>
+#include <linux/sockios.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/sys.h"
+#include "helpers/raw-call.h"
+#include "helpers/raw-clone.h"
+#include "sandbox/build.h"
+
+enum { THREAD_STACK_SIZE = 16 * 1024 };
+
+static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
+
+static struct {
+        uint32_t running; /* the thread's id; 0, and woken, by the kernel when it has ended */
+        int fd;           /* the namespace */
+        int errnum;
+        const char *failed; /* infinitive with its object */
+} network;
+
+static int fail(int errnum, const char *what) {
+        network.errnum = errnum;
+        network.failed = what;
+        return -errnum;
+}
+
+/* Any socket will do, where a kernel has no IPv4 as well. */
+static int make_network(void) {
+        struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+        long fd, r = sys1(SYS_unshare, CLONE_NEWNET);
+
+        if (r < 0)
+                return fail((int)-r, "make a net namespace");
+        fd = sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return fail((int)-fd, "make a socket");
+        r = sys3(SYS_ioctl, fd, SIOCSIFFLAGS, (long)&request);
+        if (r < 0)
+                return fail((int)-r, "bring up the loopback");
+        r = sys2(SYS_ioctl, fd, SIOCGSKNS);
+        if (r < 0)
+                return fail((int)-r, "reach the net namespace");
+        network.fd = (int)r;
+        (void)sys1(SYS_close, fd);
+        return 0;
+}
+
+static void thread_main(void *unused) {
+        (void)unused;
+        (void)make_network();
+        (void)sys1(SYS_exit, 0);
+        __builtin_unreachable();
+}
+
+int build_network_begin(Launch *launch, Error *error) {
+        struct clone_args args = {
+                .flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                         CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+                .parent_tid = (uint64_t)(uintptr_t)&network.running,
+                .child_tid = (uint64_t)(uintptr_t)&network.running,
+                .stack = (uint64_t)(uintptr_t)thread_stack,
+                .stack_size = sizeof(thread_stack),
+        };
+
+        (void)error;
+        network.running = 0;
+        network.fd = FD_NONE;
+        network.errnum = 0;
+        if (launch->layers.missing & LAYER_BIT(LAYER_NET))
+                return 0;
+        if (raw_clone(SYS_clone3, (long)&args, sizeof(args), 0, 0, 0, thread_main, NULL) < 0) {
+                network.running = 0;
+                (void)make_network();
+        }
+        return 0;
+}
+
+int build_network(Launch *launch, Error *error) {
+        uint32_t running;
+        int r = 0;
+
+        if (launch->layers.missing & LAYER_BIT(LAYER_NET))
+                return 0;
+        while ((running = __atomic_load_n(&network.running, __ATOMIC_ACQUIRE)))
+                (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
+        if (network.errnum)
+                return step_fail(error, LAYER_NET, network.errnum, "cannot", network.failed);
+        if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
+                r = step_fail(error, LAYER_NET, errno, "cannot enter", "the net namespace");
+        network.fd = fd_close(network.fd);
+        return r;
+}
