@@ -13,6 +13,14 @@
 #define _noreturn_ __attribute__((noreturn))
 #define _unused_ __attribute__((unused))
 
+/* Of a buffer that is filled before it is read: not zeroed first, as -ftrivial-auto-var-init does
+ * with all. For large ones on paths that count. */
+#if __has_attribute(uninitialized)
+#define _uninitialized_ __attribute__((uninitialized))
+#else
+#define _uninitialized_
+#endif
+
 /* An fd that is not open. Not -1, so that an uninitialised or error value is told from a closed
  * one. */
 #define FD_NONE (-9)

@@ -257,7 +257,7 @@ static int add_chunk(Capture *output, unsigned number, const char *data, size_t 
 
 int capture_add(Capture *output, unsigned number, const char *data, size_t length, bool end) {
         CaptureStream *stream = &output->streams[number];
-        char whole[CAPTURE_CHUNK_MAX + sizeof(stream->part)];
+        _uninitialized_ char whole[CAPTURE_CHUNK_MAX + sizeof(stream->part)];
         size_t total, held;
 
         if (length > CAPTURE_CHUNK_MAX)

@@ -71,6 +71,7 @@ typedef struct Keeper {
         Denials denials, audited;
         uint64_t used_at; /* usec of loop_now() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;
+        LoopTimer *history_timer;
         bool noting;           /* the last is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */

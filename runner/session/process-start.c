@@ -173,7 +173,6 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
         Process *process = NULL;
         int r = 0;
 
-        processes_make_room(all);
         if (processes_live(all) >= PROCESSES_LIVE_MAX) {
                 (void)error_set(reterr, ERROR_LIMIT, 0, "%d commands have processes already",
                                 PROCESSES_LIVE_MAX);
@@ -192,6 +191,7 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
         }
         process->next = all->first;
         all->first = process;
+        processes_make_room(all); /* while the command starts */
         *ret = process;
         return 0;
 }

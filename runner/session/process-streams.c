@@ -33,7 +33,7 @@ void process_release(Process *process) {
 
 /* What is there now. false at the end of the stream. */
 static bool read_stream(Process *process, unsigned i) {
-        char buf[CAPTURE_CHUNK_MAX];
+        _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         ssize_t n = read(process->streams[i], buf, sizeof(buf));
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))

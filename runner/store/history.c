@@ -15,8 +15,8 @@ enum {
 
 static const Statement statements[] = {
         [HISTORY_ADD] = { "add to the history",
-                          "INSERT INTO history (name, params, result, started_ms, ended_ms)"
-                          " VALUES (?1, ?2, ?3, ?4, ?5)" },
+                          "INSERT INTO history (id, name, params, result, started_ms, ended_ms)"
+                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6)" },
         [HISTORY_END] = { "add a result to the history",
                           "UPDATE history SET result = ?2, ended_ms = ?3"
                           " WHERE id = ?1 AND ended_ms = 0" },
@@ -42,52 +42,94 @@ int store_history_start(Store *store, Error *reterr) {
                 r = query_next(&query, reterr);
         if (r < 0)
                 return r;
-        store->history_before = query_number(&query, 0);
+        store->history_before = store->history_stored = query_number(&query, 0);
+        store->history_last = store->history_stored;
         return 0;
 }
 
 /* --- writing --- */
 
-static int insert(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *reterr) {
-        int r;
+static int check_row(const StoreHistory *row, Error *reterr) {
+        int r = store_check_text(row->params, "what is called", reterr);
 
-        r = store_check_text(row->params, "what is called", reterr);
-        if (r == 0 && row->result)
-                r = store_check_text(row->result, "a result", reterr);
-        if (r == 0)
-                r = statement_run(store, &history, HISTORY_ADD,
-                                  VALUES(TEXT(row->name), TEXT(row->params), TEXT(row->result),
-                                         NUMBER(row->started_ms), NUMBER(row->ended_ms)),
-                                  reterr);
-        if (r < 0)
-                return r;
-        /* The newest row stays whatever the cap: so ids only grow. */
-        *ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
-        return store_make_room(store, &history, HISTORY_DROP, *ret_id, &store->history_before,
-                               reterr);
+        return r == 0 && row->result ? store_check_text(row->result, "a result", reterr) : r;
 }
 
-static int add(Store *store, const StoreHistory *row, uint64_t *ret_id, Error *reterr) {
+/* The newest row stays whatever the cap: so ids only grow. */
+static int insert(Store *store, const StoreHistory *row, Error *reterr) {
+        int r = statement_run(store, &history, HISTORY_ADD,
+                              VALUES(NUMBER(row->id), TEXT(row->name), TEXT(row->params),
+                                     TEXT(row->result), NUMBER(row->started_ms),
+                                     NUMBER(row->ended_ms)),
+                              reterr);
+
+        return r < 0 ? r
+                     : store_make_room(store, &history, HISTORY_DROP, row->id,
+                                       &store->history_before, reterr);
+}
+
+/* The last that an earlier process has done may have been to write these. */
+static int insert_pending(Store *store, Error *reterr) {
+        int r = 0;
+
+        for (size_t at = 0; r == 0 && at < store->pending.length;) {
+                StoreHistory row;
+
+                at += pending_read(&store->pending, at, &row);
+                if (row.id > store->history_stored)
+                        r = insert(store, &row, reterr);
+        }
+        return r;
+}
+
+int store_history_flush(Store *store, Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
-        uint64_t id = 0;
         int r;
 
+        if (store->pending.length == 0)
+                return 0;
         r = store_begin(store, &transaction, reterr);
         if (r == 0)
-                r = insert(store, row, &id, reterr);
+                r = insert_pending(store, reterr);
         if (r == 0)
                 r = store_commit(&transaction, reterr);
         if (r < 0)
                 return r;
-        *ret_id = id;
+        store->history_stored = store->history_last;
+        pending_empty(&store->pending);
         return 0;
+}
+
+/* Into the database, with an entry of the audit where there is one. */
+static int add(Store *store, StoreHistory *row, const char *kind, const char *detail,
+               Error *reterr) {
+        _cleanup_(store_rollbackp) Store *transaction = NULL;
+        int r = check_row(row, reterr);
+
+        if (r == 0)
+                r = store_history_flush(store, reterr);
+        if (r == 0)
+                r = store_begin(store, &transaction, reterr);
+        row->id = store->history_last + 1;
+        if (r == 0)
+                r = insert(store, row, reterr);
+        if (r == 0 && kind)
+                r = store_audit_insert(store, kind, detail, reterr);
+        if (r == 0)
+                r = store_commit(&transaction, reterr);
+        if (r == 0)
+                store->history_last = store->history_stored = row->id;
+        return r;
 }
 
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr) {
-        const StoreHistory row = { .name = name, .params = params, .started_ms = store_now() };
+        StoreHistory row = { .name = name, .params = params, .started_ms = store_now() };
+        int r = add(store, &row, NULL, NULL, reterr);
 
-        return add(store, &row, ret_id, reterr);
+        if (r == 0)
+                *ret_id = row.id;
+        return r;
 }
 
 int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr) {
@@ -101,30 +143,31 @@ int store_history_end(Store *store, uint64_t id, const char *result, Error *rete
 
 int store_history_add(Store *store, const char *name, const char *params, const char *result,
                       uint64_t started_ms, Error *reterr) {
-        const StoreHistory row = { .name = name,
-                                   .params = params,
-                                   .result = result,
-                                   .started_ms = started_ms,
-                                   .ended_ms = store_now() };
-        uint64_t id;
+        StoreHistory row = { .id = store->history_last + 1,
+                             .name = name,
+                             .params = params,
+                             .result = result,
+                             .started_ms = started_ms,
+                             .ended_ms = store_now() };
+        int r = check_row(&row, reterr);
 
-        return add(store, &row, &id, reterr);
+        if (r == 0 && pending_is_full(&store->pending))
+                r = store_history_flush(store, reterr);
+        if (r < 0)
+                return r;
+        /* Where there is no such file, or no room in it, the database says why. */
+        if (pending_add(&store->pending, &row) < 0)
+                return add(store, &row, NULL, NULL, reterr);
+        store->history_last = row.id;
+        return 0;
 }
 
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr) {
-        _cleanup_(store_rollbackp) Store *transaction = NULL;
         StoreHistory ended = *row;
-        uint64_t id;
-        int r;
 
         ended.ended_ms = store_now();
-        r = store_begin(store, &transaction, reterr);
-        if (r == 0)
-                r = insert(store, &ended, &id, reterr);
-        if (r == 0)
-                r = store_audit_insert(store, kind, detail, reterr);
-        return r < 0 ? r : store_commit(&transaction, reterr);
+        return add(store, &ended, kind, detail, reterr);
 }
 
 /* --- listing --- */
@@ -145,13 +188,34 @@ static int read_row(Query *query, StoreHistory *ret, Error *reterr) {
         return r;
 }
 
+/* Only a reader has any here, of a process that was killed: the newest of all. */
+static int list_pending(const Store *store, uint64_t end, const char *name, uint64_t *limit,
+                        StoreHistoryFn fn, void *data) {
+        int r = 0;
+
+        for (uint64_t id = store->history_last; id > store->history_stored && r == 0; id--) {
+                StoreHistory row = { .id = 0 };
+
+                for (size_t at = 0; at < store->pending.length && row.id != id;)
+                        at += pending_read(&store->pending, at, &row);
+                if (row.id == id && id<end && * limit> 0 && (!name || streq(name, row.name))) {
+                        --*limit;
+                        r = fn(data, &row);
+                }
+        }
+        return r;
+}
+
 int store_history_list(Store *store, uint64_t before, const char *name, uint64_t limit,
                        StoreHistoryFn fn, void *data, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         const uint64_t end = before > 0 ? before : UINT64_MAX;
         StoreHistory row;
-        int r;
+        int r = store->mode == STORE_READ ? list_pending(store, end, name, &limit, fn, data)
+                                          : store_history_flush(store, reterr);
 
+        if (r < 0)
+                return r;
         if (name)
                 r = query_start(store, &history, HISTORY_LIST_NAME,
                                 VALUES(NUMBER(end), NUMBER(limit), TEXT(name)), &query, reterr);

@@ -26,6 +26,18 @@ typedef struct StoreSize {
 
 enum { STORE_STATEMENTS_MAX = 8 }; /* of one module */
 
+/* Rows of the history that are written down, but not in the database yet: history-pending.c. */
+typedef struct Pending {
+        int dir_fd; /* the store's */
+        char *name; /* of the file, in dir_fd */
+        int fd;     /* FD_NONE without a file */
+        char *text; /* its content, whole records */
+        size_t length;
+        size_t rows;
+        void (*fn)(void *data); /* store_on_pending() */
+        void *data;
+} Pending;
+
 struct Store {
         sqlite3 *db;
         StoreMode mode;
@@ -35,6 +47,9 @@ struct Store {
         bool made;  /* by this process, and not finished: it goes if opening fails */
         StoreSize caps[STORE_MODULE_MAX]; /* none of the first three */
         uint64_t history_before;          /* what an earlier process began has an id up to this */
+        uint64_t history_stored;          /* the newest row's id in the database */
+        uint64_t history_last;            /* ... or pending */
+        Pending pending;
         sqlite3_stmt *statements[STORE_MODULE_MAX][STORE_STATEMENTS_MAX];
 };
 
@@ -169,6 +184,22 @@ int store_make_room(Store *store, const StatementTable *table, size_t which, uin
                     const uint64_t *over, Error *reterr);
 /* Milliseconds since the epoch. */
 uint64_t store_now(void);
+
+/* --- history-pending.c --- */
+
+/* Takes what an earlier process has left, whose newest id is history_last then. 0 or a negative
+ * errno. */
+int pending_open(Store *store, Error *reterr);
+/* Removes the file where nothing is pending any more, unless it was only read. */
+void pending_close(Store *store);
+/* Whether it is time that the database takes what is here. */
+bool pending_is_full(const Pending *pending);
+/* Appends a row: safe from now on. A negative errno, and nothing has changed. */
+int pending_add(Pending *pending, const StoreHistory *row);
+/* The row at that place of pending->text, which it borrows from; the bytes that it takes there. */
+size_t pending_read(const Pending *pending, size_t at, StoreHistory *ret);
+/* The database has them. */
+void pending_empty(Pending *pending);
 
 /* --- history.c --- */
 

@@ -353,6 +353,14 @@ static int use_log(Store *store, Error *reterr) {
         return error_cure(reterr, r, "Keep sessions on a local file system: see XDG_DATA_HOME.");
 }
 
+static int open_pending(Store *store, Error *reterr) {
+        int r = pending_open(store, reterr);
+
+        if (r < 0 || store->mode == STORE_READ)
+                return r;
+        return store_history_flush(store, reterr);
+}
+
 static int accept_file(Store *store, Error *reterr) {
         int rc = sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 
@@ -362,8 +370,8 @@ static int accept_file(Store *store, Error *reterr) {
 /* In this order: what comes before check_header() writes nothing to a file that was there, nor what
  * comes before migrate() to one that SQLite finds damaged. */
 static int (*const open_steps[])(Store *store, Error *reterr) = {
-        open_directory, find_file, open_database,      check_header,        configure,
-        migrate,        use_log,   store_check_schema, store_history_start, accept_file,
+        open_directory, find_file,          open_database,       check_header, configure,   migrate,
+        use_log,        store_check_schema, store_history_start, open_pending, accept_file,
 };
 
 static Store *store_new(const char *path, StoreMode mode) {
@@ -374,6 +382,7 @@ static Store *store_new(const char *path, StoreMode mode) {
         *store = (Store){
                 .mode = mode,
                 .dir_fd = FD_NONE,
+                .pending = { .fd = FD_NONE },
                 .path = strdup(path),
                 .caps = { [STORE_KV] = { STORE_KV_MAX, STORE_KV_BYTES_MAX },
                           [STORE_HISTORY] = { STORE_HISTORY_MAX, STORE_HISTORY_BYTES_MAX },
@@ -398,6 +407,11 @@ int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr) {
         return 0;
 }
 
+void store_on_pending(Store *store, void (*fn)(void *data), void *data) {
+        store->pending.fn = fn;
+        store->pending.data = data;
+}
+
 void store_rest(Store *store) {
         (void)sqlite3_db_release_memory(store->db);
 }
@@ -414,8 +428,14 @@ static void unmake(const Store *store) {
 }
 
 Store *store_free(Store *store) {
+        Error ignored;
+
         if (!store)
                 return NULL;
+        /* What the database does not take now is there for the next. */
+        if (store->mode != STORE_READ)
+                (void)store_history_flush(store, &ignored);
+        pending_close(store);
         for (size_t module = 0; module < STORE_MODULE_MAX; module++)
                 for (size_t i = 0; i < STORE_STATEMENTS_MAX; i++)
                         (void)sqlite3_finalize(store->statements[module][i]);

@@ -48,9 +48,9 @@ typedef enum StoreMode {
  * searchable then; it is never followed where it is a link itself. The store has an fd of its own
  * of that directory, by which it reaches its files from then on. For STORE_CREATE and STORE_WRITE
  * the directory has to be writable, and for STORE_READ, too, where no other process has the file
- * open: SQLite makes NAME-wal and NAME-shm beside it. A new file has mode 0600. It should be the
- * only one of its process: an older version is brought up to date, which STORE_READ refuses
- * (ERROR_BUSY). 0 or a negative errno. */
+ * open: SQLite makes NAME-wal and NAME-shm beside it, and the history NAME-pending. A new file has
+ * mode 0600. It should be the only one of its process: an older version is brought up to date,
+ * which STORE_READ refuses (ERROR_BUSY). 0 or a negative errno. */
 int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Store *store_free(Store *store);
@@ -100,9 +100,16 @@ int store_history_begin(Store *store, const char *name, const char *params, uint
 /* ... and its end, the first of which stands. A row that has made room is no error. -E2BIG (result:
  * the row then goes on; end it with a shorter one). */
 int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr);
-/* Both at once, for what takes no time. */
+/* Both at once, for what has ended. It is safe from the end of this process, and in the database
+ * soon: store_history_flush(). */
 int store_history_add(Store *store, const char *name, const char *params, const char *result,
                       uint64_t started_ms, Error *reterr);
+/* Moves what was added into the database, as any other call about the history does; legal where
+ * there is nothing. What fails is tried again by the next. */
+int store_history_flush(Store *store, Error *reterr);
+/* fn is called with the first row that is to be moved; none of the store's functions may be called
+ * by it. */
+void store_on_pending(Store *store, void (*fn)(void *data), void *data);
 typedef int (*StoreHistoryFn)(void *data, const StoreHistory *row);
 /* Newest first; only rows older than the id before (0: all), of that name (NULL: any), limit at
  * most. */

@@ -68,6 +68,7 @@ static void add(Store *store, const char *name, const char *params) {
 static void check_size(Store *store, StoreModule module, uint64_t rows, uint64_t bytes) {
         StoreSize size;
 
+        OK(store_history_flush(store, &error));
         OK(store_size(store, module, &size, &error));
         assert_int_equal(size.rows, rows);
         assert_int_equal(size.bytes, bytes);
