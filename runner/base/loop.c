@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 enum { EVENTS_MAX = 64 }; /* that one epoll_wait(2) brings */
 
@@ -40,13 +39,6 @@ struct Loop {
         TimerList timers;
         TimerList due; /* whose time has come and whose functions are being called */
 };
-
-uint64_t loop_now(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 /* --- watches --- */
 
@@ -193,7 +185,7 @@ LoopTimer *loop_timer_free(LoopTimer *timer) {
 /* One that a function sets to a time that has passed waits for the next turn, so that fds have
  * theirs in between. */
 static void run_timers(Loop *loop) {
-        uint64_t now = loop_now();
+        uint64_t now = time_now_usec();
         LoopTimer *timer;
 
         while ((timer = loop->timers.first) && timer_order(timer) <= now) {
@@ -213,7 +205,7 @@ static int next_timeout(const Loop *loop) {
 
         if (!timer || !timer->at)
                 return -1;
-        now = loop_now();
+        now = time_now_usec();
         left = timer->at > now ? (timer->at - now + 999) / 1000 : 0;
         return left > INT_MAX ? INT_MAX : (int)left;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/time.h"
 
 typedef struct Loop Loop;
 typedef struct LoopWatch LoopWatch;
@@ -34,7 +35,7 @@ LoopWatch *loop_unwatch(LoopWatch *watch);
 
 /* A timer that is not set. 0 or -ENOMEM. */
 int loop_timer_new(Loop *loop, LoopTimerFn fn, void *data, LoopTimer **ret, Error *reterr);
-/* Calls fn once, at that usec of loop_now() or up to 1 ms later; in the next turn of the loop when
+/* Calls fn once, at that usec of time_now_usec() or up to 1 ms later; in the next turn of the loop when
  * that has passed, after its fds; 0 takes it back. */
 void loop_timer_set(LoopTimer *timer, uint64_t at);
 /* NULL is legal; returns NULL. */
@@ -44,6 +45,3 @@ LoopTimer *loop_timer_free(LoopTimer *timer);
  * epoll_wait(2). Not from a callback. */
 int loop_run(Loop *loop);
 void loop_stop(Loop *loop);
-
-/* usec of CLOCK_MONOTONIC. */
-uint64_t loop_now(void);

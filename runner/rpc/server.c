@@ -66,7 +66,7 @@ static void welcome(RpcServer *server, int client) {
 /* Clients that wait in the backlog would wake the loop again and again. */
 static void pause_accepting(RpcServer *server) {
         loop_watch_set(server->listen_watch, 0);
-        loop_timer_set(server->listen_again, loop_now() + ACCEPT_PAUSE);
+        loop_timer_set(server->listen_again, time_now_usec() + ACCEPT_PAUSE);
 }
 
 static void accept_again(void *data) {

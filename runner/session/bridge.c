@@ -288,12 +288,12 @@ static void settle(Connection *c) {
         if (is_over(c))
                 loop_timer_set(c->again, 1);
         else if (c->more && !is_full(c))
-                loop_timer_set(c->again, loop_now());
+                loop_timer_set(c->again, time_now_usec());
 }
 
 /* False when the bridge has had its part of this turn: the session's clients have theirs. */
 static bool has_time(Bridge *bridge) {
-        const uint64_t now = loop_now();
+        const uint64_t now = time_now_usec();
 
         if (bridge->slice_began == 0) {
                 bridge->slice_began = now;
@@ -424,7 +424,7 @@ static void on_listen(void *data, uint32_t events) {
                 } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                            errno == ENOBUFS) {
                         loop_watch_set(bridge->watch, 0);
-                        loop_timer_set(bridge->accept_again, loop_now() + ACCEPT_PAUSE);
+                        loop_timer_set(bridge->accept_again, time_now_usec() + ACCEPT_PAUSE);
                         return;
                 } else if (errno != EINTR && errno != ECONNABORTED) {
                         return;

@@ -68,7 +68,7 @@ static void copy_usage(const Request *request, const JsonValue *said, JsonWriter
         static const char *const names[] = { "user_us", "system_us", "max_rss_bytes" };
 
         json_write_object(w, "usage");
-        json_write_uint(w, "wall_us", loop_now() - request->asked_at);
+        json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
         for (size_t n = 0; n < ELEMENTSOF(names); n++) {
                 const JsonValue *value = said ? json_member(said, names[n]) : NULL;
                 uint64_t number = 0;

@@ -237,10 +237,10 @@ static void ask_next(Interpreter *i) {
         if (request->watcher)
                 (void)capture_watch(&i->process->output, request->watcher,
                                     i->process->output.next_seq, request->base64);
-        request->asked_at = loop_now();
+        request->asked_at = time_now_usec();
         if (process_write(i->process, request->line.data, request->line.length, &error) < 0) {
                 fail_first(i, &error);
-                loop_timer_set(i->wake, loop_now());
+                loop_timer_set(i->wake, time_now_usec());
                 return;
         }
         i->asked = true;
@@ -261,7 +261,7 @@ static void on_deadline(void *data) {
                 return let_go(i);
         i->first->timed_out = true;
         process_signal(i->process, SIGINT);
-        loop_timer_set(i->deadline, loop_now() + i->all->keeper->plan.kill_after);
+        loop_timer_set(i->deadline, time_now_usec() + i->all->keeper->plan.kill_after);
 }
 
 static void remove_once(Interpreter *i) {
@@ -310,7 +310,7 @@ static void settle(Interpreter *i) {
         close_channel(i);
         i->process = NULL;
         i->ready = i->asked = i->stopped = false;
-        loop_timer_set(i->wake, loop_now());
+        loop_timer_set(i->wake, time_now_usec());
 }
 
 void interpreter_settled(Interpreters *all, Process *process) {
@@ -370,7 +370,7 @@ static int append(Interpreter *i, Request *request, RpcCall *call) {
         request->call = call;
         request->came_ms = rpc_call_started_ms(call);
         rpc_call_on_end(call, on_call_end, request);
-        loop_timer_set(i->wake, loop_now());
+        loop_timer_set(i->wake, time_now_usec());
         if (i->ready && i->process)
                 ask_next(i);
         return 0;

@@ -30,7 +30,7 @@ void keeper_note(Keeper *keeper, Process *process, const char *method, char *par
         process->method = method;
         process->params = params;
         if (params && !keeper->noting)
-                loop_timer_set(keeper->note_timer, loop_now() + NOTE_TIME);
+                loop_timer_set(keeper->note_timer, time_now_usec() + NOTE_TIME);
         keeper->noting |= params != NULL;
 }
 

@@ -197,7 +197,7 @@ static void on_settled(void *data, Process *process) {
         answer_waiters(keeper, process, false, FD_NONE);
         interpreter_settled(keeper->interpreters, process);
         if (keeper->plan.guards_count > 0)
-                loop_timer_set(keeper->sweep_timer, loop_now());
+                loop_timer_set(keeper->sweep_timer, time_now_usec());
 }
 
 /* Its token is worth nothing any more. */
@@ -227,7 +227,7 @@ static void stop_soon(Keeper *keeper) {
                 return;
         keeper->stopping = keeper->ending = true;
         deafen(keeper);
-        loop_timer_set(keeper->stop_timer, loop_now() + FLUSH_TIME);
+        loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_TIME);
 }
 
 void keeper_stop(Keeper *keeper) {
@@ -239,13 +239,13 @@ void keeper_stop(Keeper *keeper) {
         keeper->stopping = true;
         loop_timer_set(keeper->stop_timer,
                        processes_live(keeper->processes) == 0
-                               ? loop_now() + 1
-                               : loop_now() + keeper->plan.kill_after + FLUSH_TIME);
+                               ? time_now_usec() + 1
+                               : time_now_usec() + keeper->plan.kill_after + FLUSH_TIME);
 }
 
 static void on_idle(void *data) {
         Keeper *keeper = data;
-        uint64_t now = loop_now();
+        uint64_t now = time_now_usec();
 
         if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0 ||
             works_busy(keeper->works))
@@ -258,7 +258,7 @@ static void on_idle(void *data) {
 /* A second after it was used last. */
 static void on_rest(void *data) {
         Keeper *keeper = data;
-        const uint64_t now = loop_now();
+        const uint64_t now = time_now_usec();
 
         if (now - keeper->used_at < REST_TIME)
                 loop_timer_set(keeper->rest_timer, keeper->used_at + REST_TIME);
@@ -267,7 +267,7 @@ static void on_rest(void *data) {
 }
 
 void keeper_used(Keeper *keeper) {
-        keeper->used_at = loop_now();
+        keeper->used_at = time_now_usec();
         loop_timer_set(keeper->rest_timer, keeper->used_at + REST_TIME);
 }
 
@@ -423,7 +423,7 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 keeper_used(keeper);
         if (r == 0 && keeper->settings.idle)
-                loop_timer_set(keeper->idle_timer, loop_now() + keeper->settings.idle);
+                loop_timer_set(keeper->idle_timer, time_now_usec() + keeper->settings.idle);
         return r;
 }
 
@@ -534,7 +534,7 @@ int keeper_main(int argc, char **argv) {
         (void)strcpy(keeper.name, argv[1]);
         detach();
         keeper.started_ms = time_epoch_ms();
-        keeper.used_at = loop_now();
+        keeper.used_at = time_now_usec();
 #ifdef M_ARENA_MAX
         (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */
 #endif

@@ -69,7 +69,7 @@ typedef struct Keeper {
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */
         Denials denials, audited;
-        uint64_t used_at; /* usec of loop_now() */
+        uint64_t used_at; /* usec of time_now_usec() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;
         LoopTimer *history_timer;
         bool noting;           /* the last is set */

@@ -55,7 +55,7 @@ void method_note(RpcCall *call, const Error *error, void *data) {
 
         if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
                 return;
-        keeper->used_at = loop_now();
+        keeper->used_at = time_now_usec();
         if (act_goes_on(keeper, rpc_call_connection(call)))
                 return;
         params = rpc_params_text(call);

@@ -140,7 +140,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .streams = { FD_NONE, FD_NONE },
                 .input = FD_NONE,
                 .master = FD_NONE,
-                .started_at = loop_now(),
+                .started_at = time_now_usec(),
                 .started_at_ms = time_epoch_ms(),
                 .timeout = spec->timeout,
                 .owner = spec->owner,

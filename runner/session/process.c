@@ -163,7 +163,7 @@ void process_terminate(Process *process) {
         process->hang_up = process->has_terminal && kill_after > HANG_UP_TIME;
         if (process->timer)
                 loop_timer_set(process->timer,
-                               loop_now() + (process->hang_up ? HANG_UP_TIME : kill_after));
+                               time_now_usec() + (process->hang_up ? HANG_UP_TIME : kill_after));
 }
 
 /* At the first time TERM, at the next KILL; and KILL for what was told to end. */
@@ -176,7 +176,7 @@ void process_on_time(void *data) {
                 process->hang_up = false;
                 process_tell_kill(process, SIGHUP);
                 loop_timer_set(process->timer,
-                               loop_now() + process->all->launch->plan->kill_after - HANG_UP_TIME);
+                               time_now_usec() + process->all->launch->plan->kill_after - HANG_UP_TIME);
                 return;
         }
         if (process->timed_out || process->killed || !process->running) {
@@ -185,7 +185,7 @@ void process_on_time(void *data) {
         }
         process->timed_out = true;
         process_tell_kill(process, SIGTERM);
-        loop_timer_set(process->timer, loop_now() + process->all->launch->plan->kill_after);
+        loop_timer_set(process->timer, time_now_usec() + process->all->launch->plan->kill_after);
 }
 
 /* --- what init says --- */
@@ -220,7 +220,7 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
         process->answered = process->started = process->running = true;
         process->pid = message->value;
         if (process->timeout)
-                loop_timer_set(process->timer, loop_now() + process->timeout);
+                loop_timer_set(process->timer, time_now_usec() + process->timeout);
         /* Nothing else is taken from inside, and only by who has asked for it. */
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);
@@ -236,7 +236,7 @@ static void settle(Process *process) {
                 return;
         process_drain(process);
         process->settled = true;
-        process->ended_at = loop_now();
+        process->ended_at = time_now_usec();
         process->outcome.usage.wall_us = process->ended_at - process->started_at;
         process->all->events.settled(process->all->events.data, process);
 }
@@ -285,8 +285,8 @@ static bool ended_by_oom(const Process *process, int signal) {
         if (signal != SIGKILL)
                 return false;
         if (oom_watch_killed(&all->oom))
-                all->oom_until = loop_now() + OOM_TOGETHER;
-        return loop_now() < all->oom_until;
+                all->oom_until = time_now_usec() + OOM_TOGETHER;
+        return time_now_usec() < all->oom_until;
 }
 
 static Cause find_cause(const Process *process, int signal) {

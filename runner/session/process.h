@@ -62,7 +62,7 @@ typedef struct Process {
         bool started, running, gone;
         bool stopped; /* as far as was heard: what goes on inside by itself says nothing */
         bool settled; /* it has ended, and its output up to there has been read */
-        uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of loop_now() */
+        uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of time_now_usec() */
         Outcome outcome;
         Error error; /* where cause is CAUSE_ERROR */
         Capture output;

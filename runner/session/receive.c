@@ -69,7 +69,7 @@ static void completed(Receive *receive) {
         if (files_upload_is_regular(receive->upload))
                 settle(receive);
         else
-                loop_timer_set(receive->turn, loop_now() + GRACE);
+                loop_timer_set(receive->turn, time_now_usec() + GRACE);
 }
 
 static void step(Receive *receive) {
@@ -83,7 +83,7 @@ static void step(Receive *receive) {
         if (receive->watch)
                 loop_watch_set(receive->watch, r == 0 ? 0 : EPOLLIN);
         if (r == 0 || !receive->watch)
-                loop_timer_set(receive->turn, r == 0 ? 1 : loop_now() + PAUSE);
+                loop_timer_set(receive->turn, r == 0 ? 1 : time_now_usec() + PAUSE);
 }
 
 static void on_turn(void *data) {

@@ -431,7 +431,7 @@ static int start(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload,
                 call_free(call);
                 return r;
         }
-        loop_timer_set(call->timer, loop_now() + tool->timeout_ms * 1000);
+        loop_timer_set(call->timer, time_now_usec() + tool->timeout_ms * 1000);
         *ret = call;
         return 0;
 }
