@@ -4,6 +4,7 @@
  * kernel version is the one that brought the call. */
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -132,4 +133,19 @@ static inline int sys_seccomp(unsigned operation, unsigned flags, const void *ar
  * no CONFIG_KCMP or a container's filter forbids it. */
 static inline int sys_same_file(int fd, int other_fd) {
         return (int)syscall(SYS_kcmp, getpid(), getpid(), 0 /* KCMP_FILE */, fd, other_fd);
+}
+
+/* Not a call of its own but write(2) until all is written: 0 or its negative errno. */
+static inline int sys_write_all(int fd, const char *data, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(fd, data, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                length -= (size_t)n;
+        }
+        return 0;
 }

@@ -75,20 +75,6 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
         return r;
 }
 
-static int write_whole(int fd, const char *data, size_t length) {
-        while (length > 0) {
-                ssize_t n = write(fd, data, length);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data += n;
-                length -= (size_t)n;
-        }
-        return 0;
-}
-
 /* --- the document --- */
 
 static void write_output(JsonWriter *w, const RunResult *result) {
@@ -165,8 +151,8 @@ static int replace(int fd, const char *data, size_t length) {
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return message_write(fd, data, length);
         if (fcntl(fd, F_GETFL) & O_APPEND)
-                return ftruncate(fd, 0) < 0 ? -errno : write_whole(fd, data, length);
-        r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_whole(fd, data, length);
+                return ftruncate(fd, 0) < 0 ? -errno : sys_write_all(fd, data, length);
+        r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : sys_write_all(fd, data, length);
         if (r == 0 && ftruncate(fd, (off_t)length) < 0)
                 r = -errno;
         if (r < 0)

@@ -11,6 +11,7 @@
 #include "base/beneath.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/sys.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
 #include "session/files-copy.h"
@@ -349,7 +350,7 @@ static int write_to(int source_fd, int fd) {
                         return -errno;
                 if (n == 0)
                         return 0;
-                r = n > 0 ? files_write_all(fd, buffer, (size_t)n) : 0;
+                r = n > 0 ? sys_write_all(fd, buffer, (size_t)n) : 0;
         }
         return r;
 }

@@ -19,20 +19,6 @@ enum {
         STEP_SIZE = 64 << 20, /* bytes between two looks at whether it is to end */
 };
 
-int files_write_all(int fd, const char *data, size_t length) {
-        while (length > 0) {
-                ssize_t n = write(fd, data, length);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data += n;
-                length -= (size_t)n;
-        }
-        return 0;
-}
-
 /* Up to left bytes through a buffer; all there is where left is UINT64_MAX. */
 static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
@@ -45,7 +31,7 @@ static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *len
                         continue;
                 if (n < 0)
                         return -errno;
-                r = files_write_all(to_fd, buffer, (size_t)n);
+                r = sys_write_all(to_fd, buffer, (size_t)n);
                 left -= (uint64_t)n;
                 *length += (uint64_t)n;
         }

@@ -4,9 +4,6 @@
 
 #include "session/files-path.h"
 
-/* 0 or a negative errno of write(2). */
-int files_write_all(int fd, const char *data, size_t length);
-
 /* From where source_fd stands to its end. A regular file is copied up to the size that it has at
  * the start, so that who keeps adding to it holds nobody, and its holes stay holes. to_fd is new
  * and empty. Anything else is read to its end, as slowly as it comes. */

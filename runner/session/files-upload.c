@@ -80,7 +80,7 @@ static int stream_step(FilesUpload *upload) {
                         return 0;
                 if (n <= 0)
                         return n < 0 ? (int)n : 1;
-                r = files_write_all(upload->file.fd, buffer, (size_t)n);
+                r = sys_write_all(upload->file.fd, buffer, (size_t)n);
                 left -= (uint64_t)n;
                 upload->copying.length += (uint64_t)n;
         }

@@ -104,7 +104,7 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
         int r = new_file_begin(files, path, &mode, make_parents, &file);
 
         if (r == 0)
-                r = files_write_all(file.fd, data, length);
+                r = sys_write_all(file.fd, data, length);
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
         return r < 0 ? files_fail(r, "write", path, reterr) : 0;
@@ -133,7 +133,7 @@ int files_append(Files *files, const char *path, const void *data, size_t length
         if (path_fd == -ENOENT)
                 return files_write(files, path, data, length, 0, false, reterr);
         fd = path_fd < 0 ? path_fd : files_reopen(path_fd, O_WRONLY | O_APPEND);
-        r = fd < 0 ? fd : files_write_all(fd, data, length);
+        r = fd < 0 ? fd : sys_write_all(fd, data, length);
         return r < 0 ? files_fail(r, "append to", path, reterr) : 0;
 }
 
