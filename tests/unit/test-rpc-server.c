@@ -203,88 +203,81 @@ static void test_unknown_methods(void **state) {
         check_start(REQUEST("", "{}"), ERROR_ANSWER("1", "-32601", "no method is called \\\"\\\""));
 }
 
-static void test_wrong_parameters(void **state) {
-        static const struct {
-                const char *line, *answer;
-        } cases[] = {
-                { REQUEST("toy.echo", "{}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: text is missing")
-                          DATA("usage", "null",
-                               "\"text is a string of at most 2000 bytes, required: what to "
-                               "say\"") ",\"path\":\"$.params.text\"}}}\n" },
-                { REQUEST("toy.echo", "{\"text\":1}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not a number") },
-                { REQUEST("toy.echo", "{\"text\":null}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not null") },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"loud\":1}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.echo: loud has to be true or false, not a number")
-                          DATA("usage", "null",
-                               "\"loud is true or false: whether to "
-                               "shout\"") ",\"path\":\"$.params.loud\"}}}\n" },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":\"1\"}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer, not a string")
-                          DATA("usage", "null",
-                               "\"times is an integer from 0 to 100: how often\"") },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":101}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.echo: times has to be an integer from 0 to 100") },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":-1}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.echo: times has to be an integer from 0 to 100") },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"times\":0.5}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.echo: times has to be an integer from 0 to 100") },
-                { REQUEST("toy.echo", "{\"text\":\"\",\"tims\":1}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"tims\\\"") DATA(
-                          "usage", "null",
-                          "\"Did you mean \\\"times\\\"?\"") ",\"path\":\"$.params.tims\"}}}\n" },
-                { REQUEST("toy.echo", "{\"a b\":1}"),
-                  ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"a b\\\"")
-                          DATA("usage", "null", "\"It has text, loud, times\"") ",\"path\":"
-                                                                                "\"$.params[\\\"a "
-                                                                                "b\\\"]\"}}}\n" },
-                { REQUEST("toy.keep", "{\"a\":1}"),
-                  ERROR_ANSWER("1", "-32602", "toy.keep: no parameter is called \\\"a\\\"")
-                          DATA("usage", "null", "\"It has none.\"") },
-                { REQUEST("toy.echo", "[1]"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.echo: params has to be an object, parameters by name, not an "
-                               "array")
-                          DATA("usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
-                { REQUEST("toy.list", "{\"items\":{}}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: items has to be an array of strings, not an object") },
-                { REQUEST("toy.list", "{\"items\":[\"\",[]]}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: items has an array in it, which has to be a string")
-                          DATA("usage", "null",
-                               "\"items is an array of strings, at most 3: some "
-                               "strings\"") ",\"path\":\"$.params.items[1]\"}}}\n" },
-                { REQUEST("toy.list", "{\"items\":[\"\",\"\",\"\",\"\"]}"),
-                  ERROR_ANSWER("1", "-32602", "toy.list: items is too large") },
-                { REQUEST("toy.list", "{\"env\":[]}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: env has to be an object of strings, not an array") },
-                { REQUEST("toy.list", "{\"env\":{\"A\":1}}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: env has a number in it, which has to be a string")
-                          DATA("usage", "null",
-                               "\"env is an object of strings, at most 2: some "
-                               "variables\"") ",\"path\":\"$.params.env.A\"}}}\n" },
-                { REQUEST("toy.list", "{\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}"),
-                  ERROR_ANSWER("1", "-32602", "toy.list: env is too large") },
-                { REQUEST("toy.list", "{\"env\":{\"A=B\":\"\"}}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
-                { REQUEST("toy.list", "{\"env\":{\"\":\"\"}}"),
-                  ERROR_ANSWER("1", "-32602",
-                               "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
-        };
+static const struct {
+        const char *line, *answer;
+} wrong_parameters[] = {
+        { REQUEST("toy.echo", "{}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: text is missing")
+                  DATA("usage", "null",
+                       "\"text is a string of at most 2000 bytes, required: what to "
+                       "say\"") ",\"path\":\"$.params.text\"}}}\n" },
+        { REQUEST("toy.echo", "{\"text\":1}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not a number") },
+        { REQUEST("toy.echo", "{\"text\":null}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not null") },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"loud\":1}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: loud has to be true or false, not a number")
+                  DATA("usage", "null",
+                       "\"loud is true or false: whether to "
+                       "shout\"") ",\"path\":\"$.params.loud\"}}}\n" },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"times\":\"1\"}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer, not a string")
+                  DATA("usage", "null", "\"times is an integer from 0 to 100: how often\"") },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"times\":101}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"times\":-1}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"times\":0.5}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+        { REQUEST("toy.echo", "{\"text\":\"\",\"tims\":1}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"tims\\\"")
+                  DATA("usage", "null",
+                       "\"Did you mean \\\"times\\\"?\"") ",\"path\":\"$.params.tims\"}}}\n" },
+        { REQUEST("toy.echo", "{\"a b\":1}"),
+          ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"a b\\\"")
+                  DATA("usage", "null", "\"It has text, loud, times\"") ",\"path\":"
+                                                                        "\"$.params[\\\"a "
+                                                                        "b\\\"]\"}}}\n" },
+        { REQUEST("toy.keep", "{\"a\":1}"),
+          ERROR_ANSWER("1", "-32602", "toy.keep: no parameter is called \\\"a\\\"")
+                  DATA("usage", "null", "\"It has none.\"") },
+        { REQUEST("toy.echo", "[1]"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.echo: params has to be an object, parameters by name, not an "
+                       "array") DATA("usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
+        { REQUEST("toy.list", "{\"items\":{}}"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.list: items has to be an array of strings, not an object") },
+        { REQUEST("toy.list", "{\"items\":[\"\",[]]}"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.list: items has an array in it, which has to be a string")
+                  DATA("usage", "null",
+                       "\"items is an array of strings, at most 3: some "
+                       "strings\"") ",\"path\":\"$.params.items[1]\"}}}\n" },
+        { REQUEST("toy.list", "{\"items\":[\"\",\"\",\"\",\"\"]}"),
+          ERROR_ANSWER("1", "-32602", "toy.list: items is too large") },
+        { REQUEST("toy.list", "{\"env\":[]}"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.list: env has to be an object of strings, not an array") },
+        { REQUEST("toy.list", "{\"env\":{\"A\":1}}"),
+          ERROR_ANSWER("1", "-32602", "toy.list: env has a number in it, which has to be a string")
+                  DATA("usage", "null",
+                       "\"env is an object of strings, at most 2: some "
+                       "variables\"") ",\"path\":\"$.params.env.A\"}}}\n" },
+        { REQUEST("toy.list", "{\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}"),
+          ERROR_ANSWER("1", "-32602", "toy.list: env is too large") },
+        { REQUEST("toy.list", "{\"env\":{\"A=B\":\"\"}}"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+        { REQUEST("toy.list", "{\"env\":{\"\":\"\"}}"),
+          ERROR_ANSWER("1", "-32602",
+                       "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+};
 
+static void test_wrong_parameters(void **state) {
         (void)state;
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                check_start(cases[i].line, cases[i].answer);
+        for (size_t i = 0; i < ELEMENTSOF(wrong_parameters); i++)
+                check_start(wrong_parameters[i].line, wrong_parameters[i].answer);
         assert_int_equal(toy.executed, 0);
 }
 
