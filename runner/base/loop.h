@@ -35,8 +35,8 @@ LoopWatch *loop_unwatch(LoopWatch *watch);
 
 /* A timer that is not set. 0 or -ENOMEM. */
 int loop_timer_new(Loop *loop, LoopTimerFn fn, void *data, LoopTimer **ret, Error *reterr);
-/* Calls fn once, at that usec of time_now_usec() or up to 1 ms later; in the next turn of the loop when
- * that has passed, after its fds; 0 takes it back. */
+/* Calls fn once, at that usec of time_now_usec() or up to 1 ms later; in the next turn of the loop
+ * when that has passed, after its fds; 0 takes it back. */
 void loop_timer_set(LoopTimer *timer, uint64_t at);
 /* NULL is legal; returns NULL. */
 LoopTimer *loop_timer_free(LoopTimer *timer);

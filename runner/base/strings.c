@@ -46,15 +46,20 @@ bool str_starts(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+char *str_vformat(const char *fmt, va_list args) {
+        char *s = NULL;
+
+        return vasprintf(&s, fmt, args) < 0 ? NULL : s;
+}
+
 char *str_format(const char *fmt, ...) {
         va_list args;
-        char *s = NULL;
-        int r;
+        char *s;
 
         va_start(args, fmt);
-        r = vasprintf(&s, fmt, args);
+        s = str_vformat(fmt, args);
         va_end(args);
-        return r < 0 ? NULL : s;
+        return s;
 }
 
 /* Characters that show nothing of themselves, that look like a plain blank and are none, or that

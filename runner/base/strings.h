@@ -2,6 +2,7 @@
 /* Lists of strings, formatting onto the heap, quoting of untrusted text, numbers with units. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ bool str_starts(const char *s, const char *prefix);
 
 /* printf onto the heap; NULL when memory is out. */
 char *str_format(const char *fmt, ...) _printf_(1, 2);
+char *str_vformat(const char *fmt, va_list args) _printf_(1, 0);
 
 /* Writes s into buf with control bytes, what shows nothing of itself, looks like a blank or turns
  * the text's direction, quotes, backslashes and non-UTF-8 as \xNN, cut with "..." when it does not

@@ -175,8 +175,9 @@ void process_on_time(void *data) {
         if (process->hang_up) {
                 process->hang_up = false;
                 process_tell_kill(process, SIGHUP);
-                loop_timer_set(process->timer,
-                               time_now_usec() + process->all->launch->plan->kill_after - HANG_UP_TIME);
+                loop_timer_set(process->timer, time_now_usec() +
+                                                       process->all->launch->plan->kill_after -
+                                                       HANG_UP_TIME);
                 return;
         }
         if (process->timed_out || process->killed || !process->running) {

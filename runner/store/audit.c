@@ -31,7 +31,8 @@ int store_audit_insert(Store *store, const char *kind, const char *detail, Error
         r = store_check_text(detail, "a detail", reterr);
         if (r == 0)
                 r = statement_run(store, &audit, AUDIT_ADD,
-                                  VALUES(NUMBER(store_now()), TEXT(kind), TEXT(detail)), reterr);
+                                  VALUES(NUMBER(time_epoch_ms()), TEXT(kind), TEXT(detail)),
+                                  reterr);
         if (r < 0)
                 return r;
         id = (uint64_t)sqlite3_last_insert_rowid(store->db);

@@ -124,7 +124,7 @@ static int add(Store *store, StoreHistory *row, const char *kind, const char *de
 
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr) {
-        StoreHistory row = { .name = name, .params = params, .started_ms = store_now() };
+        StoreHistory row = { .name = name, .params = params, .started_ms = time_epoch_ms() };
         int r = add(store, &row, NULL, NULL, reterr);
 
         if (r == 0)
@@ -138,7 +138,7 @@ int store_history_end(Store *store, uint64_t id, const char *result, Error *rete
         if (r < 0)
                 return r;
         return statement_run(store, &history, HISTORY_END,
-                             VALUES(NUMBER(id), TEXT(result), NUMBER(store_now())), reterr);
+                             VALUES(NUMBER(id), TEXT(result), NUMBER(time_epoch_ms())), reterr);
 }
 
 int store_history_add(Store *store, const char *name, const char *params, const char *result,
@@ -148,7 +148,7 @@ int store_history_add(Store *store, const char *name, const char *params, const 
                              .params = params,
                              .result = result,
                              .started_ms = started_ms,
-                             .ended_ms = store_now() };
+                             .ended_ms = time_epoch_ms() };
         int r = check_row(&row, reterr);
 
         if (r == 0 && pending_is_full(&store->pending))
@@ -166,7 +166,7 @@ int store_audited_add(Store *store, const StoreHistory *row, const char *kind, c
                       Error *reterr) {
         StoreHistory ended = *row;
 
-        ended.ended_ms = store_now();
+        ended.ended_ms = time_epoch_ms();
         return add(store, &ended, kind, detail, reterr);
 }
 

@@ -169,8 +169,7 @@ int store_damaged(const Store *store, Error *reterr, const char *fmt, ...) {
         va_list args;
 
         va_start(args, fmt);
-        if (vasprintf(&text, fmt, args) < 0)
-                text = NULL;
+        text = str_vformat(fmt, args);
         va_end(args);
         if (!text)
                 return error_oom(reterr);

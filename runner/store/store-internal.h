@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "base/strings.h"
+#include "base/time.h"
 #include "store/store.h"
 
 /* Whose statement, cap and total it is. */
@@ -182,8 +183,6 @@ int store_check_text(const char *text, const char *what, Error *reterr);
  * where that is not NULL. -ENOSPC where none may be deleted. */
 int store_make_room(Store *store, const StatementTable *table, size_t which, uint64_t newest,
                     const uint64_t *over, Error *reterr);
-/* Milliseconds since the epoch. */
-uint64_t store_now(void);
 
 /* --- history-pending.c --- */
 

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/paths.h"
 
@@ -101,8 +100,7 @@ int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ..
         va_list args;
 
         va_start(args, fmt);
-        if (vasprintf(&text, fmt, args) < 0)
-                text = NULL;
+        text = str_vformat(fmt, args);
         va_end(args);
         if (!text)
                 return error_oom(reterr);
@@ -139,13 +137,6 @@ int store_make_room(Store *store, const StatementTable *table, size_t which, uin
                                            "%s holds all that it may, and all of it goes on",
                                            store->path);
         }
-}
-
-uint64_t store_now(void) {
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* --- opening, step by step --- */
