@@ -20,7 +20,7 @@ static void schema_bool(JsonWriter *w, const RpcParam *param) {
 
 static void schema_uint(JsonWriter *w, const RpcParam *param) {
         json_write_string(w, "type", "integer");
-        json_write_uint(w, "minimum", 0);
+        json_write_uint(w, "minimum", param->min);
         if (param->max)
                 json_write_uint(w, "maximum", param->max);
 }
@@ -57,7 +57,7 @@ static const struct {
 } types[] = {
         [RPC_STRING] = { "a string", " of at most ", " bytes", schema_string },
         [RPC_BOOL] = { "true or false", "", "", schema_bool },
-        [RPC_UINT] = { "an integer", " from 0 to ", "", schema_uint },
+        [RPC_UINT] = { "an integer", " from ", "", schema_uint },
         [RPC_STRINGS] = { "an array of strings", ", at most ", "", schema_strings },
         [RPC_MAP] = { "an object of strings", ", at most ", "", schema_map },
         [RPC_OBJECT] = { "an object", "", "", schema_object },
@@ -71,11 +71,14 @@ const char *rpc_type_name(RpcType type) {
 const char *rpc_param_text(const RpcParam *param, char buf[RPC_PARAM_TEXT_MAX]) {
         const char *name = types[param->type].name;
         const char *required = param->required ? ", required" : "";
+        char least[32] = "";
 
+        if (param->type == RPC_UINT)
+                (void)snprintf(least, sizeof(least), "%" PRIu64 " to ", param->min);
         if (param->max)
-                (void)snprintf(buf, RPC_PARAM_TEXT_MAX, "%s%s%" PRIu64 "%s%s", name,
-                               types[param->type].before, param->max, types[param->type].after,
-                               required);
+                (void)snprintf(buf, RPC_PARAM_TEXT_MAX, "%s%s%s%" PRIu64 "%s%s", name,
+                               types[param->type].before, least, param->max,
+                               types[param->type].after, required);
         else
                 (void)snprintf(buf, RPC_PARAM_TEXT_MAX, "%s%s", name, required);
         return buf;

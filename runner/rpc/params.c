@@ -66,16 +66,16 @@ static int check_bool(const Check *check, const JsonValue *value) {
 }
 
 static int check_uint(const Check *check, const JsonValue *value) {
-        uint64_t max = check->param->max ? check->param->max : JSON_INTEGER_MAX, unused;
-        int r = json_uint(value, max, &unused);
+        const uint64_t min = check->param->min;
+        uint64_t max = check->param->max ? check->param->max : JSON_INTEGER_MAX, number = 0;
 
-        if (r == 0)
+        if (json_uint(value, max, &number) == 0 && number >= min)
                 return 0;
         if (json_type(value) != JSON_NUMBER)
                 return refuse_type(check, value);
         (void)error_set(check->reterr, ERROR_USAGE, 0,
-                        "%s: %s has to be an integer from 0 to %" PRIu64, check->method->name,
-                        check->param->name, max);
+                        "%s: %s has to be an integer from %" PRIu64 " to %" PRIu64,
+                        check->method->name, check->param->name, min, max);
         return refuse(check, param_path(check->param));
 }
 

@@ -68,6 +68,7 @@ typedef struct RpcParam {
         uint64_t max; /* of a number, of a string's bytes, of items; 0 for no other than the line's
                        */
         const char *help; /* one line, with the unit */
+        uint64_t min;     /* of a number */
 } RpcParam;
 
 typedef struct RpcMethod {

@@ -17,7 +17,12 @@ enum { LIMIT_DEFAULT = 100 };
 
 /* --- paths --- */
 
+/* Of a path there, which a leading "/" makes no other; or of one as a command inside has it. */
 static const char *relative(const char *path) {
+        const size_t mount = sizeof(MOUNT) - 1;
+
+        if (str_starts(path, MOUNT) && (path[mount] == '/' || !path[mount]))
+                path += mount;
         return path + strspn(path, "/");
 }
 
@@ -119,8 +124,6 @@ int method_mount_list(RpcCall *call, void *data, Error *error) {
         FilesWork *work;
         int r = method_take_cursor(call, "cursor", &after, error);
 
-        if (r == 0 && limit == 0)
-                r = error_set(error, ERROR_USAGE, 0, "mount.list: limit is from 1 to 500");
         if (r == 0)
                 r = work_new(keeper->files, MOUNT, NULL, prefix ? relative(prefix) : "", &work,
                              error);

@@ -257,13 +257,14 @@ static const RpcParam files_copy_params[] = {
 };
 
 static const RpcParam mount_list_params[] = {
-        { "prefix", RPC_STRING, false, 4000, "what paths start with; all without it" },
+        { "prefix", RPC_STRING, false, 4000,
+          "what paths start with, below /mnt/files or with that before it; all without it" },
         { "cursor", RPC_STRING, false, 8192, "next_cursor of the page before" },
-        { "limit", RPC_UINT, false, 500, "items at most, from 1 on; 100" },
+        { "limit", RPC_UINT, false, 500, "items at most; 100", .min = 1 },
 };
 
 static const RpcParam mount_upload_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, with or without a leading \"/\"" },
+        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
         { "content", RPC_STRING, false, 0, "text" },
         { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
         { "fd", RPC_BOOL, false, 0, "or all that an fd gives, which comes along (SCM_RIGHTS)" },
@@ -271,7 +272,7 @@ static const RpcParam mount_upload_params[] = {
 };
 
 static const RpcParam mount_download_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, with or without a leading \"/\"" },
+        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
         { "offset", RPC_UINT, false, 0, "the first byte; 0" },
         { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; 512 KiB" },
         { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
@@ -279,7 +280,7 @@ static const RpcParam mount_download_params[] = {
 };
 
 static const RpcParam mount_delete_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, with or without a leading \"/\"" },
+        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
 };
 
 static const char content_result[] = "content, next: where the next part begins, eof, size";
@@ -361,7 +362,7 @@ const RpcMethod session_methods[] = {
           PARAMS(files_read_params), method_files_read },
         { "files.write", "replaces a file at once, or makes it", "size", PARAMS(files_write_params),
           method_files_write },
-        { "files.append", "adds to the end of a file, or makes it", "size",
+        { "files.append", "adds to the end of a file, or makes it", "size, which it has then",
           PARAMS(files_append_params), method_files_append },
         { "files.open", "a file as an fd, which comes with the answer (SCM_RIGHTS)",
           "size, modified_ms, mode", PARAMS(files_path_params), method_files_open },

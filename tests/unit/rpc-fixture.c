@@ -141,7 +141,7 @@ static const RpcParam fail_params[] = {
 };
 
 static const RpcParam big_params[] = {
-        { "size", RPC_UINT, true, 4 << 20, "of the answer, in bytes" },
+        { "size", RPC_UINT, true, 4 << 20, "of the answer, in bytes", .min = 1 },
 };
 
 const RpcMethod toy_methods[] = {

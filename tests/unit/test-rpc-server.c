@@ -229,6 +229,11 @@ static const struct {
           ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":0.5}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+        { REQUEST("toy.big", "{\"size\":0}"),
+          ERROR_ANSWER("1", "-32602", "toy.big: size has to be an integer from 1 to 4194304")
+                  DATA("usage", "null",
+                       "\"size is an integer from 1 to 4194304, required: of the answer, in "
+                       "bytes\"") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"tims\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"tims\\\"")
                   DATA("usage", "null",

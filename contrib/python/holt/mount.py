@@ -143,7 +143,7 @@ def _check_mount(mount_id: str) -> None:
 
 
 class MountApi(Part):
-    """Paths are relative to /mnt/files, with or without a leading "/"."""
+    """Paths are relative to /mnt/files, with or without a leading "/"; or as inside, with "/mnt/files/" before them."""
 
     @operation
     def upload(
@@ -216,7 +216,7 @@ class MountApi(Part):
     ) -> "Steps[Listing]":
         """Files, in byte order of their paths: those whose path starts with path, limit of them (1 to 500)."""
         _check_mount(mount_id)
-        params: Dict[str, Any] = {"prefix": os.fspath(path or "").lstrip("/") or None, "cursor": cursor, "limit": limit}
+        params: Dict[str, Any] = {"prefix": os.fspath(path or "") or None, "cursor": cursor, "limit": limit}
         page = yield self._ask("mount.list", params)
         items = [
             RemoteItem(
@@ -231,7 +231,7 @@ class MountApi(Part):
         """A file with its bytes. Raises MissingError."""
         _check_mount(mount_id)
         data = yield from self._get("mount.download", path)
-        return RemoteFile(os.fspath(path).lstrip("/"), "/mnt/files", data, None, (yield from self._writable()))
+        return RemoteFile(_relative(path), "/mnt/files", data, None, (yield from self._writable()))
 
     @operation
     def delete(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
@@ -245,6 +245,13 @@ def _read(stream: Any) -> bytes:
     if isinstance(data, str):
         raise UsageError("the file object gives text", hint='Open it with mode "rb".')
     return bytes(data or b"")
+
+
+def _relative(path: Inside) -> str:
+    """As the server calls what it was given."""
+    name = os.fspath(path)
+    below = name == "/mnt/files" or name.startswith("/mnt/files/")
+    return (name[len("/mnt/files") :] if below else name).lstrip("/")
 
 
 def _remote(answer: Any) -> RemoteFile:

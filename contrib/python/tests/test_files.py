@@ -108,6 +108,12 @@ def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
     assert down("by-file-url").buffer() == LARGE
     assert down("page file.txt").text() == "from the web"
     assert box.bash("cat /mnt/files/lead.bin /mnt/files/stream").stdout == "bytesstream"
+    for content in (b"text", LARGE):
+        assert up(content, "/mnt/files/as/inside").mount_relative_path == "as/inside"
+        assert down("/mnt/files/as/inside").mount_relative_path == "as/inside"
+        assert down("as/inside").buffer() == content
+    assert [i.mount_relative_path for i in box.mount.list("/mnt/files/as").items] == ["as/inside"]
+    assert box.mount.delete("/mnt/files/as").mount_relative_path == "as"
     with pytest.raises(UsageError, match="name"):
         up(b"bytes")
     with pytest.raises(UsageError, match="mount"):
