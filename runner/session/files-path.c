@@ -75,6 +75,15 @@ int files_fail(int r, const char *doing, const char *path, Error *reterr) {
         return error_set(reterr, ERROR_SETUP, -r, "cannot %s %s", doing, quoted);
 }
 
+int files_fail_made(int r, const char *doing, const char *path, bool make_parents, Error *reterr) {
+        (void)files_fail(r, doing, path, reterr);
+        if (r != -ENOENT || make_parents || path[0] == '\0')
+                return r;
+        return error_cure(reterr, r,
+                          "Its directory is not there: files.mkdir with make_parents makes it, as "
+                          "files.write with make_parents does.");
+}
+
 int files_glob_fail(int r, const char *pattern, Error *reterr) {
         char quoted[1024];
 

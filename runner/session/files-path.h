@@ -63,5 +63,7 @@ int files_stat_fd(int path_fd, FileStat *ret);
 
 /* "cannot DOING PATH", with the kind and the cure that belong to -r. Returns r. */
 int files_fail(int r, const char *doing, const char *path, Error *reterr);
+/* The same of what would have been made, whose directory is not there unless make_parents. */
+int files_fail_made(int r, const char *doing, const char *path, bool make_parents, Error *reterr);
 /* The same for what glob_new() says of a pattern. */
 int files_glob_fail(int r, const char *pattern, Error *reterr);

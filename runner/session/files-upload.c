@@ -43,7 +43,7 @@ int files_upload_new(Files *files, const char *path, int source_fd, unsigned mod
         (void)fd_close(source_fd);
         if (r < 0) {
                 files_upload_free(upload);
-                return files_fail(r, "write", path, reterr);
+                return files_fail_made(r, "write", path, make_parents, reterr);
         }
         *ret = upload;
         return 0;

@@ -107,7 +107,7 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
                 r = sys_write_all(file.fd, data, length);
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
-        return r < 0 ? files_fail(r, "write", path, reterr) : 0;
+        return r < 0 ? files_fail_made(r, "write", path, make_parents, reterr) : 0;
 }
 
 int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
@@ -121,20 +121,30 @@ int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode,
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
         if (r < 0)
-                return files_fail(r, "write", path, reterr);
+                return files_fail_made(r, "write", path, make_parents, reterr);
         *ret_length = length;
         return 0;
 }
 
-int files_append(Files *files, const char *path, const void *data, size_t length, Error *reterr) {
+int files_append(Files *files, const char *path, const void *data, size_t length,
+                 uint64_t *ret_size, Error *reterr) {
         _cleanup_close_ int path_fd = files_open(files, path, O_PATH), fd = FD_NONE;
+        struct stat st = { .st_size = (off_t)length };
         int r;
 
-        if (path_fd == -ENOENT)
-                return files_write(files, path, data, length, 0, false, reterr);
-        fd = path_fd < 0 ? path_fd : files_reopen(path_fd, O_WRONLY | O_APPEND);
-        r = fd < 0 ? fd : sys_write_all(fd, data, length);
-        return r < 0 ? files_fail(r, "append to", path, reterr) : 0;
+        if (path_fd == -ENOENT) {
+                r = files_write(files, path, data, length, 0, false, reterr);
+        } else {
+                fd = path_fd < 0 ? path_fd : files_reopen(path_fd, O_WRONLY | O_APPEND);
+                r = fd < 0 ? fd : sys_write_all(fd, data, length);
+                if (r == 0 && fstat(fd, &st) < 0)
+                        r = -errno;
+                if (r < 0)
+                        r = files_fail(r, "append to", path, reterr);
+        }
+        if (r == 0 && ret_size)
+                *ret_size = (uint64_t)st.st_size;
+        return r;
 }
 
 /* --- what is there --- */
@@ -175,5 +185,5 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr) {
         int r = make_dir(files, path, mode, make_parents);
 
-        return r < 0 ? files_fail(r, "make the directory", path, reterr) : 0;
+        return r < 0 ? files_fail_made(r, "make the directory", path, make_parents, reterr) : 0;
 }

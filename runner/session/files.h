@@ -78,8 +78,10 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
  * starts. */
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr);
-/* In place; makes the file where there is none. */
-int files_append(Files *files, const char *path, const void *data, size_t length, Error *reterr);
+/* In place; makes the file where there is none. *ret_size is the file's then; ret_size may be NULL.
+ */
+int files_append(Files *files, const char *path, const void *data, size_t length,
+                 uint64_t *ret_size, Error *reterr);
 /* The same as files_write() from where an fd stands to its end; *ret_length is what was copied,
  * holes too. What is no regular file is waited for. */
 int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,

@@ -25,17 +25,19 @@ int method_files_read(RpcCall *call, void *data, Error *error) {
 }
 
 static int run_write(FilesWork *work, Error *error) {
+        work->size = work->length;
         return files_write(work->files, work->path, work->content, work->length, work->mode,
                            work->make_parents, error);
 }
 
 static int run_append(FilesWork *work, Error *error) {
-        return files_append(work->files, work->path, work->content, work->length, error);
+        return files_append(work->files, work->path, work->content, work->length, &work->size,
+                            error);
 }
 
 static void answer_size(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
-        json_write_uint(w, "size", work->length);
+        json_write_uint(w, "size", work->size);
 }
 
 int method_files_write(RpcCall *call, void *data, Error *error) {

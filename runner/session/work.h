@@ -41,6 +41,7 @@ typedef struct FilesWork {
         bool full, more;     /* the answer has no room for more; there would be more */
         char last[PATH_MAX]; /* in the list; "" of none */
         uint64_t left_out;
+        uint64_t size; /* of the file that was written */
 } FilesWork;
 
 typedef struct FilesWorkKind {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.sessions import Json, Rpc, RpcError, Session, Sessions
+from lib.sessions import Json, Rpc, Session, Sessions
 from lib.terminal import pending_input
 
 MIB = 1 << 20
@@ -317,8 +317,9 @@ def test_mount_lists_in_pages(session: Session, rpc: Rpc) -> None:
     assert len(rpc("mount.list", prefix="out/deep/1")["items"]) == 10
     assert rpc("mount.list", prefix="nothing") == {"items": [], "next_cursor": None}
     for limit in (0, 501):
-        with pytest.raises(RpcError):
-            rpc("mount.list", limit=limit)
+        refused = rpc.refused("mount.list", limit=limit)
+        assert refused.message == "mount.list: limit has to be an integer from 1 to 500"
+        assert refused.hint.startswith("limit is an integer from 1 to 500")
 
 
 def test_mount_up_down_and_delete(session: Session, rpc: Rpc) -> None:
@@ -335,6 +336,37 @@ def test_mount_up_down_and_delete(session: Session, rpc: Rpc) -> None:
     assert session.out("ls -A /mnt/files") == ""
     for path in ("", "/", "../etc/passwd", "a/../../x", ".."):
         assert rpc.refused("mount.delete", path=path).kind == "usage", path
+
+
+def test_mount_paths_may_be_as_inside(session: Session, rpc: Rpc) -> None:
+    said = {"mount_relative_path": "a/b", "sandbox_mount_prefix": "/mnt/files"}
+
+    assert rpc("mount.upload", path="/mnt/files/a/b", content="text") == {**said, "size": 4}
+    assert session.out("cat /mnt/files/a/b") == "text"
+    assert rpc("mount.download", path="/mnt/files/a/b")["content"] == "text"
+    for prefix in ("/mnt/files", "/mnt/files/", "/mnt/files/a/", "a/"):
+        assert [i["mount_relative_path"] for i in rpc("mount.list", prefix=prefix)["items"]] == ["a/b"], prefix
+    assert rpc("mount.list", prefix="/mnt/filesa")["items"] == []
+    assert rpc("mount.upload", path="mnt/files/a/b", content="")["mount_relative_path"] == "mnt/files/a/b"
+    assert rpc("mount.delete", path="/mnt/files/a/b") == said
+    for path in ("/mnt/files", "/mnt/files/", "/mnt/files/../x"):
+        assert rpc.refused("mount.delete", path=path).kind == "usage", path
+
+
+def test_append_says_the_size_that_the_file_has_then(rpc: Rpc) -> None:
+    assert rpc("files.append", path="f", content="one")["size"] == 3
+    assert rpc("files.append", path="f", content="and")["size"] == 6
+    assert rpc("files.append", path="f", content="")["size"] == 6
+    assert rpc("files.write", path="f", content="two!")["size"] == 4
+
+
+def test_a_missing_directory_is_told_how_to_be_made(rpc: Rpc) -> None:
+    for method, params in (("files.write", {"content": ""}), ("files.append", {"content": ""}), ("files.mkdir", {})):
+        refused = rpc.refused(method, path="no/f", **params)
+        assert (refused.kind, refused.errno) == ("missing", "ENOENT")
+        assert "files.mkdir with make_parents makes it" in refused.hint
+    assert "make" not in rpc.refused("files.write", path="", content="", make_parents=True).hint
+    rpc("files.write", path="no/f", content="", make_parents=True)
 
 
 # --- history ---

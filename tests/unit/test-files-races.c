@@ -82,7 +82,7 @@ static void test_write_and_read(void **state) {
                 bool eof;
 
                 (void)files_write(f->files, path, "inside", 6, 0, i % 3 == 0, NULL);
-                (void)files_append(f->files, path, "inside", 6, NULL);
+                (void)files_append(f->files, path, "inside", 6, NULL, NULL);
                 if (files_read(f->files, path, 0, 4096, &data, &length, &eof, NULL) == 0)
                         assert_inside(data);
         }

@@ -268,13 +268,15 @@ static void check_guards(Fixture *f) {
         assert_fails(f, files_copy(f->files, "file", "config", false, true, &n, &f->error),
                      ERROR_USAGE, EBUSY);
         assert_fails(f, write_text(f, "config", "x"), ERROR_USAGE, EBUSY);
-        assert_fails(f, files_append(f->files, "config", "x", 1, &f->error), ERROR_USAGE, EROFS);
+        assert_fails(f, files_append(f->files, "config", "x", 1, NULL, &f->error), ERROR_USAGE,
+                     EROFS);
         assert_fails(f, files_remove(f->files, "/work", true, &f->error), ERROR_USAGE, EBUSY);
         assert_string_equal(read_text(f, "config"), "config");
         assert_file("root/work/config", "config");
         assert_true(there("root/work/guarded"));
         /* They are still mounts. */
-        assert_fails(f, files_append(f->files, "config", "x", 1, &f->error), ERROR_USAGE, EROFS);
+        assert_fails(f, files_append(f->files, "config", "x", 1, NULL, &f->error), ERROR_USAGE,
+                     EROFS);
 }
 
 static void check_moves_across(Fixture *f) {

@@ -106,8 +106,8 @@ static void test_processes_are_not_entered(void **state) {
                      ERROR_USAGE, ELOOP);
         assert_fails(f, files_write(files, "/proc/self/comm", "x", 1, 0, false, &f->error),
                      ERROR_USAGE, EOPNOTSUPP);
-        assert_fails(f, files_append(files, "/proc/self/comm", "x", 1, &f->error), ERROR_USAGE,
-                     EOPNOTSUPP);
+        assert_fails(f, files_append(files, "/proc/self/comm", "x", 1, NULL, &f->error),
+                     ERROR_USAGE, EOPNOTSUPP);
         assert_fails(f, files_open_read(files, "/dev/null", &fd, &f->error), ERROR_USAGE,
                      EOPNOTSUPP);
         files_free(files);
@@ -195,7 +195,8 @@ static void test_read_what_is_no_file(void **state) {
         assert_fails(f, files_open_read(f->files, ".", &fd, &f->error), ERROR_USAGE, EISDIR);
         assert_fails(f, files_open_read(f->files, "absent", &fd, &f->error), ERROR_MISSING, ENOENT);
         assert_fails(f, write_text(f, "fifo", "x"), ERROR_USAGE, EOPNOTSUPP);
-        assert_fails(f, files_append(f->files, "fifo", "x", 1, &f->error), ERROR_USAGE, EOPNOTSUPP);
+        assert_fails(f, files_append(f->files, "fifo", "x", 1, NULL, &f->error), ERROR_USAGE,
+                     EOPNOTSUPP);
         assert_fails(f, write_text(f, "socket/x", "x"), ERROR_USAGE, ENOTDIR);
         if (mknod("root/work/null", S_IFCHR | 0666, makedev(1, 3)) == 0)
                 assert_fails(f, write_text(f, "null", "x"), ERROR_USAGE, EOPNOTSUPP);
@@ -292,12 +293,15 @@ static void test_what_fails_leaves_nothing(void **state) {
 
 static void test_append(void **state) {
         Fixture *f = *state;
+        uint64_t size = 0;
 
-        assert_works(f, files_append(f->files, "log", "one\n", 4, &f->error));
-        assert_works(f, files_append(f->files, "log", "two\n", 4, &f->error));
+        assert_works(f, files_append(f->files, "log", "one\n", 4, &size, &f->error));
+        assert_int_equal(size, 4);
+        assert_works(f, files_append(f->files, "log", "two\n", 4, &size, &f->error));
+        assert_int_equal(size, 8);
         assert_file("root/work/log", "one\ntwo\n");
         assert_int_equal(symlink("log", "root/work/link"), 0);
-        assert_works(f, files_append(f->files, "link", "three\n", 6, &f->error));
+        assert_works(f, files_append(f->files, "link", "three\n", 6, NULL, &f->error));
         assert_file("root/work/log", "one\ntwo\nthree\n");
 }
 
