@@ -59,6 +59,22 @@ int ask_limit(const char *text, uint64_t *ret, Error *reterr) {
         return ask_option("--limit", text, 1, ANSWER_LIMIT_MAX, ret, reterr);
 }
 
+int ask_timeout(const char *text, uint64_t *ret, Error *reterr) {
+        uint64_t time = 0;
+        int r;
+
+        if (!text)
+                return 0;
+        if (!streq(text, "none") && (str_to_usec(text, &time) < 0 || time < 1000)) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--timeout %.40s: not a time for it", text);
+                return error_cure(reterr, r,
+                                  "A number with a unit, as 250ms, 30s or 10m, from 1ms to 1000d; "
+                                  "or \"none\", for no limit but the policy's");
+        }
+        *ret = time;
+        return 0;
+}
+
 /* --- an answer --- */
 
 void answer_clear(Answer *answer) {

@@ -11,6 +11,7 @@
 
 #include "base/paths.h"
 #include "cli/ask.h"
+#include "cli/exec-line.h"
 #include "cli/exec-result.h"
 #include "cli/logs.h"
 #include "cli/operands.h"
@@ -21,47 +22,6 @@
 #include "sandbox/terminal.h"
 #include "session/keeper.h"
 
-enum { KEEP_HEAD, KEEP_TAIL, KEEP_UNSAID };
-static const char *const keep_names[] = { "head", "tail", NULL };
-
-typedef struct ExecOptions {
-        const char *cwd, *timeout, *output, *report;
-        StrList env, tools;
-        unsigned keep; /* KEEP_... */
-        bool detach, json;
-} ExecOptions;
-
-static const Option exec_options[] = {
-        { "--cwd", "DIR", "where to start; relative to the workspace", OPTION_STRING,
-          offsetof(ExecOptions, cwd), NULL },
-        { "--env", "NAME[=VALUE]", "a variable beyond the session's own", OPTION_LIST,
-          offsetof(ExecOptions, env), NULL },
-        { "--tool", "NAME=COMMAND", "a command of the host that code inside may call as a tool",
-          OPTION_LIST, offsetof(ExecOptions, tools), NULL },
-        { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
-          offsetof(ExecOptions, timeout), NULL },
-        { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
-          OPTION_STRING, offsetof(ExecOptions, output), NULL },
-        { "--keep", "head|tail", "whether that is the first or the last of it", OPTION_ENUM,
-          offsetof(ExecOptions, keep), keep_names },
-        { "--detach", NULL, "print its id and leave it running", OPTION_BOOL,
-          offsetof(ExecOptions, detach), NULL },
-        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
-          offsetof(ExecOptions, report), NULL },
-        { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
-          offsetof(ExecOptions, json), NULL },
-};
-
-static const OptionSyntax exec_syntax = {
-        .verb = "exec",
-        .usage = "NAME [OPTIONS] [--] COMMAND [ARG...]",
-        .summary = "Runs COMMAND in session NAME, which is started if it is at rest.",
-        .options = exec_options,
-        .options_count = ELEMENTSOF(exec_options),
-        .operand_ends = true,
-        .help_epilog = "Exit codes are those of holt run.",
-};
-
 static const OptionSyntax sh_syntax = {
         .verb = "sh",
         .usage = "NAME",
@@ -70,14 +30,9 @@ static const OptionSyntax sh_syntax = {
 };
 
 typedef struct Exec {
-        ExecOptions options;
-        OptionResult words;
-        const char *name;
-        const char *const *command;
-        uint64_t timeout, output; /* usec, bytes */
-        bool lost;                /* its end, with the session */
-        uint64_t resuming;        /* the request for it to go on, which is not answered yet; or 0 */
-        bool captured;            /* its output goes through the keeper, which keeps a part */
+        ExecLine line;
+        bool lost;         /* its end, with the session */
+        uint64_t resuming; /* the request for it to go on, which is not answered yet; or 0 */
         TerminalPlan plan;
         Terminal *terminal;
         RpcClient *client;
@@ -93,7 +48,7 @@ typedef struct Exec {
 /* clang-format off */
 #define EXEC_NONE                                                                                  \
         {                                                                                          \
-                .options = { .keep = KEEP_UNSAID }, .plan = { .output_fd = FD_NONE },              \
+                .line = EXEC_LINE_NONE, .plan = { .output_fd = FD_NONE },              \
                 .signal_fd = FD_NONE, .report_fd = FD_NONE, .show = ANSWER_NONE,                   \
                 .settled = RPC_MESSAGE_NONE                                                        \
         }
@@ -118,22 +73,29 @@ static void write_terminal(const Exec *exec, JsonWriter *w) {
         json_write_bool(w, "master", true);
 }
 
-static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
-        json_write_object(w, NULL);
+static void write_argv(const Exec *exec, JsonWriter *w) {
         json_write_array(w, "argv");
-        for (const char *const *word = exec->command; *word; word++)
+        for (const char *const *word = exec->line.command; *word; word++)
                 json_write_string(w, NULL, *word);
         json_write_end(w);
-        if (exec->options.cwd)
-                json_write_string(w, "cwd", exec->options.cwd);
-        ask_write_env(&exec->options.env, w);
-        json_write_uint(w, "timeout_ms", exec->timeout / 1000);
+}
+
+static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
+        json_write_object(w, NULL);
+        if (exec->line.options.shell)
+                json_write_string(w, "shell", exec->line.options.shell);
+        else
+                write_argv(exec, w);
+        if (exec->line.options.cwd)
+                json_write_string(w, "cwd", exec->line.options.cwd);
+        ask_write_env(&exec->line.options.env, w);
+        json_write_uint(w, "timeout_ms", exec->line.timeout / 1000);
         json_write_uint(w, "fds", given);
-        if (exec->options.output)
-                json_write_uint(w, "output_max", exec->output);
-        if (exec->options.keep != KEEP_UNSAID)
-                json_write_string(w, "keep", keep_names[exec->options.keep]);
-        if (!exec->options.detach) {
+        if (exec->line.options.output)
+                json_write_uint(w, "output_max", exec->line.output);
+        if (exec->line.options.keep != KEEP_UNSAID)
+                json_write_string(w, "keep", exec_keep_names[exec->line.options.keep]);
+        if (!exec->line.options.detach) {
                 json_write_bool(w, "owned", true);
                 write_terminal(exec, w);
         }
@@ -142,9 +104,9 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
 
 /* The caller's terminal is never handed on. */
 static unsigned given_fds(const Exec *exec) {
-        if (exec->options.detach)
+        if (exec->line.options.detach)
                 return 0;
-        if (exec->captured)
+        if (exec->line.captured)
                 return isatty(STDIN_FILENO) ? 0 : 1;
         return 7 & ~exec->plan.fds;
 }
@@ -343,11 +305,11 @@ static int open_report(Exec *exec, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         char cwd[PATH_MAX];
 
-        if (!exec->options.report)
+        if (!exec->line.options.report)
                 return 0;
         if (!getcwd(cwd, sizeof(cwd)))
                 return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
-        exec->report_path = path_join(cwd, exec->options.report);
+        exec->report_path = path_join(cwd, exec->line.options.report);
         if (!exec->report_path || ask_writable(exec->show.result, &writable) < 0)
                 return error_oom(reterr);
         return report_open(exec->report_path, &writable, &exec->report_fd, reterr);
@@ -357,7 +319,7 @@ static int open_report(Exec *exec, Error *reterr) {
 static int prepare_document(Exec *exec, Error *reterr) {
         int r;
 
-        if (!exec->options.report && !exec->options.json)
+        if (!exec->line.options.report && !exec->line.options.json)
                 return 0;
         r = ask_client(exec->client, "session.show", NULL, &exec->show, reterr);
         return r < 0 ? r : open_report(exec, reterr);
@@ -367,7 +329,7 @@ static int prepare_document(Exec *exec, Error *reterr) {
 static int print_captured(const Exec *exec, Error *reterr) {
         uint64_t seq = 1;
 
-        return exec->captured ? logs_print(exec->client, exec->id, &seq, reterr) : 0;
+        return exec->line.captured ? logs_print(exec->client, exec->id, &seq, reterr) : 0;
 }
 
 static int write_report(const Exec *exec, const ExecResult *result, Error *reterr) {
@@ -382,7 +344,7 @@ static int write_report(const Exec *exec, const ExecResult *result, Error *reter
 static void print_result(const Exec *exec, const ExecResult *result) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        if (!exec->options.json) {
+        if (!exec->line.options.json) {
                 exec_result_tell(result);
                 return;
         }
@@ -392,19 +354,19 @@ static void print_result(const Exec *exec, const ExecResult *result) {
 
 /* error is NULL when holt did its part. Returns the exit code. */
 static int tell(const Exec *exec, Error *error) {
-        const ExecResult result = { .session = exec->name,
+        const ExecResult result = { .session = exec->line.name,
                                     .id = exec->id,
-                                    .command = exec->command,
+                                    .command = exec->line.command,
                                     .result = exec->settled.result,
                                     .show = exec->show.result,
                                     .error = exec->lost ? NULL : error,
                                     .lost = exec->lost,
-                                    .timeout = exec->timeout,
-                                    .captured = exec->captured };
+                                    .timeout = exec->line.timeout,
+                                    .captured = exec->line.captured };
         Error failed;
 
         if (error)
-                operands_name_session(exec->name, error);
+                operands_name_session(exec->line.name, error);
         if (write_report(exec, &result, &failed) < 0) {
                 error_print(&failed, stderr);
                 return error_exit_code(&failed);
@@ -418,23 +380,23 @@ static int tell(const Exec *exec, Error *error) {
 static void print_detached(const Exec *exec, const RpcMessage *started) {
         Error ignored;
 
-        if (exec->options.json)
+        if (exec->line.options.json)
                 (void)ask_print_json(started->result, &ignored);
         else
                 (void)printf("%s\n", exec->id);
 }
 
 static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
-        int fd, r = keeper_connect(exec->name, &fd, reterr);
+        int fd, r = keeper_connect(exec->line.name, &fd, reterr);
 
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
         if (r == 0)
                 r = rpc_client_new(fd, &exec->client, reterr);
-        if (r == 0 && !exec->options.detach && !exec->show.result)
+        if (r == 0 && !exec->line.options.detach && !exec->show.result)
                 r = prepare_document(exec, reterr);
         if (r == 0)
-                r = tool_host_new(exec->client, &exec->options.tools, &exec->tools, reterr);
+                r = tool_host_new(exec->client, &exec->line.options.tools, &exec->tools, reterr);
         if (r == 0 && exec->signal_fd < 0)
                 r = open_signals(exec, reterr);
         return r < 0 ? r : spawn(exec, ret_started, reterr);
@@ -448,11 +410,11 @@ static int run(Exec *exec, Error *reterr) {
         do
                 r = start(exec, &started, reterr);
         while (keeper_may_retry(r, &tries));
-        if (r == 0 && exec->options.detach)
+        if (r == 0 && exec->line.options.detach)
                 print_detached(exec, &started);
         else if (r == 0)
                 r = attend(exec, &started, reterr);
-        if (r == 0 && !exec->options.detach)
+        if (r == 0 && !exec->line.options.detach)
                 r = print_captured(exec, reterr);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
@@ -461,91 +423,23 @@ static int run(Exec *exec, Error *reterr) {
 
 /* --- the command line --- */
 
-static int parse_values(Exec *exec, Error *reterr) {
-        const ExecOptions *options = &exec->options;
-        int r;
-
-        if (options->timeout && str_to_usec(options->timeout, &exec->timeout) < 0) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--timeout %s: not a time", options->timeout);
-                return error_cure(reterr, r, "A number with a unit, as 250ms, 30s or 10m");
-        }
-        if (options->output &&
-            (str_to_bytes(options->output, &exec->output) < 0 || exec->output > CAPTURE_KEPT_MAX)) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it",
-                              options->output);
-                return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB",
-                                  CAPTURE_KEPT_MAX >> 20);
-        }
-        if (options->detach && options->report) {
-                r = error_set(reterr, ERROR_USAGE, 0,
-                              "--detach does not wait for the end, which --report is about");
-                return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
-        }
-        if (options->detach && options->tools.count > 0) {
-                r = error_set(reterr, ERROR_USAGE, 0,
-                              "--detach leaves nobody here to run the command of --tool");
-                return error_cure(reterr, r, "Leave one of them out.");
-        }
-        exec->captured = !options->detach && (options->output || options->keep != KEEP_UNSAID);
-        return 0;
-}
-
-static int parse_options(Exec *exec, int argc, char **argv, Error *reterr) {
-        options_clear(&exec->words);
-        return options_parse(&exec_syntax, argc, (const char *const *)argv, &exec->options,
-                             &exec->words, reterr);
-}
-
-/* Options before the name and behind it, then the command. */
-static int parse_words(Exec *exec, int argc, char **argv, Error *reterr) {
-        const OptionResult *words = &exec->words;
-        int r = parse_options(exec, argc, argv, reterr);
-
-        if (r < 0 || words->help || words->operands_count == 0)
-                return r;
-        exec->name = words->operands[0];
-        while (argv[0] != exec->name) {
-                argc--;
-                argv++;
-        }
-        return parse_options(exec, argc, argv, reterr);
-}
-
-static int parse(Exec *exec, int argc, char **argv, Error *reterr) {
-        const char *lacking = NULL;
-        int r = parse_words(exec, argc, argv, reterr);
-
-        if (r < 0 || exec->words.help)
-                return r;
-        exec->command = exec->words.operands;
-        if (!exec->name)
-                lacking = "NAME";
-        else if (!exec->command[0])
-                lacking = "COMMAND";
-        if (lacking) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt exec lacks %s", lacking);
-                return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
-        }
-        return parse_values(exec, reterr);
-}
-
 /* The caller's, by which programs write to it, unless --env says another. */
 static int pass_term(Exec *exec, Error *reterr) {
-        if (exec->plan.fds == 0 || ask_env_has(&exec->options.env, "TERM"))
+        if (exec->plan.fds == 0 || ask_env_has(&exec->line.options.env, "TERM"))
                 return 0;
-        return strlist_add(&exec->options.env, "TERM") < 0 ? error_oom(reterr) : 0;
+        return strlist_add(&exec->line.options.env, "TERM") < 0 ? error_oom(reterr) : 0;
 }
 
 /* All that is known by now is told, also where the command line is wrong. */
 static int main_with(Exec *exec, Error *error) {
         int r;
 
-        if (!exec->captured)
+        if (!exec->line.captured)
                 terminal_plan(&exec->plan);
         r = pass_term(exec, error);
         if (r == 0)
                 r = run(exec, error);
-        if (r == 0 && exec->options.detach)
+        if (r == 0 && exec->line.options.detach)
                 return 0;
         return tell(exec, r < 0 ? error : NULL);
 }
@@ -556,9 +450,9 @@ int cmd_exec(int argc, char **argv) {
         int r = prepare_stdio(&error);
 
         if (r == 0)
-                r = parse(&exec, argc, argv, &error);
-        if (r == 0 && exec.words.help) {
-                options_help(&exec_syntax, stdout);
+                r = exec_line_parse(&exec.line, argc, argv, &error);
+        if (r == 0 && exec.line.words.help) {
+                options_help(&exec_line_syntax, stdout);
                 return 0;
         }
         return r < 0 ? tell(&exec, &error) : main_with(&exec, &error);
@@ -575,17 +469,17 @@ int cmd_sh(int argc, char **argv) {
                 return 0;
         }
         if (r == 0)
-                r = options_parse(&sh_syntax, argc, (const char *const *)argv, NULL, &exec.words,
-                                  &error);
-        if (r == 0 && exec.words.operands_count > 0)
-                exec.name = exec.words.operands[0];
+                r = options_parse(&sh_syntax, argc, (const char *const *)argv, NULL,
+                                  &exec.line.words, &error);
+        if (r == 0 && exec.line.words.operands_count > 0)
+                exec.line.name = exec.line.words.operands[0];
         if (r == 0)
-                r = operands_check("sh", sh_syntax.usage, exec.words.operands,
-                                   exec.words.operands_count, 1, 1, &error);
-        if (r == 0 && strlist_add(&exec.options.env, "PS1=holt:\\w\\$ ") < 0)
+                r = operands_check("sh", sh_syntax.usage, exec.line.words.operands,
+                                   exec.line.words.operands_count, 1, 1, &error);
+        if (r == 0 && strlist_add(&exec.line.options.env, "PS1=holt:\\w\\$ ") < 0)
                 r = error_oom(&error);
         if (r < 0)
                 return tell(&exec, &error);
-        exec.command = shell;
+        exec.line.command = shell;
         return main_with(&exec, &error);
 }

@@ -159,13 +159,10 @@ static int wait_for_end(Run *run, Error *reterr) {
 
 static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
         uint64_t timeout = 0;
+        int r = ask_timeout(options->timeout, &timeout, reterr);
 
-        if (options->timeout && str_to_usec(options->timeout, &timeout) < 0) {
-                int r = error_set(reterr, ERROR_USAGE, 0, "--timeout %.40s: not a time",
-                                  options->timeout);
-
-                return error_cure(reterr, r, "A number with a unit, as 250ms, 30s or 10m");
-        }
+        if (r < 0)
+                return r;
         json_write_object(w, NULL);
         json_write_string(w, "code", code);
         if (options->cwd)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.sessions import Session, until
+from lib.sessions import Session, Sessions, until
 
 
 def test_each_command_has_its_own_streams_and_end(session: Session) -> None:
@@ -134,3 +135,20 @@ def test_a_variable_that_is_said_twice_has_the_last_value(session: Session) -> N
     said = ("--env", "A=1", "--env", "AB=3", "--env", "A=2")
     assert session.exec("bash", "-c", "echo $A $AB", flags=said).ok().out == "2 3\n"
     assert session("python", *said, "-c", "import os; os.environ['A']").ok().out == "'2'\n"
+
+
+def test_a_line_for_the_shell(session: Session) -> None:
+    """In place of a command, and known as that line."""
+    result = session("exec", "--json", "--shell", "echo a b | tr a-z A-Z; exit 3")
+
+    assert (result.code, result.out) == (3, "A B\n")
+    assert json.loads(result.err)["command"] == ["bash", "-c", "echo a b | tr a-z A-Z; exit 3"]
+    assert json.loads(session.history()[0]["params"])["shell"] == "echo a b | tr a-z A-Z; exit 3"
+    assert session.sessions(["exec", "--shell", "echo $0", session.name]).ok().out == "bash\n"
+
+
+def test_a_timeout_of_none_is_the_policy_s(sessions: Sessions) -> None:
+    session = sessions.create("w", "--timeout", "1s")
+    result = session.sh("sleep 1000", "--timeout", "none", "--json")
+
+    assert (result.code, json.loads(result.err)["cause"]) == (124, "timeout")

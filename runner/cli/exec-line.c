@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/exec-line.h"
+
+#include <string.h>
+
+#include "cli/ask.h"
+#include "session/keeper.h"
+
+const char *const exec_keep_names[] = { "head", "tail", NULL };
+
+static const Option exec_options[] = {
+        { "--shell", "LINE", "in place of COMMAND: a line for bash -c", OPTION_STRING,
+          offsetof(ExecOptions, shell), NULL },
+        { "--cwd", "DIR", "where to start; relative to the workspace", OPTION_STRING,
+          offsetof(ExecOptions, cwd), NULL },
+        { "--env", "NAME[=VALUE]", "a variable beyond the session's own", OPTION_LIST,
+          offsetof(ExecOptions, env), NULL },
+        { "--tool", "NAME=COMMAND", "a command of the host that code inside may call as a tool",
+          OPTION_LIST, offsetof(ExecOptions, tools), NULL },
+        { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
+          offsetof(ExecOptions, timeout), NULL },
+        { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
+          OPTION_STRING, offsetof(ExecOptions, output), NULL },
+        { "--keep", "head|tail", "whether that is the first or the last of it", OPTION_ENUM,
+          offsetof(ExecOptions, keep), exec_keep_names },
+        { "--detach", NULL, "print its id and leave it running", OPTION_BOOL,
+          offsetof(ExecOptions, detach), NULL },
+        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
+          offsetof(ExecOptions, report), NULL },
+        { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
+          offsetof(ExecOptions, json), NULL },
+};
+
+const OptionSyntax exec_line_syntax = {
+        .verb = "exec",
+        .usage = "NAME [OPTIONS] [--] COMMAND [ARG...]\n       holt exec NAME [OPTIONS] --shell "
+                 "LINE",
+        .summary = "Runs COMMAND in session NAME, which is started if it is at rest.",
+        .options = exec_options,
+        .options_count = ELEMENTSOF(exec_options),
+        .operand_ends = true,
+        .help_epilog = "Exit codes are those of holt run.",
+};
+
+static int parse_values(ExecLine *line, Error *reterr) {
+        const ExecOptions *options = &line->options;
+        int r = ask_timeout(options->timeout, &line->timeout, reterr);
+
+        if (r < 0)
+                return r;
+        if (options->output &&
+            (str_to_bytes(options->output, &line->output) < 0 || line->output > CAPTURE_KEPT_MAX)) {
+                r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it",
+                              options->output);
+                return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB",
+                                  CAPTURE_KEPT_MAX >> 20);
+        }
+        if (options->detach && options->report) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--detach does not wait for the end, which --report is about");
+                return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
+        }
+        if (options->detach && options->tools.count > 0) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--detach leaves nobody here to run the command of --tool");
+                return error_cure(reterr, r, "Leave one of them out.");
+        }
+        line->captured = !options->detach && (options->output || options->keep != KEEP_UNSAID);
+        return 0;
+}
+
+static int parse_options(ExecLine *line, int argc, char **argv, Error *reterr) {
+        options_clear(&line->words);
+        return options_parse(&exec_line_syntax, argc, (const char *const *)argv, &line->options,
+                             &line->words, reterr);
+}
+
+/* Options before the name and behind it, then the command. */
+static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
+        const OptionResult *words = &line->words;
+        int r = parse_options(line, argc, argv, reterr);
+
+        if (r < 0 || words->help || words->operands_count == 0)
+                return r;
+        line->name = words->operands[0];
+        while (argv[0] != line->name) {
+                argc--;
+                argv++;
+        }
+        return parse_options(line, argc, argv, reterr);
+}
+
+/* --shell in place of a command, which is what documents tell of. */
+static int take_shell(ExecLine *line, Error *reterr) {
+        const char *const words[] = { "bash", "-c", line->options.shell, NULL };
+        int r;
+
+        static_assert(sizeof(words) == sizeof(line->shell_words), "its words have room");
+        if (!line->options.shell)
+                return 0;
+        if (line->command[0]) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "holt exec takes either a command or --shell");
+                return error_cure(reterr, r, "What the line needs is in it: --shell 'make && ./a'");
+        }
+        (void)memcpy(line->shell_words, words, sizeof(words));
+        line->command = line->shell_words;
+        return 0;
+}
+
+int exec_line_parse(ExecLine *line, int argc, char **argv, Error *reterr) {
+        const char *lacking = NULL;
+        int r = parse_words(line, argc, argv, reterr);
+
+        if (r < 0 || line->words.help)
+                return r;
+        line->command = line->words.operands;
+        r = take_shell(line, reterr);
+        if (r < 0)
+                return r;
+        if (!line->name)
+                lacking = "NAME";
+        else if (!line->command[0])
+                lacking = "COMMAND";
+        if (lacking) {
+                r = error_set(reterr, ERROR_USAGE, 0, "holt exec lacks %s", lacking);
+                return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
+        }
+        return parse_values(line, reterr);
+}
