@@ -56,7 +56,8 @@ static int make_directory(Cp *cp, const char *path, unsigned mode, Error *reterr
 
         /* It has to be filled first; what its owner may not do there is rare. */
         json_write_uint(&w, "mode", (mode & 0777) | 0700);
-        return transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr);
+        return transfer_cure_parents(
+                transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr), reterr);
 }
 
 static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {
@@ -177,7 +178,7 @@ static int put(Cp *cp, const char *source, const char *path, bool several, Error
                 return error_cure(reterr, r,
                                   "It has to be a directory: holt files NAME mkdir PATH");
         }
-        r = transfer_target(cp->client, path, source, &target, reterr);
+        r = transfer_put_target(cp->client, path, source, "holt cp - NAME:PATH", &target, reterr);
         if (r < 0)
                 return r;
         if (cp->options.recursive && stat(source, &st) == 0 && S_ISDIR(st.st_mode))
@@ -347,6 +348,13 @@ static bool ends_in_slash(const char *path) {
         return slash && !slash[1];
 }
 
+/* Whose error it is: a directory may be in the way here, too. */
+static int cure_directory(Cp *cp, const char *path, int r, Error *reterr) {
+        if (r != -EISDIR || !transfer_is_directory(cp->client, path))
+                return r;
+        return error_cure(reterr, r, "Directories are copied by holt cp -r.");
+}
+
 static int get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
         _cleanup_free_ char *name = transfer_name(path), *target = NULL;
         struct stat st;
@@ -362,7 +370,7 @@ static int get(Cp *cp, const char *path, const char *destination, bool several, 
                 return error_oom(reterr);
         if (cp->options.recursive && transfer_is_directory(cp->client, path))
                 return get_directory(cp, path, target, reterr);
-        return transfer_get(cp->client, path, target, reterr);
+        return cure_directory(cp, path, transfer_get(cp->client, path, target, reterr), reterr);
 }
 
 /* --- the command line --- */
@@ -415,6 +423,23 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
         return r;
 }
 
+/* A word that was taken for NAME:PATH, of no session that there is, and is the name of a file. */
+static int cure_colon(const OptionResult *words, int r, Error *reterr) {
+        char name[SESSION_NAME_MAX + 1], quoted[1024];
+        const char *path;
+
+        for (size_t i = 0; i < words->operands_count; i++) {
+                const char *word = words->operands[i];
+                _cleanup_close_ int fd = FD_NONE;
+
+                if (split(word, name, &path) && session_open(name, &fd, NULL, NULL) < 0 &&
+                    faccessat(AT_FDCWD, word, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                        return error_cure(reterr, r, "A file of yours is written ./%s",
+                                          str_quote(word, quoted, sizeof(quoted)));
+        }
+        return r;
+}
+
 static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
         char name[SESSION_NAME_MAX + 1] = "";
@@ -425,7 +450,7 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         if (r == 0)
                 r = transfer_open(name, &cp->client, reterr);
         if (r < 0)
-                return r;
+                return cure_colon(words, r, reterr);
         transfer_begin(cp->client, "cp", words->operands);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];

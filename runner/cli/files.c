@@ -219,13 +219,9 @@ static int do_get(FilesCommand *command, Error *reterr) {
 static int do_put(FilesCommand *command, Error *reterr) {
         const char *file = command->operands[0], *path = command->operands[1];
         _cleanup_free_ char *target = NULL;
-        int r;
+        int r = transfer_put_target(command->client, path ? path : "", file,
+                                    "holt files NAME put - PATH", &target, reterr);
 
-        if (streq(file, "-") && !path) {
-                r = error_set(reterr, ERROR_USAGE, 0, "put: what comes from stdin has no name");
-                return error_cure(reterr, r, "holt files NAME put - PATH");
-        }
-        r = transfer_target(command->client, path ? path : "", file, &target, reterr);
         return r < 0 ? r : transfer_put(command->client, file, target, reterr);
 }
 
@@ -308,7 +304,7 @@ static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each has its f
 
 /* The server's words are for all clients; these for people. */
 static int cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
-        if (r == -ENOENT && reterr->cure[0] == '\0' && streq(verb->name, "mkdir"))
+        if (r == -ENOENT && streq(verb->name, "mkdir"))
                 return error_cure(reterr, r, "--parents makes the directories above it, too.");
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 return error_cure(reterr, r,

@@ -160,6 +160,13 @@ static int refuse_directory(const char *path, Error *reterr) {
         return error_cure(reterr, r, "holt files NAME mkdir --parents %s makes it.", quoted);
 }
 
+int transfer_cure_parents(int r, Error *reterr) {
+        return r != -ENOENT ? r
+                            : error_cure(reterr, r,
+                                         "The directory has to be there: holt files NAME mkdir "
+                                         "--parents DIRECTORY");
+}
+
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
                     Error *reterr) {
         _cleanup_free_ char *last = transfer_name(name);
@@ -181,6 +188,16 @@ int transfer_target(RpcClient *client, const char *path, const char *name, char 
                 return error_oom(reterr);
         *ret = target;
         return 0;
+}
+
+int transfer_put_target(RpcClient *client, const char *path, const char *file, const char *cure,
+                        char **ret, Error *reterr) {
+        int r;
+
+        if (!streq(file, "-") || (path[0] && !transfer_is_directory(client, path)))
+                return transfer_target(client, path, file, ret, reterr);
+        r = error_set(reterr, ERROR_USAGE, 0, "what comes from stdin has no name of its own");
+        return error_cure(reterr, r, "Say what the file is to be called: %s", cure);
 }
 
 /* --- out of the session --- */
@@ -402,10 +419,7 @@ int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, 
         if (mode)
                 json_write_uint(&w, "mode", mode & 0777);
         r = transfer_call(client, "files.receive", &w, fd, NULL, reterr);
-        return r != -ENOENT ? r
-                            : error_cure(reterr, r,
-                                         "The directory has to be there: holt files NAME mkdir "
-                                         "--parents DIRECTORY");
+        return transfer_cure_parents(r, reterr);
 }
 
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {

@@ -28,6 +28,13 @@ bool transfer_is_directory(RpcClient *client, const char *path);
  * workspace. */
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
                     Error *reterr);
+/* The same of the caller's file; "-" has no name that it could have there, and cure is how one is
+ * given. */
+int transfer_put_target(RpcClient *client, const char *path, const char *file, const char *cure,
+                        char **ret, Error *reterr);
+/* r is of what was to be made at a session's path: where its directory is missing the error says
+ * how it is made. Returns r. */
+int transfer_cure_parents(int r, Error *reterr);
 
 /* From the session's path to a file of the caller's, "-" for stdout: at once, or not at all. What
  * is no regular file there is written to, but for a FIFO or socket by its name (ENXIO). */
