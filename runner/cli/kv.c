@@ -9,7 +9,11 @@
 #include "cli/ask.h"
 #include "cli/operands.h"
 #include "cli/verbs.h"
+#include "rpc/server.h"
 #include "session/answers.h"
+
+enum { REQUEST_REST = 128 }; /* bytes of a request beside its parameters */
+static_assert(STORE_VALUE_MAX == 1 << 20 && RPC_LINE_MAX == 1 << 20, "as refuse_value() says");
 
 typedef struct KvOptions {
         bool json, raw;
@@ -116,6 +120,13 @@ static int kv_keys(const KvCall *call, Error *reterr) {
 
 /* --- set, delete --- */
 
+static int refuse_value(const char *why, Error *reterr) {
+        (void)error_set(reterr, ERROR_LIMIT, 0, "the value is too long: %s", why);
+        return error_cure(reterr, -E2BIG,
+                          "Text may have nearly 1 MiB, other bytes 760 KiB. Keep more in a file: "
+                          "holt files NAME put FILE");
+}
+
 /* All of stdin. */
 static int read_value(char **ret, size_t *ret_length, Error *reterr) {
         _cleanup_free_ char *data = malloc(STORE_VALUE_MAX + 2);
@@ -127,8 +138,7 @@ static int read_value(char **ret, size_t *ret_length, Error *reterr) {
         if (ferror(stdin))
                 return error_set(reterr, ERROR_USAGE, errno, "cannot read the value from stdin");
         if (length > STORE_VALUE_MAX)
-                return error_set(reterr, ERROR_LIMIT, 0, "a value has %d bytes at most",
-                                 STORE_VALUE_MAX);
+                return refuse_value("it has more than 1 MiB", reterr);
         data[length] = '\0';
         *ret = TAKE_PTR(data);
         *ret_length = length;
@@ -162,6 +172,8 @@ static int kv_set(const KvCall *call, Error *reterr) {
         json_write_object(&w, NULL);
         json_write_string(&w, "key", call->key);
         r = write_value(value ? value : call->value, length, &w, reterr);
+        if (r == 0 && w.length + REQUEST_REST > RPC_LINE_MAX)
+                r = refuse_value("a request that has it would be longer than 1 MiB", reterr);
         return r < 0 ? r : ask_keeper(call->name, "kv.set", &w, &answer, reterr);
 }
 

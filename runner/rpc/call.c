@@ -438,6 +438,9 @@ static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, R
         if (!line->bytes) {
                 r = error_set(&refusal->error, ERROR_LIMIT, EMSGSIZE,
                               "request: a line of more than %d KiB", RPC_LINE_MAX >> 10);
+                (void)error_cure(&refusal->error, r,
+                                 "Base64 is a third longer than its bytes. What is longer goes "
+                                 "into a file, in parts or by a file descriptor.");
                 return refuse(refusal, RPC_CODE_REQUEST, r);
         }
         r = parse_call(c, line->bytes, line->length, ret, &refusal->error);

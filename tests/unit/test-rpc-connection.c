@@ -44,7 +44,9 @@ static void test_a_line_that_is_too_long(void **state) {
         assert_string_equal(hear(fd), "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
                                       "\"message\":\"request: a line of more than 1024 KiB\","
                                       "\"data\":{\"kind\":\"limit\",\"errno\":\"EMSGSIZE\","
-                                      "\"hint\":null}}}\n" SAID_A);
+                                      "\"hint\":\"Base64 is a third longer than its bytes. What is "
+                                      "longer goes into a file, in parts or by a file "
+                                      "descriptor.\"}}}\n" SAID_A);
         disconnect(fd);
 }
 
