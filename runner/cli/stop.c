@@ -12,7 +12,8 @@
 #include "cli/verbs.h"
 #include "session/directory.h"
 
-enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 }; /* of 10 ms each: half a minute */
+/* Of 10 ms each: half a minute for a keeper, ten seconds for one to be heard of. */
+enum { STOP_TRIES = 3000, FIND_TRIES = 1000, STOP_PAUSE = 10000000 };
 
 /* The process that listens at the other end of fd, or FD_NONE where that can't be told. */
 static int open_peer(int fd) {
@@ -41,20 +42,43 @@ static int wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *ret
         return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
 }
 
+static bool is_at_rest(int r) {
+        return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+/* Connects to the keeper. -ENOENT: the session is at rest. One that has the lock and does not
+ * listen is about to, or is ending; or the lock is somebody else's. */
+static int find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+        const struct timespec pause = { .tv_nsec = STOP_PAUSE };
+
+        for (int i = 0; i < FIND_TRIES; i++) {
+                int r = session_connect(dir_fd, ret_fd, reterr);
+
+                if (!is_at_rest(r))
+                        return r;
+                if (!session_is_live(dir_fd))
+                        return -ENOENT;
+                (void)nanosleep(&pause, NULL);
+        }
+        return session_refuse_held(name, dir_fd, reterr);
+}
+
 int stop_session(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_close_ int keeper_fd = FD_NONE;
         RpcClient *client = NULL;
-        int fd, r = session_connect(dir_fd, &fd, reterr);
+        int fd, r = find_keeper(name, dir_fd, &fd, reterr);
 
-        if (r == 0)
-                keeper_fd = open_peer(fd);
-        if (r == 0)
-                r = rpc_client_new(fd, &client, reterr);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        keeper_fd = open_peer(fd);
+        r = rpc_client_new(fd, &client, reterr);
         if (r == 0)
                 r = rpc_client_call(client, "session.stop", NULL, NULL, 0, &message, reterr);
         rpc_client_free(client);
-        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED && r != -EPIPE && r != -ECONNRESET)
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
                 return r;
         return wait_for_rest(dir_fd, keeper_fd, name, reterr);
 }

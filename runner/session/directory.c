@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/nearest.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/sys.h"
 #include "session/files.h"
@@ -320,6 +321,19 @@ int session_lock(int dir_fd, int *ret_fd, Error *reterr) {
         }
         *ret_fd = TAKE_FD(fd);
         return 0;
+}
+
+int session_refuse_held(const char *name, int dir_fd, Error *reterr) {
+        char path[PATH_MAX], lock[PATH_MAX + sizeof("/" LOCK_NAME)];
+        _cleanup_free_ char *word = NULL;
+
+        (void)error_set(reterr, ERROR_BUSY, 0,
+                        "session \"%s\" is held by something that does not answer", name);
+        if (path_of_fd(dir_fd, path) < 0)
+                return -EBUSY;
+        (void)snprintf(lock, sizeof(lock), "%s/" LOCK_NAME, path);
+        word = str_word(lock);
+        return error_cure(reterr, -EBUSY, "Look for it: fuser -v %s", word ? word : lock);
 }
 
 bool session_is_live(int dir_fd) {

@@ -47,6 +47,8 @@ int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data
 /* Whoever holds the lock is the one keeper of the session, or takes it away. -EWOULDBLOCK with an
  * ERROR_BUSY where somebody does. The fd, which is owned, is the lock. */
 int session_lock(int dir_fd, int *ret_fd, Error *reterr);
+/* ERROR_BUSY: who has the lock is no keeper that can be asked. Returns -EBUSY. */
+int session_refuse_held(const char *name, int dir_fd, Error *reterr);
 /* Whether a keeper, or somebody who removes it, has the lock now. */
 bool session_is_live(int dir_fd);
 

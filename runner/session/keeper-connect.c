@@ -100,7 +100,5 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
         }
         if (r < 0)
                 return r;
-        (void)error_set(reterr, ERROR_BUSY, 0,
-                        "session \"%s\" is held by something that does not answer", name);
-        return error_cure(reterr, -EBUSY, "Look for it: fuser -v .../sessions/%s/lock", name);
+        return session_refuse_held(name, dir_fd, reterr);
 }

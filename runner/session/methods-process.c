@@ -110,6 +110,7 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
                 return r;
         prepared->cwd = path_join(keeper->plan.cwd, cwd ? cwd : ".");
         prepared->spec.cwd = prepared->cwd;
+        prepared->spec.asked = cwd;
         if (!prepared->cwd)
                 return error_oom(error);
         r = method_take_grant(keeper, call, &prepared->spec.grant, error);

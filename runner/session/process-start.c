@@ -148,6 +148,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .gives_master = spec->give_master && spec->terminal,
                 .grant = spec->grant,
                 .command = describe(&spec->argv),
+                .cwd = strdup(spec->asked ? spec->asked : spec->cwd),
                 .argv = spec->argv,
         };
         spec->argv = (StrList){ 0 };
@@ -157,7 +158,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
 }
 
 static int prepare(Process *process, ProcessSpec *spec, Error *reterr) {
-        int r = process->command ? 0 : error_oom(reterr);
+        int r = process->command && process->cwd ? 0 : error_oom(reterr);
 
         for (int fd = 0; r == 0 && fd <= 2; fd++)
                 r = make_stream(spec, process, fd, reterr);

@@ -52,6 +52,7 @@ void process_drop(Process *process) {
         capture_clear(&process->output);
         strlist_clear(&process->argv);
         free(process->command);
+        free(process->cwd);
         free(process->params);
         free(process);
 }
@@ -265,11 +266,14 @@ static void on_failed(Process *process, const SessionMessage *message) {
                                       .value = message->value,
                                       .detail = message->detail };
 
+        char quoted[1024];
+
         if (process->answered)
                 return;
         if (message->detail == INIT_STEP_CWD) {
                 (void)error_set(&process->error, ERROR_USAGE, message->value,
-                                "cannot start in the directory that was asked for");
+                                "cannot start in the directory \"%s\"",
+                                str_quote(process->cwd, quoted, sizeof(quoted)));
                 (void)error_cure(&process->error, 0,
                                  "Name one that is there inside, and may be entered.");
         } else {

@@ -36,6 +36,7 @@ typedef enum ProcessInput {
 typedef struct ProcessSpec {
         StrList argv, env; /* argv is taken over; env is the whole environment */
         const char *cwd;   /* borrowed; absolute */
+        const char *asked; /* for what cwd, as messages name it; borrowed; NULL: as it is */
         uint64_t timeout;  /* usec of wall time; 0 is none */
         int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
         ProcessInput input;
@@ -57,6 +58,7 @@ typedef struct Process {
         char id[16];
         StrList argv;  /* until it is answered */
         char *command; /* for people: the words, quoted where that is needed */
+        char *cwd;     /* for people */
         int pid;       /* inside */
         bool answered; /* it has been started, or could not be */
         bool started, running, gone;

@@ -177,6 +177,18 @@ static int make_file(Store *store, Error *reterr) {
         return 0;
 }
 
+static int refuse_file(const Store *store, int errnum, Error *reterr) {
+        int r = error_set(reterr, errnum == ENOENT ? ERROR_MISSING : ERROR_SETUP, errnum,
+                          "cannot open %s", store->path);
+
+        if (errnum != ENOENT)
+                return r;
+        return error_cure(reterr, r,
+                          "Without it there is no session: put a copy of the file back in its "
+                          "place; or take what you need out of that directory, and the rest away "
+                          "by holt rm.");
+}
+
 static int find_file(Store *store, Error *reterr) {
         struct stat st;
 
@@ -184,8 +196,7 @@ static int find_file(Store *store, Error *reterr) {
                 return make_file(store, reterr);
         /* A fifo would be waited for. */
         if (fstatat(store->dir_fd, store->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return error_set(reterr, errno == ENOENT ? ERROR_MISSING : ERROR_SETUP, errno,
-                                 "cannot open %s", store->path);
+                return refuse_file(store, errno, reterr);
         if (!S_ISREG(st.st_mode))
                 return store_damaged(store, reterr, "is no regular file");
         return 0;

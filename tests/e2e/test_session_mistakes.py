@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,15 @@ LINES = (
     ("python w f x", 'holt python takes no "x"', "holt python w [OPTIONS]"),
     ("cp", "holt cp lacks what to copy", "holt cp FILE... NAME:PATH"),
     ("cp w:f", "holt cp lacks where to copy it", "holt cp FILE... NAME:PATH"),
+    ("cp - w:", "what comes from stdin has no name", "Say what the file is to be called: holt cp - NAME:PATH"),
+    ("cp - w:dir", "what comes from stdin has no name", "Say what the file is to be called: holt cp - NAME:PATH"),
+    ("files w put -", "what comes from stdin has no name", "to be called: holt files w put - PATH"),
+    ("files w put - dir", "what comes from stdin has no name", "to be called: holt files w put - PATH"),
+    ("cp w:dir .", "cannot read dir", "Directories are copied by holt cp -r."),
+    ("cp a:b w:", "one side of a copy is one session", "A file of yours is written ./a:b"),
+    ("cp a:b x", 'there is no session "a"', "A file of yours is written ./a:b"),
+    ("cp a:c x", 'there is no session "a"', "holt ls lists them."),
+    ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
     ("cp f w:a g", "neither the first nor the last of these is in a session", "holt cp FILE... NAME:PATH"),
     # what to do
     ("kv", "holt kv lacks NAME", "holt kv NAME get | set | delete | keys ..."),
@@ -73,6 +83,12 @@ LINES = (
     ("exec w --policy strict -- true",
      "holt exec does not take --policy, by which holt create and holt run settle a policy",
      '"holt exec --help" lists the options.'),
+    ("exec w --timeout 0 -- true", "--timeout 0: not a time", '"none", for no limit but the policy\'s'),
+    ("exec w --timeout 100us -- true", "--timeout 100us: not a time", "from 1ms to 1000d"),
+    ("python w --timeout 0 -c 1", "--timeout 0: not a time", '"none", for no limit but the policy\'s'),
+    ("exec w --shell x -- true", "holt exec takes either a command or --shell", "What the line needs is in it"),
+    ("exec w --cwd none/x -- true", 'cannot start in the directory "none/x"', "Name one that is there inside"),
+    ("exec w --cwd file -- true", 'cannot start in the directory "file"', "Name one that is there inside"),
     ("audit w --kind grnt", '--kind: "grnt" is not one of denial|grant|guard|kill|limit|tool', "holt audit --help"),
     ("python w --save --load", "does what one of --variables, --interrupt, --restart, --save and --load says", "-c '1 + 1'"),
     ("python w --timeout x -c 1", "--timeout x: not a time", "A number with a unit, as 250ms, 30s or 10m"),
@@ -83,6 +99,8 @@ LINES = (
 def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put) -> None:
     session.sh("mkdir dir; touch file").ok()
     put("file")
+    put("a:b")
+    put("mine/f")
 
     def shown(line: str) -> tuple[str, str]:
         result: Result = sessions(line.split())
@@ -122,3 +140,37 @@ def test_a_full_disk_is_told_of_what_is_printed(session: Session) -> None:
         result = session("kv", "get", "k", stdout=full)
     assert result.code == 125
     assert "cannot write to stdout: No space left on device" in result.err
+
+
+def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
+    """In base64 it is a third longer."""
+    for value in (b"\xff" * 800_000, b"x" * 1_048_576, b"x" * 2_000_000):
+        result = session("kv", "set", "k", "-", stdin=value)
+        assert "the value is too long: " in result.refusal()
+        assert "Text may have nearly 1 MiB, other bytes 760 KiB." in result.err
+    session("kv", "set", "k", "-", stdin=b"\xff" * (760 << 10)).ok()
+
+
+@pytest.mark.identities("user")
+def test_a_session_that_somebody_else_has_locked(session: Session) -> None:
+    """It is not said of a keeper, and the lock is named as it is."""
+    session.out("true")
+    session.stop()
+    with (session.directory / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = [session.start("true"), *(session.sessions.start([verb, "w"]) for verb in ("stop", "rm"))]
+        results = [each.wait() for each in running]
+
+    for result in results:
+        assert result.refusal() == 'session "w" is held by something that does not answer'
+        assert result.err.splitlines()[1] == f"  Look for it: fuser -v {session.directory}/lock"
+
+
+@pytest.mark.identities("user")
+def test_a_session_without_its_database(session: Session) -> None:
+    database = session.directory / "session.db"
+    database.rename(session.directory / "moved")
+
+    for result in (session.exec("true"), session("show"), session("kv", "get", "k")):
+        assert f"cannot open {database}" in result.refusal()
+        assert "put a copy of the file back in its place" in result.err
