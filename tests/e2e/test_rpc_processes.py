@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+import pytest
 
 from lib.sessions import Bound, Connect, Rpc, RpcError, Session, Sessions, memory, until
 
@@ -213,3 +214,19 @@ def test_a_signal_to_all_that_a_process_has_started(rpc: Bound) -> None:
     rpc.call("process.signal", id=process, signal="USR1", all=True)
     rpc.note("process.output", id=process, text="caught\n")
     rpc.call("process.kill", id=process)
+
+
+@pytest.mark.identities("user")
+def test_so_many_commands_have_processes_and_no_more(keeper: Bound) -> None:
+    """PROCESSES_LIVE_MAX; also of those whose command has ended and has left something."""
+    ids = [keeper.call("process.spawn", shell="sleep 1000 & exit")["id"] for _ in range(128)]
+    ids += [keeper.call("process.spawn", argv=["sleep", "1000"])["id"] for _ in range(128)]
+    for method in ("process.spawn", "exec"):
+        refused = keeper.refused(method, argv=["true"])
+        assert (refused.kind, refused.message) == ("limit", "256 commands have processes already")
+        assert refused.hint == "Wait for some, or kill them."
+
+    for ended in (ids[0], ids[-1]):
+        keeper.call("process.kill", id=ended)
+        until(lambda: states(keeper)[ended] == "ended", "it is gone")
+        assert keeper.call("exec", argv=["true"])["exit_code"] == 0

@@ -120,3 +120,24 @@ def test_a_left_session_is_not_in_the_way_of_the_next(again: str, sessions: Sess
         until(made, "it is made anew")
         assert rpc.call("exec", session="own", argv=["echo", "new"])["stdout"] == "new\n"
     assert sessions.names() == []
+
+
+@pytest.mark.identities("user")
+def test_so_many_and_no_more(sessions: Sessions) -> None:
+    """OWNED_MAX, of all clients together; what one leaves is another's. A session of nobody's is not counted."""
+    path = sessions.data / "s"
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        one, two = (Rpc.of_socket(path, sessions.holt.identity.uid) for _ in range(2))
+        for i in range(256):
+            one.call("session.create", name=f"s{i}", owned=True)
+        refused = two.refused("session.create", name="more", owned=True)
+        assert (refused.kind, refused.message) == ("limit", "clients own 256 sessions already")
+        two.call("session.create", name="other")
+        one.close()
+        until(lambda: sessions.names() == ["other"], "they go")
+        two.call("session.create", name="more", owned=True)
+        two.close()
+        until(lambda: sessions.names() == ["other"], "it goes")
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
