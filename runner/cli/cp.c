@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
+#include "cli/copying.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
@@ -40,6 +41,7 @@ static const OptionSyntax cp_syntax = {
 typedef struct Cp {
         CpOptions options;
         RpcClient *client;
+        const char *session;
         uint64_t left_out;
 } Cp;
 
@@ -51,11 +53,12 @@ typedef struct Putting {
         Error *reterr;
 } Putting;
 
-static int make_directory(Cp *cp, const char *path, unsigned mode, Error *reterr) {
+static int make_directory(Cp *cp, const char *path, unsigned mode, bool owned, Error *reterr) {
         JsonWriter w = transfer_path(path);
 
         /* It has to be filled first; what its owner may not do there is rare. */
         json_write_uint(&w, "mode", (mode & 0777) | 0700);
+        json_write_bool(&w, "owned", owned);
         return transfer_cure_parents(
                 transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr), reterr);
 }
@@ -91,7 +94,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
                 putting->cp->left_out++;
                 return WALK_ON;
         }
-        r = make_directory(putting->cp, path, st.st_mode, putting->reterr);
+        r = make_directory(putting->cp, path, st.st_mode, false, putting->reterr);
         return r < 0 ? r : WALK_DOWN;
 }
 
@@ -156,7 +159,7 @@ static int put_directory(Cp *cp, const char *directory, const char *target, Erro
         if (fd < 0 || fstat(fd, &st) < 0)
                 return error_set(reterr, ERROR_SETUP, fd < 0 ? -fd : errno, "cannot read \"%s\"",
                                  directory);
-        r = make_directory(cp, temporary, st.st_mode, reterr);
+        r = make_directory(cp, temporary, st.st_mode, true, reterr);
         if (r < 0)
                 return r;
         r = put_tree(cp, fd, temporary, reterr);
@@ -294,27 +297,22 @@ static int get_tree(Cp *cp, const char *path, int dir_fd, Error *reterr) {
         return r;
 }
 
-static void remove_directory(const FilesPlace *place) {
-        Files *files = NULL;
-
-        if (files_new(place->dir_fd, "/", &files, NULL) == 0)
-                (void)files_remove(files, place->name, true, NULL);
-        files_free(files);
-}
-
 /* A new directory beside the place. Somebody may exchange it before it is opened: it is no link. */
-static int make_beside(const FilesPlace *place, FilesPlace *ret_made, int *ret_fd) {
+static int make_beside(const Cp *cp, const FilesPlace *place, Copying *copying,
+                       FilesPlace *ret_made, int *ret_fd) {
         char name[32];
         int fd;
 
         new_file_name(name);
         (void)strcpy(ret_made->name, name);
         ret_made->dir_fd = place->dir_fd;
+        copying_begin(copying, cp->session, place->dir_fd, name);
         if (mkdirat(place->dir_fd, name, 0777) < 0)
                 return -errno;
         fd = sys_open_beneath(place->dir_fd, name, O_PATH | O_DIRECTORY);
         if (fd < 0)
                 return -errno;
+        copying_made(copying, fd);
         *ret_fd = fd;
         return 0;
 }
@@ -322,11 +320,12 @@ static int make_beside(const FilesPlace *place, FilesPlace *ret_made, int *ret_f
 static int get_directory(Cp *cp, const char *path, const char *target, Error *reterr) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         _cleanup_close_ int dir_fd = FD_NONE;
+        _cleanup_(copying_end) Copying copying = COPYING_NONE;
         FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
         int r = transfer_place(cp->client, target, &place);
 
         if (r == 0)
-                r = make_beside(&place, &made, &dir_fd);
+                r = make_beside(cp, &place, &copying, &made, &dir_fd);
         if (r < 0)
                 return refuse_making("the directory", target, r, reterr);
         r = get_tree(cp, path, dir_fd, reterr);
@@ -338,7 +337,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                         (void)refuse_making("the directory", target, r, reterr);
         }
         if (r < 0)
-                remove_directory(&made);
+                copying_discard(&made);
         return r;
 }
 
@@ -451,6 +450,8 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                 r = transfer_open(name, &cp->client, reterr);
         if (r < 0)
                 return cure_colon(words, r, reterr);
+        cp->session = name;
+        copying_sweep(cp->client, name);
         transfer_begin(cp->client, "cp", words->operands);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];

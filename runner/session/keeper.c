@@ -21,6 +21,7 @@
 #include "session/inside.h"
 #include "session/interpreter.h"
 #include "session/methods.h"
+#include "session/staged.h"
 #include "session/tools.h"
 
 enum {
@@ -340,6 +341,7 @@ static void on_connection_end(RpcConnection *connection, void *data) {
         processes_forget(keeper->processes, connection);
         tools_forget(keeper->tools, connection);
         acts_forget(keeper, connection);
+        staged_forget(keeper, connection);
 }
 
 static void on_room(RpcConnection *connection, void *data) {

@@ -66,6 +66,7 @@ typedef struct Keeper {
         struct Bridge *bridge;
         Waiter *waiters;
         struct Act *acts;       /* that go on; session/acts.h */
+        struct Staged *staged;  /* directories that have no place yet; session/staged.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */
         Denials denials, audited;

@@ -6,6 +6,7 @@
 
 #include "session/methods.h"
 #include "session/receive.h"
+#include "session/staged.h"
 
 enum { LIMIT_DEFAULT = 1000 };
 
@@ -234,10 +235,15 @@ int method_files_exists(RpcCall *call, void *data, Error *error) {
 /* --- changing it --- */
 
 int method_files_mkdir(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        int r = files_mkdir(keeper->files, rpc_string(call, "path"), mode_of(call),
-                            rpc_bool(call, "make_parents", false), error);
+        const char *path = rpc_string(call, "path");
+        Keeper *keeper = data;
+        int r;
 
+        if (rpc_bool(call, "owned", false))
+                r = staged_make(keeper, rpc_call_connection(call), path, mode_of(call), error);
+        else
+                r = files_mkdir(keeper->files, path, mode_of(call),
+                                rpc_bool(call, "make_parents", false), error);
         if (r == 0)
                 reply_nothing(call);
         return r;

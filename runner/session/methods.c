@@ -236,6 +236,9 @@ static const RpcParam files_mkdir_params[] = {
         { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
         { "mode", RPC_UINT, false, 0777, "permission bits; 0755" },
         { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+        { "owned", RPC_BOOL, false, 0,
+          "it goes when this connection ends, unless files.move has given it another name; its own "
+          "is \".holt-\" and 16 hexadecimal digits" },
 };
 
 static const RpcParam files_remove_params[] = {

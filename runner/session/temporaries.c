@@ -14,7 +14,7 @@
 #define PREFIX ".holt-"
 enum { DIGITS = 16, NOTES_MAX = 100000 };
 
-static bool is_temporary(const char *name) {
+bool temporary_is_name(const char *name) {
         return str_starts(name, PREFIX) && strlen(name) == strlen(PREFIX) + DIGITS &&
                strspn(name + strlen(PREFIX), "0123456789abcdef") == DIGITS;
 }
@@ -34,7 +34,7 @@ void temporary_end(const Files *files, const char *name) {
 
 static int add_name(void *data, int dir_fd, const char *name, unsigned char type) {
         (void)dir_fd;
-        return type == DT_LNK && is_temporary(name) ? strlist_add(data, name) : 0;
+        return type == DT_LNK && temporary_is_name(name) ? strlist_add(data, name) : 0;
 }
 
 int temporaries_list(const Files *files, StrList *ret) {

@@ -14,6 +14,9 @@
 #include "base/strings.h"
 #include "session/files-path.h"
 
+/* Whether it is one of new_file_name()'s. */
+bool temporary_is_name(const char *name);
+
 /* name is about to be made in dir_fd. What can't be noted is made all the same: on a full disk
  * there is still something to be put right. */
 void temporary_begin(const Files *files, int dir_fd, const char *name);

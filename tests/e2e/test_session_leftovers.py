@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,101 @@ def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Sessio
     until(lambda: hidden(session.directory) == [NAME[:-1] + "b"], "all notes are done with")
     assert session.sh("ls -A . link").ok().out == f".:\n{other}\nlink\nout\n\nlink:\n"
     assert outside.is_dir()
+
+
+def test_a_copy_whose_client_was_killed(session: Session, put: Callable[..., Path]) -> None:
+    """Into the session, of a tree that takes a while: the client ends in the midst of it."""
+    for i in range(500):
+        put(f"tree/{i}", "x")
+    inside = session.directory / "files"
+    session.wake()
+    with session.sessions.start(["cp", "-r", "tree", "w:/mnt/files/copy"], report=False) as cp:
+        until(lambda: hidden(inside), "it has begun")
+        cp.kill()
+        cp.wait()
+
+    until(lambda: os.listdir(inside) == [] == hidden(session.directory), "it has been taken away")
+    put("small/f", "x")
+    session.cp("-r", "small", "w:/mnt/files/copy").ok()
+    assert session.out("cat /mnt/files/copy/f") == "x" and os.listdir(inside) == ["copy"]
+    until(lambda: hidden(session.directory) == [], "its note goes")
+
+
+def test_an_owned_directory(session: Session) -> None:
+    """It goes with its connection or, with a note of it, with the next keeper, unless it has got its place."""
+    other = NAME.replace("0", "f")
+    with session.rpc() as rpc:
+        for name in (NAME, other):
+            rpc.call("files.mkdir", path=name, owned=True)
+            rpc.call("files.write", path=f"{name}/file", content="x")
+        rpc.call("files.move", **{"from": other, "to": "placed"})
+        assert rpc.refused("files.mkdir", path="mine", owned=True).kind == "usage"
+    workspace = session.directory / "workspace"
+    until(lambda: os.listdir(workspace) == ["placed"] and hidden(session.directory) == [], "it goes")
+
+    with session.rpc() as rpc:
+        rpc.call("files.mkdir", path=NAME, owned=True)
+        assert rpc.refused("files.mkdir", path=NAME, owned=True).kind == "exists"
+        kill(session)
+    assert hidden(workspace) == [NAME]
+    session.keeper()
+    until(lambda: os.listdir(workspace) == ["placed"] and hidden(session.directory) == [], "it goes")
+
+
+@pytest.mark.identities("user")
+def test_owned_directories_have_a_limit(session: Session) -> None:
+    """STAGED_MAX; those that have their place are not counted."""
+    with session.rpc() as rpc:
+        for i in range(256):
+            rpc.call("files.mkdir", path=f".holt-{i:016x}", owned=True)
+        assert rpc.refused("files.mkdir", path=NAME, owned=True).kind == "limit"
+        rpc.call("files.move", **{"from": f".holt-{7:016x}", "to": "placed"})
+        rpc.call("files.mkdir", path=NAME, owned=True)
+    until(lambda: os.listdir(session.directory / "workspace") == ["placed"], "they go")
+
+
+def kill_in_the_midst(session: Session, to: Path) -> list[str]:
+    """Of a copy of tree out of the session; the notes that are there then."""
+    with session.sessions.start(["cp", "-r", "w:tree", to], report=False) as cp:
+        until(lambda: any(os.listdir(to.parent / name) for name in hidden(to.parent)), "it has begun")
+        cp.kill()
+        cp.wait()
+    return notes(session)
+
+
+def notes(session: Session) -> list[str]:
+    return [name for name in os.listdir(session.directory) if name.startswith(".copy-")]
+
+
+def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -> None:
+    """It goes with the next holt cp of the session; one that goes on does not."""
+    session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
+    assert len(kill_in_the_midst(session, workspace / "copy")) == 1
+    left = hidden(workspace)
+    assert len(left) == 1 and notes(session)
+    with session.sessions.start(["cp", "-r", "w:tree", workspace / "copy"], report=False) as cp:
+        until(lambda: hidden(workspace) and hidden(workspace) != left, "it has gone, and another goes on")
+        session.cp("w:tree/1", "one").ok()
+        assert cp.wait().code == 0
+
+    assert sorted(os.listdir(workspace)) == ["copy", "one"] and len(os.listdir(workspace / "copy")) == 3000
+    assert notes(session) == []
+
+
+def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace: Path) -> None:
+    """Somebody has put another of its name there, or a link."""
+    session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
+    for kind in ("directory", "link"):
+        kill_in_the_midst(session, workspace / "copy")
+        name = hidden(workspace)[0]
+        (workspace / name).rename(workspace / f"old-{kind}")
+        mine = workspace / "mine"
+        mine.mkdir()
+        (mine / "file").touch()
+        if kind == "directory":
+            mine.rename(workspace / name)
+        else:
+            (workspace / name).symlink_to("mine")
+        session.cp("w:tree/1", "one").ok()
+        assert (workspace / name / "file").exists() and notes(session) == []
+        (workspace / name).rename(workspace / f"kept-{kind}")
