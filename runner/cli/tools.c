@@ -409,6 +409,9 @@ int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error
         int r = 0;
 
         *ret = NULL;
+        if (specs->count > 0)
+                rpc_client_queue(
+                        client); /* first: the first tool may be called before the second */
         for (size_t i = 0; r == 0 && i < specs->count; i++)
                 r = register_tool(client, specs->items[i], reterr);
         if (r < 0 || specs->count == 0)
@@ -423,7 +426,6 @@ int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error
                 free(host);
                 return r;
         }
-        rpc_client_queue(client);
         *ret = host;
         return 0;
 }

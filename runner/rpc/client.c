@@ -19,12 +19,18 @@ static_assert(ELEMENTSOF(((RpcMessage *)NULL)->fds) == RPC_FDS_MAX, "a message's
                 .fds = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }                                      \
         }
 
+typedef struct Kept {
+        struct Kept *next;
+        RpcMessage message;
+} Kept;
+
 struct RpcClient {
         int fd; /* owned */
         uint64_t last_id;
         RpcInput input;
         bool queued;
         RpcQueue queue;
+        Kept *kept; /* in the order that they came */
 };
 
 int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
@@ -41,9 +47,19 @@ int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
         return 0;
 }
 
+static void drop_first(RpcClient *client) {
+        Kept *first = client->kept;
+
+        client->kept = first->next;
+        rpc_message_clear(&first->message);
+        free(first);
+}
+
 RpcClient *rpc_client_free(RpcClient *client) {
         if (!client)
                 return NULL;
+        while (client->kept)
+                drop_first(client);
         rpc_input_clear(&client->input);
         rpc_queue_clear(&client->queue);
         (void)fd_close(client->fd);
@@ -235,7 +251,7 @@ static bool wait_queued(RpcClient *client) {
         return p.revents & ~POLLOUT;
 }
 
-int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
+static int receive(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
         FramingLine line;
         RpcFds fds;
 
@@ -255,6 +271,32 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
                         return error_set(reterr, ERROR_SETUP, (int)-n, "cannot read an answer");
         }
         return take_line(&line, &fds, ret, reterr);
+}
+
+int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
+        if (!client->kept)
+                return receive(client, wait, ret, reterr);
+        *ret = client->kept->message;
+        client->kept->message = MESSAGE_NONE;
+        drop_first(client);
+        return 0;
+}
+
+/* The server waits for answers to its requests, and so there are only so many. */
+static int keep(RpcClient *client, RpcMessage *message, Error *reterr) {
+        Kept *kept, **at = &client->kept;
+
+        if (!client->queued || !message->method)
+                return 0;
+        kept = calloc(1, sizeof(*kept));
+        if (!kept)
+                return error_oom(reterr);
+        kept->message = *message;
+        *message = MESSAGE_NONE;
+        while (*at)
+                at = &(*at)->next;
+        *at = kept;
+        return 0;
 }
 
 bool rpc_message_answers(const RpcMessage *message, uint64_t id) {
@@ -290,9 +332,13 @@ int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *par
         for (;;) {
                 _cleanup_(rpc_message_clear) RpcMessage message = MESSAGE_NONE;
 
-                r = rpc_client_next(client, true, &message, &error);
-                if (r == 0 && !rpc_message_answers(&message, id))
+                r = receive(client, true, &message, &error);
+                if (r == 0 && !rpc_message_answers(&message, id)) {
+                        r = keep(client, &message, reterr);
+                        if (r < 0)
+                                return r;
                         continue;
+                }
                 if (r == 0 && message.result) {
                         *ret = message;
                         message = MESSAGE_NONE;

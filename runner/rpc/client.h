@@ -30,8 +30,9 @@ int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *par
 int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *result,
                       const JsonWriter *error, Error *reterr);
 
-/* From now on nothing that is sent is waited for: what the server does not take waits in memory,
- * of which -ENOBUFS is the end. */
+/* For who serves requests of the server's. From now on nothing that is sent is waited for: what the
+ * server does not take waits in memory, of which -ENOBUFS is the end; and what the server asks or
+ * tells before the answer to rpc_client_call() is kept for rpc_client_next(). */
 void rpc_client_queue(RpcClient *client);
 /* Whether something waits, for POLLOUT; rpc_client_flush() sends what can be sent. 0 or a negative
  * errno. */
@@ -65,7 +66,8 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
  * could not be read, which may be that one, or about the connection. */
 bool rpc_message_answers(const RpcMessage *message, uint64_t id);
 
-/* Sends and waits for the answer; notifications that come before it are dropped. 0 with a result,
+/* Sends and waits for the answer; what has a method and comes before it is dropped, unless
+ * rpc_client_queue() was called. 0 with a result,
  * or negative with the error, the server's included. -ECONNRESET: the other side has gone without
  * having read the whole request, so that nothing has come of it; with -EPIPE something may have. */
 int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,

@@ -316,6 +316,36 @@ static void test_calls(void **state) {
         (void)close(quit[1]);
 }
 
+/* A tool may be called by a command before its start has been answered. */
+static void test_call_keeps_what_the_server_asks(void **state) {
+        static const char says[] =
+                "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"method\":\"tool.call\",\"params\":{}}\n"
+                "{\"jsonrpc\":\"2.0\",\"method\":\"tool.cancel\",\"params\":{}}\n"
+                "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n"
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"
+                "{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":{}}\n";
+        static const char *const methods[] = { "tool.call", "tool.cancel", "note" };
+        RpcMessage message = RPC_MESSAGE_NONE;
+        Error error;
+
+        (void)state;
+        rpc_client_queue(client);
+        assert_int_equal(write(other, says, strlen(says)), strlen(says));
+        assert_int_equal(rpc_client_call(client, "a.b", NULL, NULL, 0, &message, &error), 0);
+        assert_int_equal(message.id, 1);
+        rpc_message_clear(&message);
+        for (size_t i = 0; i < ELEMENTSOF(methods); i++) {
+                assert_int_equal(rpc_client_next(client, false, &message, &error), 0);
+                assert_string_equal(message.method, methods[i]);
+                rpc_message_clear(&message);
+        }
+        assert_int_equal(rpc_client_next(client, false, &message, &error), -EAGAIN);
+        assert_int_equal(write(other, says, strlen(says)), strlen(says));
+        assert_int_equal(shutdown(other, SHUT_WR), 0);
+        assert_int_equal(rpc_client_call(client, "a.b", NULL, NULL, 0, &message, &error), -EPIPE);
+        /* What is kept then is freed with the client. */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
@@ -328,6 +358,7 @@ int main(void) {
                 TEST(the_other_side_has_gone),
                 TEST(it_has_said_why),
                 TEST(call_passes_over_notifications),
+                TEST(call_keeps_what_the_server_asks),
 #undef TEST
                 cmocka_unit_test_setup_teardown(test_calls, toy_setup, toy_teardown),
         };
