@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helpers that run inside a session (helpers/python/), as they are. */
+/* What of helpers/ is put into a session: python/ as it is, and the built holt-tool (tool.c). */
         .section .rodata
 
         .macro embed name, file
@@ -14,5 +14,5 @@ holt_inside_\name\()_end:
         embed interpreter, helpers/python/holt_interpreter.py
         embed packages, helpers/python/holt_packages.py
         embed tools, helpers/python/host_tools.py
-        embed tool, helpers/bin/holt-tool
+        embed tool, HOLT_TOOL_PATH
         .section .note.GNU-stack, "", %progbits

@@ -12,6 +12,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt
+from lib.sessions import Sessions
 from lib.tools import needs
 
 pytestmark = needs("busybox")
@@ -86,6 +87,15 @@ def test_nothing_is_made_in_the_tree(holt: Holt, rootfs: Path, place: Path, put:
 def test_a_program_of_the_host_is_not_there(holt: Holt, rootfs: Path) -> None:
     holt(["run", "--rootfs", rootfs, "--", "bash"]).refusal(127)
     assert "interpreter" in holt(["run", "--rootfs", rootfs, "--ro", "/usr/bin/env:/x", "--", "/x"]).refusal(126)
+
+
+def test_tools_are_called_where_there_is_no_python_and_no_libc(sessions: Sessions, rootfs: Path) -> None:
+    session = sessions.create("w", "--rootfs", rootfs)
+    script = """echo '{"a" : [1.50, "ä"]}' | holt-tool given; holt-tool --list; holt-tool none; echo $?"""
+    result = session.exec("sh", "-c", script, flags=["--tool", "given=cat"]).ok()
+    print(result.err)
+    assert result.out == '{"a": [1.5, "ä"]}\ngiven\tA command of the host: JSON in, JSON out.\n1\n'
+    assert result.err == "holt-tool: [permission_error] there is no tool 'none', or it may not be called from here\n"
 
 
 def test_a_relative_path_is_the_caller_s(holt: Holt, rootfs: Path) -> None:
