@@ -179,13 +179,13 @@ static void on_history(void *data) {
         Error ignored;
 
         if (store_history_flush(keeper->store, &ignored) < 0)
-                loop_timer_set(keeper->history_timer, loop_now() + HISTORY_RETRY_TIME);
+                loop_timer_set(keeper->history_timer, time_now_usec() + HISTORY_RETRY_TIME);
 }
 
 static void on_history_pending(void *data) {
         Keeper *keeper = data;
 
-        loop_timer_set(keeper->history_timer, loop_now() + HISTORY_TIME);
+        loop_timer_set(keeper->history_timer, time_now_usec() + HISTORY_TIME);
 }
 
 static void on_settled(void *data, Process *process) {
