@@ -61,6 +61,17 @@ static void put_line(JsonWriter *w) {
                 put(w, "  ", 2);
 }
 
+/* By hand: an answer may be millions of them. */
+static const char *escape_number(unsigned char number, char buf[static 8]) {
+        static const char digits[] = "0123456789abcdef";
+
+        memcpy(buf, "\\u00", 4);
+        buf[4] = digits[number >> 4];
+        buf[5] = digits[number & 15];
+        buf[6] = '\0';
+        return buf;
+}
+
 /* What a byte below 0x80 is written as, or NULL for itself. DEL and the C0 controls are escaped so
  * that a document can be looked at in a terminal. */
 static const char *escape(unsigned char byte, char buf[static 8]) {
@@ -73,8 +84,18 @@ static const char *escape(unsigned char byte, char buf[static 8]) {
                 return named[byte];
         if (byte >= 0x20 && byte != 0x7f)
                 return NULL;
-        (void)snprintf(buf, 8, "\\u%04x", byte);
-        return buf;
+        return escape_number(byte, buf);
+}
+
+/* How many of the bytes are written as they are, each a character: most of most texts, which is
+ * why they are not looked at one by one. */
+static size_t plain_length(const char *value, size_t length) {
+        size_t i = 0;
+
+        while (i < length && value[i] >= ' ' && value[i] < 0x7f && value[i] != '"' &&
+               value[i] != '\\')
+                i++;
+        return i;
 }
 
 static void put_string(JsonWriter *w, const char *value, size_t length) {
@@ -82,18 +103,23 @@ static void put_string(JsonWriter *w, const char *value, size_t length) {
 
         put(w, "\"", 1);
         while (i < length) {
-                size_t sequence = utf8_sequence(value + i, length - i);
+                size_t plain = plain_length(value + i, length - i), sequence;
                 const char *escaped;
                 char buf[8];
 
+                if (plain > 0)
+                        put(w, value + i, plain);
+                i += plain;
+                if (i == length)
+                        break;
+                sequence = utf8_sequence(value + i, length - i);
                 escaped = sequence == 1 ? escape((unsigned char)value[i], buf) : NULL;
                 if (sequence == 0 || value[i] == '\0')
                         put_text(w, "\xef\xbf\xbd");
                 else if (sequence == 2 && (unsigned char)value[i] == 0xc2 &&
                          (unsigned char)value[i + 1] < 0xa0) {
                         /* C1 controls start escape sequences in some terminals. */
-                        (void)snprintf(buf, sizeof(buf), "\\u%04x", (unsigned char)value[i + 1]);
-                        put_text(w, buf);
+                        put_text(w, escape_number((unsigned char)value[i + 1], buf));
                 } else if (escaped)
                         put_text(w, escaped);
                 else
