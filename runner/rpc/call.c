@@ -150,6 +150,10 @@ bool rpc_call_is_gone(const RpcCall *call) {
         return call->connection->broken || (poll(&p, 1, 0) > 0 && p.revents);
 }
 
+bool rpc_call_has_room(const RpcCall *call) {
+        return rpc_has_room(call->connection);
+}
+
 uint64_t rpc_call_started_ms(const RpcCall *call) {
         return call->started_ms;
 }

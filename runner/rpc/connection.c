@@ -59,13 +59,18 @@ static bool next_line(RpcConnection *c, FramingLine *line, RpcFds *fds) {
         return c->more;
 }
 
+/* One that takes long is the last of its turn. */
 static void run_lines(RpcConnection *c) {
+        const uint64_t end = loop_now() + RPC_TURN_TIME;
+
         for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
                 FramingLine line;
                 RpcFds fds;
 
                 if (next_line(c, &line, &fds))
                         rpc_call_line(c, &line, &fds);
+                if (loop_now() >= end)
+                        break;
         }
 }
 
@@ -93,8 +98,15 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
                 return r;
         c->large |= c->queue.bytes > LARGE;
         /* Only what nobody has asked for can bring so much. */
-        c->broken = r < 0 || c->queue.bytes > 2 * RPC_QUEUE_MAX;
+        c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_END;
         return 0;
+}
+
+bool rpc_has_room(RpcConnection *connection) {
+        if (connection->queue.bytes < RPC_QUEUE_SOFT)
+                return true;
+        connection->room_wanted = true;
+        return false;
 }
 
 int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params) {

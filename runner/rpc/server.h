@@ -11,11 +11,15 @@
  *
  * What goes out is queued, never waited for. A client that does not read gets no more notifications
  * from RPC_QUEUE_SOFT bytes on (rpc_notify() says so, and its subscriber counts what it drops), and
- * no more of its requests are read until it does; past RPC_QUEUE_MAX, what it has asked before is
- * answered by errors. So is what would be answered by more than RPC_ANSWER_MAX: how much a command
- * prints, and of what, is an attacker's word, and must not end the connection. A client that has
- * closed its writing end gets what is still to be answered. Every byte that comes in is as an
- * attacker's.
+ * no more of its requests are read until it does. An answer to what it has asked before, if it may
+ * be large, is not made until then (rpc_call_has_room()); what is made all the same past
+ * RPC_QUEUE_MAX is answered by an error. So is what would be answered by more than RPC_ANSWER_MAX:
+ * how much a command prints, and of what, is an attacker's word, and must not end the connection. A
+ * client that has closed its writing end gets what is still to be answered. Every byte that comes
+ * in is as an attacker's.
+ *
+ * Each connection has its turn: a few of its requests, and no more of them once they have taken
+ * RPC_TURN_TIME together; then everybody else has theirs.
  *
  * The server may ask as well (rpc_request()); an answer that comes in is an object with result or
  * error and no method. One that nobody waits for is dropped.
@@ -39,8 +43,9 @@ enum {
         RPC_LINE_MAX = 1 << 20,    /* bytes of a request; JSON_SIZE_MAX */
         RPC_QUEUE_SOFT = 1 << 20,  /* bytes */
         RPC_QUEUE_ASKED = 8 << 20, /* ... of a client that has requests of ours to answer */
-        RPC_QUEUE_MAX = 64 << 20,  /* ... past which answers are errors */
+        RPC_QUEUE_MAX = 4 << 20,   /* ... past which answers are errors */
         RPC_ANSWER_MAX = 32 << 20, /* bytes of one answer */
+        RPC_TURN_TIME = 2000,      /* usec, from which on no other request is begun */
         RPC_FDS_MAX = 4,           /* with one request */
         RPC_CALLS_MAX = 256,       /* of one connection that are not answered yet */
         RPC_CONNECTIONS_MAX = 256, /* of a server */
@@ -117,6 +122,11 @@ RpcConnection *rpc_call_connection(const RpcCall *call);
 const RpcMethod *rpc_call_method(const RpcCall *call);
 /* Whether its client has gone, which the loop may not have seen yet. */
 bool rpc_call_is_gone(const RpcCall *call);
+/* Whether an answer that may be large is to be made now: not while its client leaves
+ * RPC_QUEUE_SOFT bytes unread, for it would only wait in memory. on_room says when that is over. */
+bool rpc_call_has_room(const RpcCall *call);
+/* The same of a notification, before it is made. */
+bool rpc_has_room(RpcConnection *connection);
 /* When it came, in milliseconds since the epoch. */
 uint64_t rpc_call_started_ms(const RpcCall *call);
 
@@ -170,7 +180,7 @@ void rpc_fail(RpcCall *call, const Error *error);
  * -ENOMEM. */
 int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params);
 /* Called once each time when the queue has got shorter than half of RPC_QUEUE_SOFT after an
- * -EAGAIN. */
+ * -EAGAIN, or after there was no room. */
 void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 
 /* The same for what must not be lost, and is little and bounded by what was said before: refused

@@ -124,6 +124,20 @@ static int toy_big(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+/* As long as a connection has for its turn. */
+static int toy_slow(RpcCall *call, void *data, Error *error) {
+        const uint64_t end = loop_now() + RPC_TURN_TIME;
+
+        assert_ptr_equal(data, &toy);
+        (void)error;
+        toy.executed++;
+        while (loop_now() < end)
+                ;
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
+
 static const RpcParam echo_params[] = {
         { "text", RPC_STRING, true, 2000, "what to say" },
         { "loud", RPC_BOOL, false, 0, "whether to shout" },
@@ -152,6 +166,7 @@ const RpcMethod toy_methods[] = {
         { "toy.fail", "fails", "nothing", fail_params, ELEMENTSOF(fail_params), toy_fail },
         { "toy.fds", "counts fds", "count", NULL, 0, toy_fds },
         { "toy.big", "says much", "text", big_params, ELEMENTSOF(big_params), toy_big },
+        { "toy.slow", "takes its time", "nothing", NULL, 0, toy_slow },
 };
 const size_t toy_methods_count = ELEMENTSOF(toy_methods);
 
