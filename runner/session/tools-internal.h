@@ -9,8 +9,8 @@ typedef struct Tool {
         unsigned references; /* of the list, and of calls */
         RpcConnection *owner;
         char *name, *description;
-        JsonDocument *input, *output; /* output may be NULL */
-        size_t schemas;               /* bytes of their texts */
+        JsonDocument *input, *output;       /* output may be NULL */
+        JsonWriter input_text, output_text; /* finished, as they are listed */
         uint64_t timeout_ms;
 } Tool;
 

@@ -37,6 +37,8 @@ Tool *tool_unref(Tool *tool) {
         free(tool->description);
         json_free(tool->input);
         json_free(tool->output);
+        json_write_clear(&tool->input_text);
+        json_write_clear(&tool->output_text);
         free(tool);
         return NULL;
 }
@@ -84,23 +86,20 @@ static int check_name(const char *name, Error *reterr) {
                           TOOL_NAME_MAX);
 }
 
-/* A document of its own. */
+/* A document of its own, and its text. */
 static int copy_schema(const JsonValue *schema, const char *name, JsonDocument **ret,
-                       size_t *ret_bytes, Error *reterr) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-
+                       JsonWriter *ret_text, Error *reterr) {
         if (!schema)
                 return 0;
-        json_copy(&w, NULL, schema);
-        if (json_write_finish(&w) < 0)
+        json_copy(ret_text, NULL, schema);
+        if (json_write_finish(ret_text) < 0)
                 return error_oom(reterr);
-        if (w.length > TOOL_SCHEMA_MAX) {
+        if (ret_text->length > TOOL_SCHEMA_MAX) {
                 (void)error_set(reterr, ERROR_LIMIT, 0, "%s of a tool has more than %d KiB", name,
                                 TOOL_SCHEMA_MAX >> 10);
                 return -E2BIG;
         }
-        *ret_bytes += w.length;
-        return json_parse(w.data, w.length, name, ret, reterr);
+        return json_parse(ret_text->data, ret_text->length, name, ret, reterr);
 }
 
 static int tool_new(RpcConnection *owner, const ToolSpec *spec, Tool **ret, Error *reterr) {
@@ -116,9 +115,10 @@ static int tool_new(RpcConnection *owner, const ToolSpec *spec, Tool **ret, Erro
                         .timeout_ms = spec->timeout_ms };
         r = tool->name && tool->description ? 0 : error_oom(reterr);
         if (r == 0)
-                r = copy_schema(spec->input, "input_schema", &tool->input, &tool->schemas, reterr);
+                r = copy_schema(spec->input, "input_schema", &tool->input, &tool->input_text,
+                                reterr);
         if (r == 0)
-                r = copy_schema(spec->output, "output_schema", &tool->output, &tool->schemas,
+                r = copy_schema(spec->output, "output_schema", &tool->output, &tool->output_text,
                                 reterr);
         if (r < 0)
                 (void)tool_unref(tool);
@@ -127,14 +127,18 @@ static int tool_new(RpcConnection *owner, const ToolSpec *spec, Tool **ret, Erro
         return r;
 }
 
+static size_t schemas_size(const Tool *tool) {
+        return tool->input_text.length + tool->output_text.length;
+}
+
 static int check_room(const Tools *all, const Tool *tool, Error *reterr) {
         unsigned count = 0;
-        size_t schemas = tool->schemas;
+        size_t schemas = schemas_size(tool);
 
         for (const Tool *t = all->tools; t; t = t->next) {
                 if (streq(t->name, tool->name)) /* makes room */
                         continue;
-                schemas += t->schemas;
+                schemas += schemas_size(t);
                 count++;
         }
         if (count < TOOLS_MAX && schemas <= TOOLS_SCHEMAS_MAX)
@@ -195,13 +199,14 @@ void tools_forget(Tools *all, const RpcConnection *owner) {
         tool_calls_end(all, NULL, owner);
 }
 
+/* Its schemas as they were written once: anybody may ask for all of them again and again. */
 static void write_tool(const Tool *tool, JsonWriter *w) {
         json_write_object(w, NULL);
         json_write_string(w, "name", tool->name);
         json_write_string(w, "description", tool->description);
-        json_copy(w, "input_schema", json_root(tool->input));
+        json_write_value(w, "input_schema", &tool->input_text);
         if (tool->output)
-                json_copy(w, "output_schema", json_root(tool->output));
+                json_write_value(w, "output_schema", &tool->output_text);
         else
                 json_write_null(w, "output_schema");
         json_write_uint(w, "timeout_ms", tool->timeout_ms);
