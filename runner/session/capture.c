@@ -95,7 +95,8 @@ static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChu
 static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         const CaptureChunk *last = output->last;
         const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
-        int r = 0;
+        /* Before any of it is looked at: it may be all that is kept, for each chunk that comes. */
+        int r = rpc_has_room(watcher->connection) ? 0 : -EAGAIN;
 
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
                 if (chunk->seq >= watcher->seq)

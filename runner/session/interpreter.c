@@ -50,6 +50,7 @@ static void on_call_end(RpcCall *call, void *data) {
                         *at = request->next;
                         i->waiting--;
                         (void)request_free(request);
+                        loop_timer_set(i->wake, loop_now());
                         return;
                 }
 }
@@ -225,12 +226,30 @@ static int start(Interpreter *i, Error *reterr) {
         return loop_watch(keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
 }
 
+/* The answer may be large, so who leaves others unread waits; but nobody waits for him. What one
+ * client has asked for stays in its order. */
+static Request *take_next(Interpreter *i) {
+        for (Request **at = &i->first; *at; at = &(*at)->next)
+                if (!(*at)->call || rpc_call_has_room((*at)->call)) {
+                        Request *request = *at;
+
+                        *at = request->next;
+                        request->next = i->first;
+                        i->first = request;
+                        return request;
+                }
+        return NULL;
+}
+
 static void ask_next(Interpreter *i) {
-        Request *request = i->first;
         Keeper *keeper = i->all->keeper;
+        Request *request;
         Error error;
 
-        if (!request || i->asked || !i->ready || !i->process || i->stopped)
+        if (i->asked || !i->ready || !i->process || i->stopped)
+                return;
+        request = take_next(i);
+        if (!request)
                 return;
         i->process->denied_before = keeper->denials;
         capture_restart(&i->process->output, request->kept, request->keep_tail);
@@ -311,6 +330,15 @@ static void settle(Interpreter *i) {
         i->process = NULL;
         i->ready = i->asked = i->stopped = false;
         loop_timer_set(i->wake, time_now_usec());
+}
+
+void interpreters_pump(Interpreters *all) {
+        if (!all)
+                return;
+        if (all->lasting)
+                ask_next(all->lasting);
+        for (Interpreter *i = all->once; i; i = i->next)
+                ask_next(i);
 }
 
 void interpreter_settled(Interpreters *all, Process *process) {

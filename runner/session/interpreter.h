@@ -55,5 +55,7 @@ bool interpreter_interrupt(Interpreters *all);
 /* Kills it; what waits for it is answered with an error. false where there is none. */
 bool interpreter_kill(Interpreters *all);
 
+/* A client reads again: what it has asked for, and was kept waiting for that, goes on. */
+void interpreters_pump(Interpreters *all);
 /* Its process has settled: to be called for every process that does. */
 void interpreter_settled(Interpreters *all, Process *process);

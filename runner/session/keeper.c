@@ -31,112 +31,12 @@ enum {
         HISTORY_RETRY_TIME = 1000000,
 };
 
-/* --- calls that wait --- */
-
-static void drop_waiter(Waiter *waiter) {
-        for (Waiter **at = &waiter->keeper->waiters; *at; at = &(*at)->next)
-                if (*at == waiter) {
-                        *at = waiter->next;
-                        break;
-                }
-        free(waiter);
-}
-
-static void on_call_end(RpcCall *call, void *data) {
-        (void)call;
-        drop_waiter(data);
-}
-
-static void answer_settled(const Waiter *waiter) {
-        if (waiter->process->outcome.cause == CAUSE_ERROR) {
-                rpc_fail(waiter->call, &waiter->process->error);
-                return;
-        }
-        method_write_result(waiter->keeper, waiter->process, waiter->what,
-                            rpc_result(waiter->call));
-        rpc_reply(waiter->call);
-}
-
-static void answer_started(const Waiter *waiter, int master_fd) {
-        JsonWriter *w;
-
-        if (waiter->process->outcome.cause == CAUSE_ERROR) {
-                rpc_fail(waiter->call, &waiter->process->error);
-                return;
-        }
-        w = rpc_result(waiter->call);
-        json_write_string(w, "id", waiter->process->id);
-        json_write_int(w, "pid", waiter->process->pid);
-        rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
-}
-
-int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr) {
-        Waiter *waiter = malloc(sizeof(*waiter));
-
-        if (!waiter)
-                return error_oom(reterr);
-        *waiter = (Waiter){ .keeper = keeper, .call = call, .process = process, .what = what };
-        if (what != WAIT_START && process->settled) {
-                answer_settled(waiter);
-                free(waiter);
-                return 0;
-        }
-        waiter->next = keeper->waiters;
-        keeper->waiters = waiter;
-        rpc_call_on_end(call, on_call_end, waiter);
-        return 0;
-}
-
-int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr) {
-        Waiter *waiter = malloc(sizeof(*waiter));
-
-        if (!waiter)
-                return error_oom(reterr);
-        *waiter = (Waiter){
-                .next = keeper->waiters, .keeper = keeper, .call = call, .what = WAIT_REST
-        };
-        keeper->waiters = waiter;
-        rpc_call_on_end(call, on_call_end, waiter);
-        return 0;
-}
-
-/* Before the server goes, with those that wait for anything else. */
-static void take_last_answers(Keeper *keeper) {
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
-                if (waiter->what == WAIT_REST)
-                        waiter->last = rpc_reply_last(waiter->call);
-}
-
-static void send_last_answers(Keeper *keeper) {
-        while (keeper->waiters) {
-                Waiter *waiter = keeper->waiters;
-
-                waiter->last = rpc_last_send(waiter->last);
-                drop_waiter(waiter);
-        }
-}
-
-static void answer_waiters(Keeper *keeper, const Process *process, bool for_start, int master_fd) {
-        Waiter *next;
-
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
-                next = waiter->next;
-                if (waiter->process != process || (waiter->what == WAIT_START) != for_start)
-                        continue;
-                if (for_start)
-                        answer_started(waiter, master_fd);
-                else
-                        answer_settled(waiter);
-                drop_waiter(waiter);
-        }
-}
+/* --- what clients are told --- */
 
 static void on_answered(void *data, Process *process, int master_fd) {
-        answer_waiters(data, process, true, master_fd);
+        keeper_answer_started(data, process, master_fd);
         fd_close(master_fd);
 }
-
-/* --- what clients are told --- */
 
 /* To whoever owns it, and so has its terminal, and to those who watch. */
 static void on_stopped(void *data, Process *process, int signal) {
@@ -195,7 +95,7 @@ static void on_settled(void *data, Process *process) {
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
         notify_end(process);
-        answer_waiters(keeper, process, false, FD_NONE);
+        keeper_answer_settled(keeper);
         interpreter_settled(keeper->interpreters, process);
         if (keeper->plan.guards_count > 0)
                 loop_timer_set(keeper->sweep_timer, time_now_usec());
@@ -203,8 +103,12 @@ static void on_settled(void *data, Process *process) {
 
 /* Its token is worth nothing any more. */
 static void on_gone(void *data, Process *process) {
-        (void)data;
         process->grant = grant_end(process->grant);
+        keeper_answer_settled(data);
+}
+
+static void on_dropped(void *data, Process *process) {
+        keeper_fail_dropped(data, process);
 }
 
 /* --- ending --- */
@@ -281,13 +185,7 @@ static void on_sandbox_end(void *data, uint32_t events) {
         processes_give_up(keeper->processes);
         (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
         (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
-        for (Waiter *waiter = keeper->waiters, *next; waiter; waiter = next) {
-                next = waiter->next;
-                if (waiter->what == WAIT_REST)
-                        continue;
-                rpc_fail(waiter->call, &error);
-                drop_waiter(waiter);
-        }
+        keeper_fail_waiters(keeper, &error);
         keeper->sandbox.pidfd = fd_close(keeper->sandbox.pidfd);
         stop_soon(keeper);
 }
@@ -347,6 +245,9 @@ static void on_connection_end(RpcConnection *connection, void *data) {
 static void on_room(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
+        keeper_answer_settled(keeper);
+        works_pump(keeper->works);
+        interpreters_pump(keeper->interpreters);
         processes_pump(keeper->processes);
         tools_pump(keeper->tools, connection);
 }
@@ -421,6 +322,9 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 store_on_pending(keeper->store, on_history_pending, keeper);
         if (r == 0)
+                r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
+                                   reterr);
+        if (r == 0)
                 r = watch_owner(keeper, reterr);
         if (r == 0)
                 keeper_used(keeper);
@@ -430,7 +334,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
 }
 
 static int serve(Keeper *keeper, Error *reterr) {
-        const ProcessEvents events = { on_answered, on_stopped, on_settled, on_gone, keeper };
+        const ProcessEvents events = { on_answered, on_stopped, on_settled,
+                                       on_gone,     on_dropped, keeper };
         int fd, r;
 
         r = loop_new(&keeper->loop, reterr);
@@ -485,7 +390,7 @@ static int start(Keeper *keeper, Error *reterr) {
 
 static void finish(Keeper *keeper) {
         deafen(keeper);
-        take_last_answers(keeper);
+        keeper_take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->works = works_free(keeper->works);
         keeper->bridge = bridge_free(keeper->bridge);
@@ -498,7 +403,7 @@ static void finish(Keeper *keeper) {
         keeper_sweep(keeper);
         keeper->store = store_free(keeper->store);
         keeper->lock_fd = fd_close(keeper->lock_fd);
-        send_last_answers(keeper);
+        keeper_send_last_answers(keeper);
 }
 
 /* Out of whatever the caller stands in. */

@@ -70,10 +70,10 @@ typedef struct Keeper {
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         unsigned receives;      /* that go on; session/receive.h */
         Denials denials, audited;
-        uint64_t used_at; /* usec of time_now_usec() */
-        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer;
+        uint64_t used_at;       /* usec of time_now_usec() */
+        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
         LoopTimer *history_timer;
-        bool noting;           /* the last is set */
+        bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
 } Keeper;
@@ -99,6 +99,22 @@ void keeper_rest(Keeper *keeper);
 /* Takes away, in the background, what a killed keeper of the session has left half made
  * (session/temporaries.h). Before anything else is made. 0 or a negative errno. */
 int keeper_sweep_temporaries(Keeper *keeper, Error *reterr);
+
+/* --- calls that wait (keeper-wait.c) --- */
+
+/* process runs now, or could not be started; master_fd, or FD_NONE, stays the caller's. */
+void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd);
+/* Those whose commands have ended, as far as their clients read. */
+void keeper_answer_settled(Keeper *keeper);
+/* The answer timer's. */
+void keeper_answer_more(void *data);
+/* process makes room for others and is about to go. */
+void keeper_fail_dropped(Keeper *keeper, const Process *process);
+/* All that wait for a process. */
+void keeper_fail_waiters(Keeper *keeper, const Error *error);
+/* Before the server goes, with those that wait for anything else; and when all has come to rest. */
+void keeper_take_last_answers(Keeper *keeper);
+void keeper_send_last_answers(Keeper *keeper);
 
 /* --- what is noted (keeper-notes.c) --- */
 

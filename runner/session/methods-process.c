@@ -334,6 +334,7 @@ int method_process_read(RpcCall *call, void *data, Error *error) {
         uint64_t limit = rpc_uint(call, "limit", 100), next = from;
         const bool base64 = rpc_bool(call, "base64", false);
         Process *process;
+        const CaptureChunk *c;
         JsonWriter *w;
         int r = find(call, data, &process, error);
 
@@ -341,7 +342,8 @@ int method_process_read(RpcCall *call, void *data, Error *error) {
                 return r;
         w = rpc_result(call);
         json_write_array(w, "chunks");
-        for (const CaptureChunk *c = process->output.first; c && limit > 0; c = c->next) {
+        for (c = process->output.first; c && limit > 0 && w->length < METHOD_ANSWER_MAX;
+             c = c->next) {
                 if (c->seq < from)
                         continue;
                 json_write_object(w, NULL);
@@ -352,7 +354,7 @@ int method_process_read(RpcCall *call, void *data, Error *error) {
         }
         json_write_end(w);
         json_write_uint(w, "next", next);
-        json_write_bool(w, "more", next < process->output.next_seq && limit == 0);
+        json_write_bool(w, "more", c && next < process->output.next_seq);
         json_write_string(w, "state", process_state(process));
         rpc_reply(call);
         return 0;

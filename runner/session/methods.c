@@ -66,7 +66,8 @@ static const RpcParam wait_params[] = {
 static const RpcParam read_params[] = {
         { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
         { "from", RPC_UINT, false, 0, "the first chunk's number; 1 for all that is kept" },
-        { "limit", RPC_UINT, false, 1000, "chunks at most; 100" },
+        { "limit", RPC_UINT, false, 1000,
+          "chunks at most; 100; fewer where they have more than 900 KiB" },
         { "base64", RPC_BOOL, false, 0, "in base64, not as text" },
 };
 
@@ -311,7 +312,7 @@ const RpcMethod session_methods[] = {
           PARAMS(spawn_params), method_process_spawn },
         { "process.list", "all processes, the newest first",
           "processes: [{id, command, state, ...}]", NONE, method_process_list },
-        { "process.read", "what a process has printed, by chunks", "chunks, next, running",
+        { "process.read", "what a process has printed, by chunks", "chunks, next, more, state",
           PARAMS(read_params), method_process_read },
         { "process.watch",
           "notifies of process.output, process.stopped and process.exited from now on", "nothing",

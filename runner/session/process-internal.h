@@ -48,7 +48,6 @@ int outbox_init(Processes *all, Error *reterr);
 void outbox_clear(Processes *all);
 
 /* Lets the oldest go that have ended, where too many are kept. */
-void processes_make_room(Processes *all);
 /* Frees one that is in no list. */
 void process_drop(Process *process);
 /* The timer's: TERM at the first time, KILL at the next. */

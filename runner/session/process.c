@@ -113,6 +113,7 @@ void processes_make_room(Processes *all) {
                 if (p->gone && p->settled &&
                     (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
                         *at = p->next;
+                        all->events.dropped(all->events.data, p);
                         process_drop(p);
                 } else {
                         at = &p->next;

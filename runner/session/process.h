@@ -100,6 +100,8 @@ typedef struct ProcessEvents {
         void (*settled)(void *data, Process *process);
         /* Nothing that it has started is there any more. */
         void (*gone)(void *data, Process *process);
+        /* It makes room for others, and is freed after this. */
+        void (*dropped)(void *data, Process *process);
         void *data;
 } ProcessEvents;
 
@@ -126,6 +128,10 @@ int process_find(Processes *all, const char *id, Process **ret, Error *reterr);
 Process *processes_first(Processes *all);
 /* How many have a process inside. */
 unsigned processes_live(const Processes *all);
+
+/* The oldest of those that have ended go, where they have more than they may; not from an event.
+ * A start does the same. */
+void processes_make_room(Processes *all);
 
 /* Takes in what it has printed up to now. */
 void process_drain(Process *process);

@@ -76,12 +76,14 @@ int work_new(Files *files, const char *path, const char *to, const char *pattern
         return 0;
 }
 
-static void job_unlink(Job **list, const Job *job) {
+/* Whether it was in there. */
+static bool job_unlink(Job **list, const Job *job) {
         for (; *list; list = &(*list)->next)
                 if (*list == job) {
                         *list = job->next;
-                        return;
+                        return true;
                 }
+        return false;
 }
 
 static void job_free(Job *job) {
@@ -138,7 +140,7 @@ static void answer(const Job *job) {
 
 static void finish(Job *job) {
         (void)pthread_join(job->thread, NULL);
-        job_unlink(&job->works->running, job);
+        (void)job_unlink(&job->works->running, job);
         job->works->count--;
         answer(job);
         job_free(job);
@@ -167,13 +169,19 @@ static bool has_ordered(const Job *list) {
         return list;
 }
 
+/* What changes nothing is only done for who takes the answer. */
+static bool has_room(const RpcCall *call, const FilesWorkKind *kind) {
+        return !call || !kind->looks || rpc_call_has_room(call);
+}
+
 static void launch_waiting(Works *works) {
         Job **at = &works->waiting;
 
         while (*at && works->count < WORKERS_MAX) {
                 Job *job = *at;
 
-                if (job->kind->ordered && has_ordered(works->running)) {
+                if ((job->kind->ordered && has_ordered(works->running)) ||
+                    !has_room(job->call, job->kind)) {
                         at = &job->next;
                         continue;
                 }
@@ -183,8 +191,8 @@ static void launch_waiting(Works *works) {
 }
 
 /* Whether its turn is now, before it is in a list. */
-static bool may_run(const Works *works, const FilesWorkKind *kind) {
-        if (works->count >= WORKERS_MAX)
+static bool may_run(const Works *works, const RpcCall *call, const FilesWorkKind *kind) {
+        if (works->count >= WORKERS_MAX || !has_room(call, kind))
                 return false;
         return !kind->ordered || (!has_ordered(works->running) && !has_ordered(works->waiting));
 }
@@ -241,8 +249,11 @@ static void on_call_end(RpcCall *call, void *data) {
 
         (void)call;
         job->call = NULL;
-        if (job->kind->looks)
-                atomic_store(&job->stop, true);
+        if (!job->kind->looks)
+                return;
+        atomic_store(&job->stop, true);
+        if (job_unlink(&job->works->waiting, job))
+                job_free(job);
 }
 
 int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork *work,
@@ -259,7 +270,7 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
         job->work = work;
         if (call)
                 rpc_call_on_end(call, on_call_end, job);
-        if (may_run(works, kind)) {
+        if (may_run(works, call, kind)) {
                 if (launch(job) && wait_a_moment(job))
                         finish(job);
                 return 0;
@@ -294,6 +305,10 @@ int works_new(Loop *loop, Works **ret, Error *reterr) {
         else
                 *ret = works;
         return r;
+}
+
+void works_pump(Works *works) {
+        launch_waiting(works);
 }
 
 bool works_busy(const Works *works) {

@@ -58,6 +58,9 @@ int works_new(Loop *loop, Works **ret, Error *reterr);
 /* Waits for those that run, which are told to end. Their calls have ended. NULL is legal; returns
  * NULL. */
 Works *works_free(Works *works);
+/* Goes on with what waits for its client to read: one that looks has an answer that may be large.
+ */
+void works_pump(Works *works);
 /* Whether there is something to be done. */
 bool works_busy(const Works *works);
 

@@ -126,6 +126,10 @@ static void on_gone(void *data, Process *process) {
         REQUIRE(++seen_of(process->number)->gone == 1);
 }
 
+static void on_dropped(void *data, Process *process) {
+        REQUIRE(data == &world && process->gone && process->settled);
+}
+
 static void stop(void *loop) {
         loop_stop(loop);
 }
@@ -447,6 +451,7 @@ static void begin(const Launch *launch) {
                                        .stopped = on_stopped,
                                        .settled = on_settled,
                                        .gone = on_gone,
+                                       .dropped = on_dropped,
                                        .data = &world };
         const int small = SMALL_ROOM;
         int ends[2];
