@@ -21,6 +21,7 @@
 #include "session/inside.h"
 #include "session/interpreter.h"
 #include "session/methods.h"
+#include "session/receive.h"
 #include "session/staged.h"
 #include "session/tools.h"
 
@@ -153,7 +154,7 @@ static void on_idle(void *data) {
         uint64_t now = time_now_usec();
 
         if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0 ||
-            works_busy(keeper->works))
+            works_busy(keeper->works) || receives_busy(keeper->receives))
                 keeper->used_at = now;
         if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);
@@ -349,6 +350,8 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
+                r = receives_new(keeper, &keeper->receives, reterr);
+        if (r == 0)
                 r = keeper_sweep_temporaries(keeper, reterr);
         if (r == 0)
                 r = inside_write(keeper->files, reterr);
@@ -392,6 +395,7 @@ static void finish(Keeper *keeper) {
         deafen(keeper);
         keeper_take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
+        keeper->receives = receives_free(keeper->receives);
         keeper->works = works_free(keeper->works);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);

@@ -5,9 +5,9 @@
  * there starts a keeper (keeper_connect()): a process of its own, out of the caller's session and
  * environment. The keeper takes the session's lock, so that there is no second one; makes the
  * sandbox; confines itself; and serves JSON-RPC (rpc/server.h) by the table of methods.c, from one
- * loop; only long work on files has threads (session/work.h). It ends when it is told to, when
- * nothing has used it for the session's idle time, or with its sandbox; and the sandbox ends with
- * it, however that comes (PR_SET_PDEATHSIG). What lasts is on disk.
+ * loop; only long work on files has threads (session/work.h, receive.h). It ends when it is told
+ * to, when nothing has used it for the session's idle time, or with its sandbox; and the sandbox
+ * ends with it, however that comes (PR_SET_PDEATHSIG). What lasts is on disk.
  *
  * Run by root, the keeper is the session's unprivileged uid like its sandbox, and reaches the
  * session's directory by an id-mapped mount (sandbox/identity.h). */
@@ -68,7 +68,7 @@ typedef struct Keeper {
         struct Act *acts;       /* that go on; session/acts.h */
         struct Staged *staged;  /* directories that have no place yet; session/staged.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
-        unsigned receives;      /* that go on; session/receive.h */
+        struct Receives *receives;
         Denials denials, audited;
         uint64_t used_at;       /* usec of time_now_usec() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;

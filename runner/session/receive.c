@@ -2,47 +2,147 @@
 #include "session/receive.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
 
 enum {
-        PAUSE = 10000, /* usec, for what can't say when there is something */
-        GRACE = 5000,  /* usec that a client may end later than what it sends from */
+        PAUSE = 10,           /* msec, for what can't say when there is something */
+        GRACE = 5000,         /* usec that a client may end later than what it sends from */
+        PATIENCE = 2,         /* sec for threads to end that were told to */
+        STACK_SIZE = 1 << 20, /* what is not touched costs nothing */
 };
 
 typedef struct Receive {
-        Keeper *keeper;
-        RpcCall *call;
+        struct Receive *next;
+        Receives *all;
+        RpcCall *call; /* NULL when its client has gone */
         ReceiveFn fn;
-        FilesUpload *upload;
-        LoopWatch *watch; /* of what it comes from; NULL of what epoll(7) does not take */
+        FilesUpload *upload; /* the thread's, while that runs */
         LoopTimer *turn;
+        int source_fd; /* the upload's */
+        int stop_fd;   /* owned; readable when there is to be an end */
+        atomic_bool stop;
+        pthread_t thread;
+        bool running;
         bool complete; /* all has come */
+        bool done;     /* the thread has nothing more to say; under the lock */
+        int result;
+        Error error;
 } Receive;
 
+struct Receives {
+        Keeper *keeper;
+        LoopWatch *watch;
+        int event_fd; /* owned; a thread has done its part */
+        pthread_mutex_t lock;
+        pthread_cond_t ended;
+        Receive *first;
+        unsigned count;
+};
+
 static Receive *receive_free(Receive *receive) {
-        receive->watch = loop_unwatch(receive->watch);
+        for (Receive **at = &receive->all->first; *at; at = &(*at)->next)
+                if (*at == receive) {
+                        *at = receive->next;
+                        receive->all->count--;
+                        break;
+                }
         (void)loop_timer_free(receive->turn);
+        (void)fd_close(receive->stop_fd);
         files_upload_free(receive->upload);
-        receive->keeper->receives--;
         free(receive);
         return NULL;
 }
 
+/* --- the thread --- */
+
+/* Until something comes, or it is to end. What says so, and has nothing then, is asked again after
+ * a pause. */
+static void wait_for_source(const Receive *receive, bool pause) {
+        struct pollfd fds[] = { { .fd = receive->stop_fd, .events = POLLIN },
+                                { .fd = pause ? -1 : receive->source_fd, .events = POLLIN } };
+
+        (void)poll(fds, ELEMENTSOF(fds), pause ? PAUSE : -1);
+}
+
+/* 1 at the end of what comes. */
+static int copy(Receive *receive, Error *reterr) {
+        bool waited = false;
+        int r = 0;
+
+        while (r == 0 || r == -EAGAIN) {
+                if (atomic_load(&receive->stop))
+                        return error_set(reterr, ERROR_SETUP, ECANCELED, "nobody waits for it");
+                r = files_upload_step(receive->upload, reterr);
+                if (r == -EAGAIN)
+                        wait_for_source(receive, waited);
+                waited = r == -EAGAIN && !waited;
+        }
+        return r;
+}
+
+static int do_part(Receive *receive) {
+        return receive->complete ? files_upload_settle(receive->upload, &receive->error)
+                                 : copy(receive, &receive->error);
+}
+
+static void *run_thread(void *data) {
+        const uint64_t one = 1;
+        Receive *receive = data;
+        Receives *all = receive->all;
+
+        receive->result = do_part(receive);
+        (void)pthread_mutex_lock(&all->lock);
+        receive->done = true;
+        (void)pthread_cond_broadcast(&all->ended);
+        (void)pthread_mutex_unlock(&all->lock);
+        (void)!write(all->event_fd, &one, sizeof(one));
+        return NULL;
+}
+
+static int start_thread(Receive *receive) {
+        pthread_attr_t attributes;
+        int r = pthread_attr_init(&attributes);
+
+        receive->done = false;
+        if (r == 0)
+                r = pthread_attr_setstacksize(&attributes, STACK_SIZE);
+        if (r == 0)
+                r = pthread_create(&receive->thread, &attributes, run_thread, receive);
+        (void)pthread_attr_destroy(&attributes);
+        receive->running = r == 0;
+        return -r;
+}
+
+/* --- the loop's side --- */
+
 static void on_call_end(RpcCall *call, void *data) {
+        const uint64_t one = 1;
+        Receive *receive = data;
+
         (void)call;
-        (void)receive_free(data);
+        receive->call = NULL;
+        atomic_store(&receive->stop, true);
+        (void)!write(receive->stop_fd, &one, sizeof(one));
+        if (!receive->running)
+                (void)receive_free(receive);
 }
 
 /* The call is freed by its answer, without on_call_end(): it has come to its end. */
 static void answer(Receive *receive, int r, const Error *error) {
         const uint64_t size = files_upload_length(receive->upload);
+        const Error copied = r < 0 ? *error : (Error){ 0 };
         RpcCall *call = receive->call;
         ReceiveFn fn = receive->fn;
         JsonWriter *w;
 
         (void)receive_free(receive);
         if (r < 0)
-                return rpc_fail(call, error);
+                return rpc_fail(call, &copied);
         w = rpc_result(call);
         if (fn)
                 fn(call, w);
@@ -50,71 +150,65 @@ static void answer(Receive *receive, int r, const Error *error) {
         rpc_reply(call);
 }
 
-/* Who is gone by now wanted no half of it; the end of the connection takes it away. */
+/* Who is gone by now wanted no half of it; the end of the connection takes it away. Where there can
+ * be no thread it is done at once: late for others, but done. */
 static void settle(Receive *receive) {
-        Error error;
-        int r;
-
         if (rpc_call_is_gone(receive->call))
                 return;
-        r = files_upload_settle(receive->upload, &error);
-        answer(receive, r, &error);
+        if (start_thread(receive) < 0)
+                answer(receive, do_part(receive), &receive->error);
+}
+
+static void on_turn(void *data) {
+        settle(data);
 }
 
 /* The end of a pipe may be the end of what was to come, or of a whole pipeline by Ctrl-C, of which
  * the client is a part and may be the last. */
 static void completed(Receive *receive) {
         receive->complete = true;
-        receive->watch = loop_unwatch(receive->watch);
         if (files_upload_is_regular(receive->upload))
                 settle(receive);
         else
                 loop_timer_set(receive->turn, time_now_usec() + GRACE);
 }
 
-static void step(Receive *receive) {
-        Error error;
-        int r = files_upload_step(receive->upload, &error);
-
-        if (r == 1)
-                return completed(receive);
-        if (r < 0 && r != -EAGAIN)
-                return answer(receive, r, &error);
-        if (receive->watch)
-                loop_watch_set(receive->watch, r == 0 ? 0 : EPOLLIN);
-        if (r == 0 || !receive->watch)
-                loop_timer_set(receive->turn, r == 0 ? 1 : time_now_usec() + PAUSE);
-}
-
-static void on_turn(void *data) {
-        Receive *receive = data;
-
-        if (receive->complete)
-                settle(receive);
+static void finish(Receive *receive) {
+        (void)pthread_join(receive->thread, NULL);
+        receive->running = false;
+        if (!receive->call)
+                (void)receive_free(receive);
+        else if (receive->result < 0 || receive->complete)
+                answer(receive, receive->result, &receive->error);
         else
-                step(receive);
+                completed(receive);
 }
 
-static void on_source(void *data, uint32_t events) {
+static Receive *find_done(Receives *all) {
+        Receive *receive;
+
+        (void)pthread_mutex_lock(&all->lock);
+        for (receive = all->first; receive; receive = receive->next)
+                if (receive->running && receive->done)
+                        break;
+        (void)pthread_mutex_unlock(&all->lock);
+        return receive;
+}
+
+static void on_event(void *data, uint32_t events) {
+        Receives *all = data;
+        Receive *receive;
+        uint64_t count;
+
         (void)events;
-        step(data);
+        (void)!read(all->event_fd, &count, sizeof(count));
+        while ((receive = find_done(all)))
+                finish(receive);
 }
 
-/* What it comes from is only watched once it has been emptied: until then its turn comes by the
- * timer, after the fds of everybody else. */
-static int begin(Receive *receive, int fd, Error *reterr) {
-        Loop *loop = receive->keeper->loop;
-        int r = loop_timer_new(loop, on_turn, receive, &receive->turn, reterr);
+/* --- requests --- */
 
-        if (r == 0)
-                r = loop_watch(loop, fd, 0, on_source, receive, &receive->watch, reterr);
-        if (r < 0 && r != -EPERM)
-                return r;
-        loop_timer_set(receive->turn, 1);
-        return 0;
-}
-
-static int check(const Keeper *keeper, int fd, Error *reterr) {
+static int check(const Receives *all, int fd, Error *reterr) {
         int r;
 
         if (fd < 0) {
@@ -123,35 +217,130 @@ static int check(const Keeper *keeper, int fd, Error *reterr) {
                                   "Send one open for reading with the line (SCM_RIGHTS), over the "
                                   "session's socket.");
         }
-        if (keeper->receives < RECEIVES_MAX)
+        if (all->count < RECEIVES_MAX)
                 return 0;
         (void)error_set(reterr, ERROR_LIMIT, EBUSY, "%d files are being received already",
                         RECEIVES_MAX);
         return error_cure(reterr, -EBUSY, "Wait for one of them.");
 }
 
+static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret, Error *reterr) {
+        Receive *receive = calloc(1, sizeof(*receive));
+
+        if (!receive)
+                return error_oom(reterr);
+        *receive = (Receive){ .next = all->first, .all = all, .call = call, .fn = fn };
+        all->first = receive;
+        all->count++;
+        receive->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        *ret = receive;
+        return receive->stop_fd < 0
+                       ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
+                       : 0;
+}
+
+static int begin(Receive *receive, Error *reterr) {
+        int r = loop_timer_new(receive->all->keeper->loop, on_turn, receive, &receive->turn,
+                               reterr);
+
+        if (r < 0)
+                return r;
+        r = start_thread(receive);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread") : 0;
+}
+
 int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode, bool make_parents,
                   ReceiveFn fn, Error *reterr) {
         _cleanup_close_ int fd = rpc_take_fd(call, 0);
         const int source_fd = fd;
-        Receive *receive;
-        int r = check(keeper, fd, reterr);
+        Receive *receive = NULL;
+        int r = check(keeper->receives, fd, reterr);
 
         if (r < 0)
                 return r;
-        receive = calloc(1, sizeof(*receive));
-        if (!receive)
-                return error_oom(reterr);
-        *receive = (Receive){ .keeper = keeper, .call = call, .fn = fn };
-        keeper->receives++;
-        r = files_upload_new(keeper->files, path, TAKE_FD(fd), mode, make_parents, &receive->upload,
-                             reterr);
+        r = receive_new(keeper->receives, call, fn, &receive, reterr);
         if (r == 0)
-                r = begin(receive, source_fd, reterr);
+                r = files_upload_new(keeper->files, path, TAKE_FD(fd), mode, make_parents,
+                                     &receive->upload, reterr);
+        if (r == 0) {
+                receive->source_fd = source_fd;
+                r = begin(receive, reterr);
+        }
         if (r < 0) {
-                (void)receive_free(receive);
+                if (receive)
+                        (void)receive_free(receive);
                 return r;
         }
         rpc_call_on_end(call, on_call_end, receive);
         return 0;
+}
+
+/* --- all of them --- */
+
+int receives_new(Keeper *keeper, Receives **ret, Error *reterr) {
+        Receives *all = calloc(1, sizeof(*all));
+        pthread_condattr_t attributes;
+        int r;
+
+        if (!all)
+                return error_oom(reterr);
+        *all = (Receives){ .keeper = keeper };
+        (void)pthread_mutex_init(&all->lock, NULL);
+        (void)pthread_condattr_init(&attributes);
+        (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        (void)pthread_cond_init(&all->ended, &attributes);
+        (void)pthread_condattr_destroy(&attributes);
+        all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        r = all->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
+                              : loop_watch(keeper->loop, all->event_fd, EPOLLIN, on_event, all,
+                                           &all->watch, reterr);
+        if (r < 0)
+                (void)receives_free(all);
+        else
+                *ret = all;
+        return r;
+}
+
+bool receives_busy(const Receives *all) {
+        return all->count > 0;
+}
+
+/* One may wait in a read(2) of what only says that it has something. */
+static bool wait_for_end(Receive *receive) {
+        Receives *all = receive->all;
+        struct timespec end;
+        int r = 0;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_sec += PATIENCE;
+        (void)pthread_mutex_lock(&all->lock);
+        while (!receive->done && r == 0)
+                r = pthread_cond_timedwait(&all->ended, &all->lock, &end);
+        r = receive->done;
+        (void)pthread_mutex_unlock(&all->lock);
+        return r;
+}
+
+Receives *receives_free(Receives *all) {
+        bool left = false;
+        Receive *next;
+
+        if (!all)
+                return NULL;
+        (void)loop_unwatch(all->watch);
+        for (Receive *receive = all->first; receive; receive = next) {
+                next = receive->next;
+                if (wait_for_end(receive))
+                        finish(receive);
+                else
+                        left = true;
+        }
+        /* It goes with the process, and the next keeper takes away what it has made. */
+        if (left)
+                return NULL;
+        fd_close(all->event_fd);
+        (void)pthread_cond_destroy(&all->ended);
+        (void)pthread_mutex_destroy(&all->lock);
+        free(all);
+        return NULL;
 }

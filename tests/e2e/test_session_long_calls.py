@@ -102,6 +102,45 @@ def test_no_more_files_are_received_at_a_time(session: Session, rpc: Rpc) -> Non
     assert session.out("ls | wc -l") == "32\n"
 
 
+def threads(session: Session) -> int:
+    return len(os.listdir(f"/proc/{session.keeper()}/task"))
+
+
+def test_what_is_received_is_not_the_loop_s_work(session: Session, rpc: Rpc) -> None:
+    """It waits for the disk: a thread does, which is there as long as it goes on."""
+    reader, writer = os.pipe()
+    try:
+        number = rpc.send("files.receive", [reader], path="f")
+        assert os.write(writer, b"x" * 50000) == 50000
+        until(lambda: threads(session) == 2, "a thread has it")
+        rpc("kv.set", key="k", value="v")
+        assert not rpc.answered(number) and threads(session) == 2
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert rpc.result(number)["size"] == 50000
+    until(lambda: threads(session) == 1, "it has ended")
+
+
+@pytest.mark.parametrize("end", ("client", "session"))
+def test_what_is_received_ends_with_whom_it_is_for(end: str, session: Session, rpc: Rpc) -> None:
+    reader, writer = os.pipe()
+    try:
+        with session.rpc() as client:
+            client.send("files.receive", [reader], path="f")
+            assert os.write(writer, b"x" * 50000) == 50000
+            until(lambda: threads(session) == 2, "a thread has it")
+            if end == "session":
+                rpc("session.stop")
+                session.stop()
+        if end == "client":
+            until(lambda: threads(session) == 1, "it has ended")
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert session.out("ls -A") == ""
+
+
 def test_contents_are_written_in_the_order_in_which_they_came(session: Session, rpc: Rpc) -> None:
     """Nobody has waited for the answer before the next."""
     large = "x" * 900_000
