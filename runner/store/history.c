@@ -26,9 +26,17 @@ static const Statement statements[] = {
                                 "SELECT " COLUMNS " FROM history WHERE id < ?1 AND name = ?3"
                                 " ORDER BY id DESC LIMIT ?2" },
         [HISTORY_LAST] = { "read the history", "SELECT max(id) FROM history" },
+        /* Code inside can have any number of calls of tools noted, as in the audit: the kind that
+         * there is most of makes room. Counting is the index's; of a kind all of which goes on
+         * nothing can go. */
         [HISTORY_DROP] = { "make room in the history",
                            "DELETE FROM history WHERE id IN (SELECT id FROM history"
-                           " WHERE id < ?1 AND (ended_ms > 0 OR id <= ?3) ORDER BY id LIMIT ?2)" },
+                           " WHERE id < ?1 AND (ended_ms > 0 OR id <= ?3) AND name ="
+                           " (SELECT name FROM (SELECT name, COUNT(*) AS rows, MIN(id) AS first"
+                           " FROM history WHERE id < ?1 GROUP BY name) AS kind"
+                           " WHERE EXISTS (SELECT 1 FROM history AS row WHERE row.name = kind.name"
+                           " AND row.id < ?1 AND (row.ended_ms > 0 OR row.id <= ?3))"
+                           " ORDER BY rows DESC, first LIMIT 1) ORDER BY id LIMIT ?2)" },
 };
 static_assert(ELEMENTSOF(statements) == HISTORY_MAX, "every one is in the table");
 

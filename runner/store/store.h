@@ -27,8 +27,8 @@ enum {
         STORE_VALUE_MAX = 1 << 20,      /* bytes of a value of kv */
         STORE_KV_MAX = 100000,          /* keys */
         STORE_KV_BYTES_MAX = 256 << 20, /* of all keys and values together */
-        /* rows: the oldest make room, 1 % at a time, but those that this process has begun and not
-         * ended */
+        /* rows: the oldest of the name that there is most of make room, 1 % at a time, but those
+         * that this process has begun and not ended */
         STORE_HISTORY_MAX = 100000,
         STORE_HISTORY_BYTES_MAX = 256 << 20, /* of params and results together: likewise */
         STORE_AUDIT_MAX = 100000, /* rows: the oldest of the kind that there is most of make room */

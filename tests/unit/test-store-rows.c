@@ -129,10 +129,37 @@ static void test_oldest_history_that_has_ended_makes_room(void **state) {
         add(store, "a", "4");
         assert_string_equal(list_history(store, 0, NULL, 9).text, "a4:r a3:r exec1... ");
         OK(store_history_end(store, going, "r", &error));
-        add(store, "a", "5");
-        assert_string_equal(list_history(store, 0, NULL, 9).text, "a5:r a4:r a3:r ");
+        add(store, "exec", "5");
+        add(store, "exec", "6");
+        assert_string_equal(list_history(store, 0, NULL, 9).text, "exec6:r exec5:r a4:r ");
         check_size(store, STORE_HISTORY, 3, 6);
         /* The row is gone. */
+        OK(store_history_end(store, going, "r", &error));
+}
+
+/* What code inside can have noted without end, calls of tools, is one kind among others. */
+static void test_a_flood_of_history_pushes_out_no_other(void **state) {
+        _cleanup_(store_freep) Store *store = create_store();
+        uint64_t going;
+
+        (void)state;
+        store->caps[STORE_HISTORY].rows = 10;
+        add(store, "exec", "1");
+        add(store, "exec", "2");
+        add(store, "files.write", "3");
+        for (int i = 0; i < 100; i++)
+                add(store, "tool.call", "4");
+        assert_int_equal(list_history(store, 0, NULL, 99).count, 10);
+        add(store, "exec", "5");
+        assert_string_equal(list_history(store, 0, "exec", 9).text, "exec5:r exec2:r exec1:r ");
+        assert_int_equal(list_history(store, 0, "files.write", 9).count, 1);
+        /* What goes on does not, however much of it there is. */
+        store->caps[STORE_HISTORY].rows = 3;
+        add(store, "b", "6");
+        going = begin(store, "c", "7");
+        (void)begin(store, "c", "8");
+        add(store, "b", "9");
+        assert_string_equal(list_history(store, 0, NULL, 9).text, "b9:r c8... c7... ");
         OK(store_history_end(store, going, "r", &error));
 }
 
@@ -302,6 +329,7 @@ int main(void) {
                 TEST(test_bytes_of_history_make_room),
                 TEST(test_texts_have_a_limit),
                 TEST(test_audit_is_read_in_pieces),
+                TEST(test_a_flood_of_history_pushes_out_no_other),
                 TEST(test_oldest_audit_makes_room),
                 TEST(test_a_flood_of_one_kind_pushes_out_no_other),
                 TEST(test_both_are_written_or_neither),
