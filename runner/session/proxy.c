@@ -33,6 +33,7 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
+        bool paused;  /* there may be more to be read, for which the client has no room */
         bool stopped; /* by session.stop, the keeper's last word: what comes is for the next */
         LoopWatch *watch;
         Pending *pending;
@@ -170,7 +171,7 @@ static void settle(const Upstream *upstream) {
         if (!upstream->watch) /* it has hung up */
                 return;
         loop_watch_set(upstream->watch,
-                       (upstream->held_method ? 0 : EPOLLIN) |
+                       (upstream->held_method || upstream->paused ? 0 : EPOLLIN) |
                                (rpc_client_waits(upstream->keeper) ? EPOLLOUT : 0));
 }
 
@@ -289,14 +290,20 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         deliver(upstream);
 }
 
+/* As the client has room: the keeper makes its answers as they are read. */
 static void read_keeper(Upstream *upstream) {
         while (!upstream->held_method) {
                 _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
                 Error error;
-                int r = rpc_client_next(upstream->keeper, false, &message, &error);
+                int r;
+
+                upstream->paused = !rpc_has_room(upstream->client);
+                if (upstream->paused)
+                        return settle(upstream);
+                r = rpc_client_next(upstream->keeper, false, &message, &error);
 
                 if (r == -EAGAIN)
-                        return;
+                        return settle(upstream);
                 if (r < 0)
                         set_gone(upstream, &error);
                 /* Which one it is that the keeper could not read, is not known. */
@@ -319,7 +326,7 @@ static void on_keeper(void *data, uint32_t events) {
          * said last can be read without waiting from now on, as the client has room. */
         if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0)
                 settle(upstream);
-        if (events & (EPOLLHUP | EPOLLERR) && upstream->held_method)
+        if (events & (EPOLLHUP | EPOLLERR) && (upstream->held_method || upstream->paused))
                 upstream->watch = loop_unwatch(upstream->watch);
         if (events & ~(uint32_t)EPOLLOUT)
                 read_keeper(upstream);
@@ -330,8 +337,9 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
 
         for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
                 next = upstream->next;
-                if (upstream->client != client || !upstream->held_method)
+                if (upstream->client != client || (!upstream->held_method && !upstream->paused))
                         continue;
+                upstream->paused = false;
                 deliver(upstream);
                 if (!upstream->held_method)
                         read_keeper(upstream);

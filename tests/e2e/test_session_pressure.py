@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from lib.sessions import Json, Rpc, RpcError, Session, memory, until
+from lib.sessions import Connect, Json, Rpc, RpcError, Session, memory, until
 
 MIB = 1 << 20
 
@@ -21,10 +21,11 @@ def other(session: Session) -> Rpc:
     return session.rpc()
 
 
-def test_answers_for_who_does_not_read_are_not_made(session: Session, rpc: Rpc, other: Rpc) -> None:
+def test_answers_for_who_does_not_read_are_not_made(session: Session, connect: Connect, other: Rpc) -> None:
     """32 of 4 MB each, all at once: they are made as they are read."""
+    rpc = connect()
     script = "read; head -c 2000000 /dev/zero | tr '\\0' x; head -c 2000000 /dev/zero | tr '\\0' y >&2"
-    process = rpc("process.spawn", shell=script, input=True, output_max=2 * MIB)["id"]
+    process = rpc.spawn(script, input=True, output_max=2 * MIB)
     numbers = [rpc.send("process.wait", id=process, output=True) for _ in range(32)]
     before = memory(session.keeper())
     other("process.write", id=process, data="\n")
