@@ -60,6 +60,7 @@ void exec_result_tell(const ExecResult *result) {
                 (void)fputs("holt: the session was killed from outside\n", stderr);
                 return;
         }
+        report_unrecorded(ask_text(result->result, "unrecorded"), stderr);
         cause = ask_text(result->result, "cause");
         if (streq(cause, "timeout"))
                 tell_timeout(result);

@@ -181,6 +181,7 @@ static void tell_end(const JsonValue *result) {
         const char *cause = ask_text(result, "cause");
         bool kept = false;
 
+        report_unrecorded(ask_text(result, "unrecorded"), stderr);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 (void)fprintf(stderr, "holt: stopped after its time\n");

@@ -200,6 +200,14 @@ static void print_limit(const RunResult *result, const char *path, FILE *out) {
         (void)fprintf(out, "%s\n", text ? text : "the policy");
 }
 
+void report_unrecorded(const char *why, FILE *out) {
+        if (why[0])
+                (void)fprintf(out,
+                              "holt: this is not in the session's history yet: %s\n"
+                              "  Free space, or take what is not needed away: holt rm NAME.\n",
+                              why);
+}
+
 void report_timeout(uint64_t usec, const char *limit, FILE *out) {
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), usec);
 

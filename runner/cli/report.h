@@ -52,6 +52,8 @@ int report_replace(int fd, const char *path, const JsonWriter *document, Error *
 /* A finished document that is not pretty. */
 void report_print_document(const JsonWriter *document, FILE *out);
 
+/* Why a command, or a run of code, is not in the session's history yet; "" where it is. */
+void report_unrecorded(const char *why, FILE *out);
 /* That the time was over; limit: whose it was. */
 void report_timeout(uint64_t usec, const char *limit, FILE *out);
 /* A refused call; why_not: why no grant would help, or NULL; who_allows: "" or what stands before

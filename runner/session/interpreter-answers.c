@@ -2,18 +2,18 @@
 #include "session/interpreter-internal.h"
 #include "session/methods.h"
 
-static void note(const Request *request, const char *cause, int exit_code) {
+/* NULL, or why it is not in the history yet. */
+static const char *note(const Request *request, const char *cause, int exit_code) {
         Keeper *keeper = request->interpreter->all->keeper;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
 
         json_write_object(&w, NULL);
         json_write_string(&w, "cause", cause);
         json_write_int(&w, "exit_code", exit_code);
         json_write_end(&w);
-        if (request->params && json_write_finish(&w) == 0)
-                (void)store_history_add(keeper->store, "python.run", request->params, w.data,
-                                        request->came_ms, &ignored);
+        if (!request->params || json_write_finish(&w) < 0)
+                return NULL;
+        return keeper_note_call(keeper, "python.run", request->params, w.data, request->came_ms);
 }
 
 /* What both a run that was answered and one that took its interpreter with it have. */
@@ -97,6 +97,7 @@ static void write_said(const JsonValue *root, JsonWriter *w) {
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
         const char *cause = cause_name(request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED);
+        const char *unrecorded;
         uint64_t code = 1;
         JsonWriter *w;
 
@@ -104,10 +105,12 @@ static void answer_run(Request *request, const JsonValue *root) {
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = 124;
-        note(request, cause, (int)code);
+        unrecorded = note(request, cause, (int)code);
         if (!request->call)
                 return;
         w = rpc_result(request->call);
+        if (unrecorded)
+                json_write_string(w, "unrecorded", unrecorded);
         write_run(request, cause, (int)code, true, w);
         write_said(root, w);
         copy_usage(request, json_member(root, "usage"), w);
@@ -193,12 +196,15 @@ void request_answer_lost(Request *request) {
                                        : request->interpreter->broken ? CAUSE_LOST
                                                                       : out->cause);
         const int code = request->timed_out ? 124 : out->exit_code ? out->exit_code : 1;
+        const char *unrecorded;
         JsonWriter *w;
 
-        note(request, cause, code);
+        unrecorded = note(request, cause, code);
         if (!request->call)
                 return;
         w = rpc_result(request->call);
+        if (unrecorded)
+                json_write_string(w, "unrecorded", unrecorded);
         write_run(request, cause, code, false, w);
         json_write_null(w, "result");
         json_write_array(w, "displays");

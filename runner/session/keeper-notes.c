@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a keeper writes into its session's history and audit. */
 #include <signal.h>
+#include <stdio.h>
 
 #include "sandbox/guard.h"
 #include "sandbox/result.h"
-#include "session/keeper.h"
+#include "base/time.h"
+#include "session/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */
 
@@ -34,9 +36,25 @@ void keeper_note(Keeper *keeper, Process *process, const char *method, char *par
         keeper->noting |= params != NULL;
 }
 
-static void end_history(Keeper *keeper, const Process *process) {
+const char *keeper_note_call(Keeper *keeper, const char *method, const char *params,
+                             const char *result, uint64_t started_ms) {
+        const StoreHistory row = { .name = method,
+                                   .params = params,
+                                   .result = result,
+                                   .started_ms = started_ms,
+                                   .ended_ms = time_epoch_ms() };
+
+        return unwritten_record(keeper->unwritten, &row);
+}
+
+static void end_history(Keeper *keeper, Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
+        StoreHistory row = { .id = process->history,
+                             .name = process->method,
+                             .params = process->params,
+                             .started_ms = process->started_at_ms,
+                             .ended_ms = time_epoch_ms() };
+        const char *why;
 
         if (!process->params)
                 return;
@@ -47,11 +65,10 @@ static void end_history(Keeper *keeper, const Process *process) {
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return;
-        if (process->history)
-                (void)store_history_end(keeper->store, process->history, w.data, &ignored);
-        else
-                (void)store_history_add(keeper->store, process->method, process->params, w.data,
-                                        process->started_at_ms, &ignored);
+        row.result = w.data;
+        why = unwritten_record(keeper->unwritten, &row);
+        if (why)
+                (void)snprintf(process->unrecorded, sizeof(process->unrecorded), "%s", why);
 }
 
 /* Whose calls they may be: what ran meanwhile. The kernel's notice has a pid, of somebody who may
@@ -124,7 +141,7 @@ static void audit_end(Keeper *keeper, const Process *process) {
                                       w.data, &ignored);
 }
 
-void keeper_note_end(Keeper *keeper, const Process *process) {
+void keeper_note_end(Keeper *keeper, Process *process) {
         end_history(keeper, process);
         audit_end(keeper, process);
         audit_foreign(keeper, process);

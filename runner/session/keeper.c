@@ -24,6 +24,7 @@
 #include "session/receive.h"
 #include "session/staged.h"
 #include "session/tools.h"
+#include "session/unwritten.h"
 
 enum {
         FLUSH_TIME = 200000,  /* usec for the last answers to leave */
@@ -352,6 +353,8 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = receives_new(keeper, &keeper->receives, reterr);
         if (r == 0)
+                r = unwritten_new(keeper, &keeper->unwritten, reterr);
+        if (r == 0)
                 r = keeper_sweep_temporaries(keeper, reterr);
         if (r == 0)
                 r = inside_write(keeper->files, reterr);
@@ -405,6 +408,7 @@ static void finish(Keeper *keeper) {
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
         keeper_sweep(keeper);
+        keeper->unwritten = unwritten_free(keeper->unwritten);
         keeper->store = store_free(keeper->store);
         keeper->lock_fd = fd_close(keeper->lock_fd);
         keeper_send_last_answers(keeper);

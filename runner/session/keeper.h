@@ -69,6 +69,7 @@ typedef struct Keeper {
         struct Staged *staged;  /* directories that have no place yet; session/staged.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         struct Receives *receives;
+        struct Unwritten *unwritten; /* history that waits for room */
         Denials denials, audited;
         uint64_t used_at;       /* usec of time_now_usec() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
@@ -121,7 +122,10 @@ void keeper_send_last_answers(Keeper *keeper);
 /* The note timer's: the commands that go on. */
 void keeper_note_running(void *data);
 /* Its command has ended. */
-void keeper_note_end(Keeper *keeper, const Process *process);
+void keeper_note_end(Keeper *keeper, Process *process);
+/* A call that took no time to speak of, or has ended. NULL, or why it is not in the history yet. */
+const char *keeper_note_call(Keeper *keeper, const char *method, const char *params,
+                             const char *result, uint64_t started_ms);
 /* Calls that were refused since the last time; settled is the process whose command has just ended,
  * or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);

@@ -51,7 +51,6 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_free_ char *params = NULL;
         Keeper *keeper = data;
-        Error ignored;
 
         if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
                 return;
@@ -63,8 +62,7 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         if (!params || json_write_finish(&w) < 0)
                 return;
         w.data[w.length - 1] = '\0'; /* the newline */
-        (void)store_history_add(keeper->store, name, params, w.data, rpc_call_started_ms(call),
-                                &ignored);
+        (void)keeper_note_call(keeper, name, params, w.data, rpc_call_started_ms(call));
 }
 
 /* --- kv, history, audit --- */

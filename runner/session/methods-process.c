@@ -276,6 +276,8 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         method_write_denials(keeper, process, w);
+        if (process->unrecorded[0])
+                json_write_string(w, "unrecorded", process->unrecorded);
         if (what < WAIT_END_TEXT)
                 return;
         method_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);

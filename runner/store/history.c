@@ -149,25 +149,31 @@ int store_history_end(Store *store, uint64_t id, const char *result, Error *rete
                              VALUES(NUMBER(id), TEXT(result), NUMBER(time_epoch_ms())), reterr);
 }
 
-int store_history_add(Store *store, const char *name, const char *params, const char *result,
-                      uint64_t started_ms, Error *reterr) {
-        StoreHistory row = { .id = store->history_last + 1,
-                             .name = name,
-                             .params = params,
-                             .result = result,
-                             .started_ms = started_ms,
-                             .ended_ms = time_epoch_ms() };
-        int r = check_row(&row, reterr);
+int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
+        StoreHistory added = *row;
+        int r = check_row(row, reterr);
 
         if (r == 0 && pending_is_full(&store->pending))
                 r = store_history_flush(store, reterr);
         if (r < 0)
                 return r;
+        added.id = store->history_last + 1;
         /* Where there is no such file, or no room in it, the database says why. */
-        if (pending_add(&store->pending, &row) < 0)
-                return add(store, &row, NULL, NULL, reterr);
-        store->history_last = row.id;
+        if (pending_add(&store->pending, &added) < 0)
+                return add(store, &added, NULL, NULL, reterr);
+        store->history_last = added.id;
         return 0;
+}
+
+int store_history_add(Store *store, const char *name, const char *params, const char *result,
+                      uint64_t started_ms, Error *reterr) {
+        const StoreHistory row = { .name = name,
+                                   .params = params,
+                                   .result = result,
+                                   .started_ms = started_ms,
+                                   .ended_ms = time_epoch_ms() };
+
+        return store_history_put(store, &row, reterr);
 }
 
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,

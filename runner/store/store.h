@@ -104,6 +104,8 @@ int store_history_end(Store *store, uint64_t id, const char *result, Error *rete
  * soon: store_history_flush(). */
 int store_history_add(Store *store, const char *name, const char *params, const char *result,
                       uint64_t started_ms, Error *reterr);
+/* The same at times of its own; the row's id is not looked at. */
+int store_history_put(Store *store, const StoreHistory *row, Error *reterr);
 /* Moves what was added into the database, as any other call about the history does; legal where
  * there is nothing. What fails is tried again by the next. */
 int store_history_flush(Store *store, Error *reterr);

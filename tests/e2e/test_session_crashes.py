@@ -492,3 +492,43 @@ def test_a_disk_that_a_command_fills_still_lets_it_be_cleaned(small_disk: Path, 
     assert (result.code, result.out) == (0, "room\n"), result
     session("kv", "set", "k", "v").ok()
     assert full.clean_up() == []
+
+
+@pytest.mark.root_host
+def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk: Path, sessions: Sessions) -> None:
+    """A command still runs, for it may be the one that makes room."""
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    session.exec("true").ok()
+    with session.rpc() as rpc:
+        assert rpc("exec", shell="head -c 1000000 /dev/zero >/workspace/big")["exit_code"] == 1
+        answers = [rpc("exec", argv=["sh", "-c", f": {i}"]) for i in range(5)]
+        assert [a["exit_code"] for a in answers] == [0] * 5
+        assert "the disk is full" in answers[-1]["unrecorded"]
+        assert ": 4" not in json.dumps(session.history())
+        told = session.exec("sh", "-c", ": told")
+        assert told.code == 0 and "not in the session's history yet" in told.err and "the disk is full" in told.err
+        assert rpc.refused("kv.set", key="k", value="x" * 100000).errno == "ENOSPC"
+        assert rpc.refused("files.write", path="f", content="x" * 100000).errno == "ENOSPC"
+
+        assert "unrecorded" not in rpc("exec", shell="rm /workspace/big")
+        rows = session.history()
+        commands = "".join(json.dumps(row) for row in rows)
+        assert all(f": {i}" in commands for i in range(5)) and ": told" in commands
+        assert all(row["result"] for row in rows if row["name"] == "exec")
+        rpc("kv.set", key="k", value="v")
+    assert full.clean_up() == []
+
+
+@pytest.mark.root_host
+def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, sessions: Sessions) -> None:
+    """Without another call."""
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    session.exec("true").ok()
+    with session.rpc() as rpc:
+        rpc("exec", shell="head -c 1000000 /dev/zero >/workspace/big")
+        until(lambda: "unrecorded" in rpc("exec", argv=["sh", "-c", ": waits"]), "it is full")
+        (session.directory / "workspace" / "big").unlink()
+        until(lambda: ": waits" in json.dumps(session.history()), "it is written")
+    assert full.clean_up() == []
