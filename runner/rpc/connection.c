@@ -6,6 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/time.h"
+
 enum { LARGE = 64 << 10 }; /* bytes that came or went in one piece */
 enum { LINES_MAX = 16 }; /* of one connection in one turn of the loop, so that others get theirs */
 
@@ -61,7 +63,7 @@ static bool next_line(RpcConnection *c, FramingLine *line, RpcFds *fds) {
 
 /* One that takes long is the last of its turn. */
 static void run_lines(RpcConnection *c) {
-        const uint64_t end = loop_now() + RPC_TURN_TIME;
+        const uint64_t end = time_now_usec() + RPC_TURN_TIME;
 
         for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
                 FramingLine line;
@@ -69,7 +71,7 @@ static void run_lines(RpcConnection *c) {
 
                 if (next_line(c, &line, &fds))
                         rpc_call_line(c, &line, &fds);
-                if (loop_now() >= end)
+                if (time_now_usec() >= end)
                         break;
         }
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/time.h"
 #include "session/bridge.h"
 
 enum { STALE_MAX = 16 };
@@ -50,7 +51,7 @@ static void on_call_end(RpcCall *call, void *data) {
                         *at = request->next;
                         i->waiting--;
                         (void)request_free(request);
-                        loop_timer_set(i->wake, loop_now());
+                        loop_timer_set(i->wake, time_now_usec());
                         return;
                 }
 }

@@ -10,6 +10,8 @@
  * loop, so that whoever wants something short has it first. */
 #include <errno.h>
 
+#include "base/time.h"
+
 #include "session/methods.h"
 
 static void drop_waiter(Waiter *waiter) {
@@ -100,7 +102,7 @@ void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd
 
 /* Whether some of them were left. */
 static bool answer_some(Keeper *keeper) {
-        const uint64_t end = loop_now() + RPC_TURN_TIME;
+        const uint64_t end = time_now_usec() + RPC_TURN_TIME;
         bool left = false;
         Waiter *next;
 
@@ -112,8 +114,8 @@ static bool answer_some(Keeper *keeper) {
                         left = true;
                         continue;
                 }
-                if (loop_now() >= end) {
-                        loop_timer_set(keeper->answer_timer, loop_now());
+                if (time_now_usec() >= end) {
+                        loop_timer_set(keeper->answer_timer, time_now_usec());
                         return true;
                 }
                 answer_end(waiter);
@@ -126,7 +128,7 @@ static bool answer_some(Keeper *keeper) {
  * here, where one of those that may go has just ended. */
 void keeper_answer_settled(Keeper *keeper) {
         if (answer_some(keeper))
-                loop_timer_set(keeper->answer_timer, loop_now());
+                loop_timer_set(keeper->answer_timer, time_now_usec());
 }
 
 void keeper_answer_more(void *data) {

@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/time.h"
+
 enum {
         PAUSE = 10,           /* msec, for what can't say when there is something */
         GRACE = 5000,         /* usec that a client may end later than what it sends from */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time.h"
+
 enum { RETRY_TIME = 1000000 }; /* usec */
 
 typedef struct Row {
@@ -32,7 +34,7 @@ static Row *row_free(Row *row) {
 static void keep(Unwritten *all, const StoreHistory *row) {
         Row **last = &all->first, *copy = all->count < UNWRITTEN_MAX ? malloc(sizeof(*copy)) : NULL;
 
-        loop_timer_set(all->again, loop_now() + RETRY_TIME);
+        loop_timer_set(all->again, time_now_usec() + RETRY_TIME);
         if (!copy) {
                 all->lost++;
                 return;
@@ -92,7 +94,7 @@ static void on_again(void *data) {
         Unwritten *all = data;
 
         if (write_all(all) < 0)
-                loop_timer_set(all->again, loop_now() + RETRY_TIME);
+                loop_timer_set(all->again, time_now_usec() + RETRY_TIME);
 }
 
 const char *unwritten_record(Unwritten *all, const StoreHistory *row) {

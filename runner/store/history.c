@@ -165,17 +165,6 @@ int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
         return 0;
 }
 
-int store_history_add(Store *store, const char *name, const char *params, const char *result,
-                      uint64_t started_ms, Error *reterr) {
-        const StoreHistory row = { .name = name,
-                                   .params = params,
-                                   .result = result,
-                                   .started_ms = started_ms,
-                                   .ended_ms = time_epoch_ms() };
-
-        return store_history_put(store, &row, reterr);
-}
-
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr) {
         StoreHistory ended = *row;

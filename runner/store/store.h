@@ -100,11 +100,8 @@ int store_history_begin(Store *store, const char *name, const char *params, uint
 /* ... and its end, the first of which stands. A row that has made room is no error. -E2BIG (result:
  * the row then goes on; end it with a shorter one). */
 int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr);
-/* Both at once, for what has ended. It is safe from the end of this process, and in the database
- * soon: store_history_flush(). */
-int store_history_add(Store *store, const char *name, const char *params, const char *result,
-                      uint64_t started_ms, Error *reterr);
-/* The same at times of its own; the row's id is not looked at. */
+/* Both at once, for what has ended; the row's id is not looked at. It is safe from the end of this
+ * process, and in the database soon: store_history_flush(). -E2BIG */
 int store_history_put(Store *store, const StoreHistory *row, Error *reterr);
 /* Moves what was added into the database, as any other call about the history does; legal where
  * there is nothing. What fails is tried again by the next. */
@@ -129,7 +126,7 @@ typedef struct StoreAudit {
 
 /* -E2BIG (detail) */
 int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
-/* store_history_add() by row, whose id and ended_ms are not looked at, and store_audit_add(): both
+/* store_history_put() of what ends now, and store_audit_add(): both
  * or neither, by one write. */
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr);

@@ -126,12 +126,12 @@ static int toy_big(RpcCall *call, void *data, Error *error) {
 
 /* As long as a connection has for its turn. */
 static int toy_slow(RpcCall *call, void *data, Error *error) {
-        const uint64_t end = loop_now() + RPC_TURN_TIME;
+        const uint64_t end = time_now_usec() + RPC_TURN_TIME;
 
         assert_ptr_equal(data, &toy);
         (void)error;
         toy.executed++;
-        while (loop_now() < end)
+        while (time_now_usec() < end)
                 ;
         (void)rpc_result(call);
         rpc_reply(call);

@@ -78,3 +78,14 @@ void write_file(const char *path, const void *data, size_t size) {
         assert_true(fd >= 0);
         assert_int_equal(write(fd, data, size), size);
 }
+
+int add_history_row(Store *store, const char *name, const char *params, const char *result,
+                    uint64_t started_ms, Error *reterr) {
+        const StoreHistory row = { .name = name,
+                                   .params = params,
+                                   .result = result,
+                                   .started_ms = started_ms,
+                                   .ended_ms = started_ms + 1 };
+
+        return store_history_put(store, &row, reterr);
+}

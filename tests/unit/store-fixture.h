@@ -33,6 +33,10 @@ void refuse_store(const char *path, StoreMode mode, ErrorKind kind, const char *
 #define OK(call) ok((call), &error)
 void ok(int r, const Error *error);
 
+/* store_history_put() of what ends now. */
+int add_history_row(Store *store, const char *name, const char *params, const char *result,
+                    uint64_t started_ms, Error *reterr);
+
 /* Whole files. The result is owned by the caller. */
 char *read_file(const char *path, size_t *ret_size);
 void write_file(const char *path, const void *data, size_t size);

@@ -43,7 +43,7 @@ static void check_list(StoreMode mode, const char *text) {
 }
 
 static void add(Store *store, const char *name, const char *params) {
-        OK(store_history_add(store, name, params, "r", 1, &error));
+        OK(add_history_row(store, name, params, "r", 1, &error));
 }
 
 static size_t rows_in_database(Store *store) {
@@ -63,9 +63,9 @@ static void add_and_die(void) {
                 Store *store = NULL;
 
                 if (store_open(STORE_DB, STORE_WRITE, &store, &error) < 0 ||
-                    store_history_add(store, "a", "1", "r", 1, &error) < 0 ||
-                    store_history_add(store, "b", "2", "r", 1, &error) < 0 ||
-                    store_history_add(store, "a", "3", NULL, 1, &error) < 0)
+                    add_history_row(store, "a", "1", "r", 1, &error) < 0 ||
+                    add_history_row(store, "b", "2", "r", 1, &error) < 0 ||
+                    add_history_row(store, "a", "3", NULL, 1, &error) < 0)
                         _exit(1);
                 _exit(0);
         }

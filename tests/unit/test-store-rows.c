@@ -62,7 +62,7 @@ static uint64_t begin(Store *store, const char *name, const char *params) {
 }
 
 static void add(Store *store, const char *name, const char *params) {
-        OK(store_history_add(store, name, params, "r", 1, &error));
+        OK(add_history_row(store, name, params, "r", 1, &error));
 }
 
 static void check_size(Store *store, StoreModule module, uint64_t rows, uint64_t bytes) {
@@ -83,7 +83,7 @@ static void test_history_has_beginnings_and_ends(void **state) {
         (void)state;
         first = begin(store, "exec", "1");
         second = begin(store, "exec", "2");
-        OK(store_history_add(store, "kv.set", "3", "{}", 5, &error));
+        OK(add_history_row(store, "kv.set", "3", "{}", 5, &error));
         assert_true(second > first);
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1... ");
         OK(store_history_end(store, first, "{}", &error));
@@ -228,10 +228,10 @@ static void test_texts_have_a_limit(void **state) {
         assert_int_equal(store_history_begin(store, "a", text, &id, &error), -E2BIG);
         assert_int_equal(error.kind, ERROR_LIMIT);
         assert_int_equal(store_history_end(store, 1, text, &error), -E2BIG);
-        assert_int_equal(store_history_add(store, "a", "1", text, 1, &error), -E2BIG);
+        assert_int_equal(add_history_row(store, "a", "1", text, 1, &error), -E2BIG);
         assert_int_equal(store_audit_add(store, "a", text, &error), -E2BIG);
         text[STORE_TEXT_MAX] = '\0';
-        OK(store_history_add(store, "a", text, text, 1, &error));
+        OK(add_history_row(store, "a", text, text, 1, &error));
         OK(store_audit_add(store, "a", text, &error));
         check_size(store, STORE_HISTORY, 1, 2 * STORE_TEXT_MAX);
         check_size(store, STORE_AUDIT, 1, STORE_TEXT_MAX);
@@ -298,7 +298,7 @@ static void test_both_are_written_or_neither(void **state) {
         check_size(store, STORE_HISTORY, 1, 2);
         check_size(store, STORE_AUDIT, 1, 1);
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool3 ");
-        OK(store_history_add(store, "b", "1", "2", 5, &error)); /* no transaction is left */
+        OK(add_history_row(store, "b", "1", "2", 5, &error)); /* no transaction is left */
 }
 
 static int refuse_row(void *data, const StoreAudit *row) {

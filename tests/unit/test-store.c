@@ -435,7 +435,7 @@ static void test_memory_does_not_grow_with_what_is_written(void **state) {
                         before = resident();
                 (void)snprintf(key, sizeof(key), "key %d", i);
                 OK(store_kv_set(store, key, error.text, sizeof(error.text), &error));
-                OK(store_history_add(store, "exec", "{}", "{}", 1, &error));
+                OK(add_history_row(store, "exec", "{}", "{}", 1, &error));
                 assert_true(has(store, key));
         }
         store_rest(store);
