@@ -6,35 +6,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
-import zipfile
-from pathlib import Path
 
 import pytest
 
-from lib.identity import Identity
+from lib.python import needs_module, run, value
 from lib.sandbox import Holt, Result
-from lib.sessions import Bound, Json, Session, Sessions, until
+from lib.sessions import Bound, Session, Sessions, until
 
 CTRL_C = "\x03"
-
-
-def run(rpc: Bound, code: str, **params: object) -> Json:
-    return rpc.call("python.run", code=code, **params)
-
-
-def value(rpc: Bound, code: str, **params: object) -> str:
-    result = run(rpc, code, **params)
-    assert result["error"] is None, result
-    return result["result"]
-
-
-def has(module: str) -> bool:
-    return subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
-
-
-def needs_module(module: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not has(module), reason=f"the host's python3 has no {module}")
 
 
 # --- values ---
@@ -50,39 +29,6 @@ def test_the_value_of_a_last_expression(code: str, result: str | None, rpc: Boun
     run(rpc, "import asyncio; _ = None")
 
     assert value(rpc, code) == result
-
-
-@pytest.mark.parametrize("code, result", (
-    ("t = asyncio.create_task(f(1))\nawait t", "1"), ("a, b = asyncio.create_task(f(1)), f(2)\nawait a + await b", "3"),
-    ("async with asyncio.timeout(100):\n    x = await f(5)\nx", "5"), ("async for i in g(): pass\ni", "2"),
-    ("await asyncio.gather(*map(f, range(3)))", "[0, 1, 2]"), ("asyncio.run(f(4))", "4"), ("[i async for i in g()]", "[0, 1, 2]"),
-    ("q = asyncio.Queue(); await q.put(1)\nlater = asyncio.create_task(q.get())\n0", "0"), ("asyncio.get_running_loop().is_running() if await f(1) else 0", "True"),
-))
-def test_await_at_the_top(code: str, result: str, rpc: Bound) -> None:
-    run(rpc, "import asyncio\nasync def f(n):\n    await asyncio.sleep(0.001)\n    return n\nasync def g():\n    for i in range(3): yield await f(i)")
-
-    assert value(rpc, code) == result
-    if "later" in code:
-        assert value(rpc, "await later") == "1"
-
-
-def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
-    run(rpc, "import asyncio\nended = []\nasync def wait():\n    try: await asyncio.sleep(0.5)\n    finally: ended.append(1)\n    ended.append(2)\nawait asyncio.sleep(0)")
-    result = run(rpc, "await wait()\nended.append(3)", timeout_ms=100)
-
-    assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
-    assert 'File "<python 2>", line 1, in <module>\n    await wait()' in result["error"]["traceback"]
-    assert "base_events" not in result["error"]["traceback"]
-    assert value(rpc, "await asyncio.sleep(0.6); ended") == "[1]"
-
-
-def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
-    rpc = Bound(sessions.create("w", "--kill-after", "100ms").rpc(), {})
-    run(rpc, "import asyncio\nawait asyncio.sleep(0)")
-    code = "while True:\n  try: await asyncio.sleep(100)\n  except asyncio.CancelledError: pass"
-
-    assert run(rpc, code, timeout_ms=100)["state_kept"] is False
-    assert value(rpc, "1") == "1"
 
 
 def test_state_lasts(rpc: Bound) -> None:
@@ -325,93 +271,6 @@ def test_a_data_frame_is_a_table(rpc: Bound) -> None:
     assert "<table" in result["displays"][0]["text/html"] and "a\n0  1" in result["result"]
 
 
-# --- hostile code ---
-
-
-@pytest.mark.parametrize("code", (
-    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'garbage\\n')\n  except OSError: pass",
-    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'{\"id\": 0}\\n')\n  except OSError: pass",
-    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'x' * 20000000)\n  except OSError: pass",
-    "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'[' * 10000 + b'\\n')\n  except OSError: pass",
-    "import os\nos.closerange(3, 100)",
-), ids=("garbage", "ready again", "long", "deep", "closed"))
-def test_what_the_channel_says_costs_only_the_interpreter(code: str, keeper: Bound, session: Session) -> None:
-    peak = session.keeper_peak()
-    result = run(keeper, code)
-
-    assert result["state_kept"] is False
-    assert value(keeper, "1 + 1") == "2"
-    assert session.keeper_peak() - peak < 64 << 20
-
-
-def test_a_forged_answer_forges_its_own_run_alone(rpc: Bound) -> None:
-    forge = "import os, json\nfor fd in range(3, 100):\n  try: os.write(fd, json.dumps({'id': 1, 'result': 'forged',"
-    forge += " 'displays': [{'a': 1, 'b': [2], 'c': 'text'}], 'exit_code': 7, 'error': 5}).encode() + b'\\n')\n  except OSError: pass"
-    result = run(rpc, forge)
-
-    assert (result["result"], result["displays"], result["exit_code"], result["error"]) == ("forged", [{"c": "text"}], 7, None)
-    assert value(rpc, "1 + 1") == "2"
-
-
-# Takes the interpreter over: all that it says from then on.
-TAKE_OVER = """
-import sys
-f = sys._getframe()
-while "DOES" not in f.f_globals:
-    f = f.f_back
-f.f_globals["DOES"].update(
-    variables=lambda r: {"answer": {"variables": [5, {"name": "a\x1b[2J", "type": ["\x1b"], "size": "\x1b[1m"}], "more": 1}},
-    save=lambda r: {"answer": {"saved": ["\x1b]0;x\x07", 5], "left_out": {"a\x1b[2J": "b\x1b[2J", "c": 5}}},
-    load=lambda r: {"answer": {"loaded": "x", "failed": [], "path": 5}},
-)
-f.f_globals["run"] = lambda r: {"exit_code": 1, "error": {"name": 5, "more": "x"}, "displays": {}}
-"""
-
-
-def test_what_is_forged_has_the_form_of_what_is_not(rpc: Bound) -> None:
-    """Clients can rely on it."""
-    run(rpc, TAKE_OVER)
-    empty: Json = {"name": "", "type": "", "repr": "", "size": None}
-    forged = {**empty, "name": "a\x1b[2J", "size": "\x1b[1m"}
-    assert rpc.call("python.variables") == {"variables": [empty, forged]}
-    assert rpc.call("python.save") == {"saved": ["\x1b]0;x\x07"], "left_out": {"a\x1b[2J": "b\x1b[2J"}, "path": ""}
-    assert rpc.call("python.load") == {"loaded": [], "failed": {}, "path": ""}
-    result = run(rpc, "1")
-    assert result["error"] == {"name": "", "message": "", "traceback": ""} and result["displays"] == []
-
-
-def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
-    """What holt says in its own words; what code prints, its values and errors among it, is printed as it is."""
-    with session.rpc() as rpc:
-        rpc.call("python.run", code=TAKE_OVER)
-    for option in ("--variables", "--save", "--load"):
-        result = session("python", option).ok()
-        assert "\x1b" not in result.out + result.err and (option == "--load" or "\\x1b" in result.out)
-
-
-@pytest.mark.parametrize("code", (
-    "import sys; sys.stdout = sys.stderr = None", "import os; os.close(1); os.close(2)", "import sys; sys.stdout.close()",
-    "import os\nif os.fork() == 0:\n  while True: os.write(1, b'')", "import os; os.dup2(os.open('/dev/null', 1), 1)",
-    "import sys; sys.displayhook = 1; sys.excepthook = 1; del sys.modules['__main__']",
-), ids=lambda code: code[:40])
-def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sessions) -> None:
-    session = sessions.create("w", "--kill-after", "100ms")
-    rpc = Bound(session.rpc(), {})
-    run(rpc, code, timeout_ms=20000)
-
-    assert value(rpc, "1 + 1") == "2"
-    run(rpc, "import sys; sys.stdout = sys.__stdout__ = open(1, 'w', closefd=False)")
-    assert "x" in run(rpc, "print('x', flush=True)")["stdout"]
-    rpc.call("python.restart")
-
-
-def test_a_fork_that_comes_back_says_nothing(rpc: Bound) -> None:
-    result = run(rpc, "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n'parent' if pid else 'child'")
-
-    assert result["result"] == "'parent'"
-    assert value(rpc, "1") == "1"
-
-
 # --- variables ---
 
 
@@ -444,95 +303,6 @@ def test_there_is_nothing_to_load(rpc: Bound) -> None:
     for name in ("empty", "text", "other"):
         assert f"/workspace/{name} is no file of python.save" in rpc.refused("python.load", path=name).message
     assert value(rpc, "x") == "1"
-
-
-# --- packages ---
-
-
-@pytest.fixture
-def wheels(place: Path, identity: Identity) -> Path:
-    """A folder with one wheel, of a module that needs nothing."""
-    folder = place / "wheels"
-    folder.mkdir()
-    info = "tinypkg-1.0.dist-info"
-    with zipfile.ZipFile(folder / "tinypkg-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tinypkg/__init__.py", "value = 41\n")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: holt\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", f"tinypkg/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-    return folder
-
-
-def run_slowly(rpc: Bound, code: str) -> Json:
-    return run(rpc, code, timeout_ms=120000)
-
-
-@needs_module("pip")
-def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, wheels: Path) -> None:
-    session = sessions.create("w", "--wheels", wheels)
-    result = run_slowly(Bound(session.rpc(), {}), "import tinypkg\ntinypkg.value")
-    session.stop()
-
-    assert result["result"] == "41" and "holt: installed tinypkg" in result["stderr"]
-    assert session.out("python3 -c 'import tinypkg; print(tinypkg.value)'") == "41\n"
-    assert "installed" not in session("python", "-c", "import tinypkg").ok().err
-    assert "cannot install" in session("python", "-c", "import no_such_module").err
-    assert "cannot install" not in session("python", "-c", "try:\n  import json.nothing\nexcept ImportError: 5").err
-
-
-@needs_module("pip")
-def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> None:
-    """The session's own code, wherever it stands; a library that can do without has its own word for it."""
-    rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
-    mine = "/workspace/mine.py", "import tinypkg\nvalue = tinypkg.value"
-    library = "/opt/lib/python3/site-packages/library.py", "try:\n    import tinypkg\nexcept ImportError as e:\n    value = str(e)"
-    for path, content in (mine, library):
-        rpc.call("files.write", path=path, content=content, make_parents=True)
-
-    assert value(rpc, "import sys; sys.path.append('/opt/lib/python3/site-packages')\nimport library\nlibrary.value") == repr("No module named 'tinypkg'")
-    result = run_slowly(rpc, "import mine\nmine.value")
-    assert (result["result"], result["stderr"]) == ("41", "holt: installed tinypkg\n")
-
-
-@needs_module("pip")
-def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -> None:
-    """One run asks once, however often it imports; the next one looks again."""
-    wheel = wheels / "tinypkg-1.0-py3-none-any.whl"
-    wheel.rename(wheels / "away")
-    rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
-    twice = "errors = []\nfor _ in range(2):\n  try: import tinypkg\n  except ImportError as e: errors.append(str(e))"
-    run_slowly(rpc, twice + "\nimport holt_packages\nasked = dict(holt_packages.failed)")
-
-    assert "No matching distribution found for tinypkg" in value(rpc, "errors[0]")
-    assert value(rpc, "len(errors), len(set(errors)), list(asked)") == "(2, 1, ['tinypkg'])"
-    (wheels / "away").rename(wheel)
-    assert run_slowly(rpc, "import tinypkg; tinypkg.value")["result"] == "41"
-
-
-def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
-    """It is short enough as it is, and not as JSON; the answer can't say to what it is one."""
-    result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
-    assert "a line of more than 1024 KiB" in result.refusal()
-
-
-def test_an_index_needs_a_network(sessions: Sessions) -> None:
-    """There is none in a session: that is said, at once, and without the index's password."""
-    session = sessions.create("w", "--env", "PIP_INDEX_URL=https://me:secret@pypi.example/simple")
-    error = session("python", "-c", "import tinypkg").err
-
-    assert "the index https://pypi.example/simple can't be reached, since the session has no network" in error
-    assert "holt create --wheels DIR" in error and "secret" not in error
-
-
-@needs_module("pip")
-def test_an_index_that_is_files(sessions: Sessions, wheels: Path) -> None:
-    session = sessions.create("w", "--env", "PIP_INDEX_URL=file:///workspace/index")
-    wheel = "tinypkg-1.0-py3-none-any.whl"
-    session.sh("mkdir -p index/tinypkg").ok()
-    session.cp(wheels / wheel, f"w:/workspace/index/tinypkg/{wheel}").ok()
-    session.sh(f"echo '<a href={wheel}>{wheel}</a>' >index/tinypkg/index.html").ok()
-
-    assert session("python", "-c", "import tinypkg; tinypkg.value").ok().out == "41\n"
 
 
 # --- holt python ---
@@ -570,6 +340,12 @@ def test_all_of_a_long_output_is_printed_or_counted(session: Session) -> None:
 def counted(result: Result) -> int:
     found = re.search(r"holt: (\d+) bytes of output came too fast", result.err)
     return int(found[1]) if found else 0
+
+
+def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
+    """It is short enough as it is, and not as JSON; the answer can't say to what it is one."""
+    result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
+    assert "a line of more than 1024 KiB" in result.refusal()
 
 
 def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is imported in a session and not there: wheels, indexes, and what is said without them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.python import needs_module, run, value
+from lib.sessions import Bound, Json, Sessions
+
+
+@pytest.fixture
+def wheels(place: Path, identity: Identity) -> Path:
+    """A folder with one wheel, of a module that needs nothing."""
+    folder = place / "wheels"
+    folder.mkdir()
+    info = "tinypkg-1.0.dist-info"
+    with zipfile.ZipFile(folder / "tinypkg-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tinypkg/__init__.py", "value = 41\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: holt\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", f"tinypkg/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+    return folder
+
+
+def run_slowly(rpc: Bound, code: str) -> Json:
+    return run(rpc, code, timeout_ms=120000)
+
+
+@needs_module("pip")
+def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, wheels: Path) -> None:
+    session = sessions.create("w", "--wheels", wheels)
+    result = run_slowly(Bound(session.rpc(), {}), "import tinypkg\ntinypkg.value")
+    session.stop()
+
+    assert result["result"] == "41" and "holt: installed tinypkg" in result["stderr"]
+    assert session.out("python3 -c 'import tinypkg; print(tinypkg.value)'") == "41\n"
+    assert "installed" not in session("python", "-c", "import tinypkg").ok().err
+    assert "cannot install" in session("python", "-c", "import no_such_module").err
+    assert "cannot install" not in session("python", "-c", "try:\n  import json.nothing\nexcept ImportError: 5").err
+
+
+@needs_module("pip")
+def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> None:
+    """The session's own code, wherever it stands; a library that can do without has its own word for it."""
+    rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
+    mine = "/workspace/mine.py", "import tinypkg\nvalue = tinypkg.value"
+    library = "/opt/lib/python3/site-packages/library.py", "try:\n    import tinypkg\nexcept ImportError as e:\n    value = str(e)"
+    for path, content in (mine, library):
+        rpc.call("files.write", path=path, content=content, make_parents=True)
+
+    assert value(rpc, "import sys; sys.path.append('/opt/lib/python3/site-packages')\nimport library\nlibrary.value") == repr("No module named 'tinypkg'")
+    result = run_slowly(rpc, "import mine\nmine.value")
+    assert (result["result"], result["stderr"]) == ("41", "holt: installed tinypkg\n")
+
+
+@needs_module("pip")
+def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -> None:
+    """One run asks once, however often it imports; the next one looks again."""
+    wheel = wheels / "tinypkg-1.0-py3-none-any.whl"
+    wheel.rename(wheels / "away")
+    rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
+    twice = "errors = []\nfor _ in range(2):\n  try: import tinypkg\n  except ImportError as e: errors.append(str(e))"
+    run_slowly(rpc, twice + "\nimport holt_packages\nasked = dict(holt_packages.failed)")
+
+    assert "No matching distribution found for tinypkg" in value(rpc, "errors[0]")
+    assert value(rpc, "len(errors), len(set(errors)), list(asked)") == "(2, 1, ['tinypkg'])"
+    (wheels / "away").rename(wheel)
+    assert run_slowly(rpc, "import tinypkg; tinypkg.value")["result"] == "41"
+
+
+def test_an_index_needs_a_network(sessions: Sessions) -> None:
+    """There is none in a session: that is said, at once, and without the index's password."""
+    session = sessions.create("w", "--env", "PIP_INDEX_URL=https://me:secret@pypi.example/simple")
+    error = session("python", "-c", "import tinypkg").err
+
+    assert "the index https://pypi.example/simple can't be reached, since the session has no network" in error
+    assert "holt create --wheels DIR" in error and "secret" not in error
+
+
+@needs_module("pip")
+def test_an_index_that_is_files(sessions: Sessions, wheels: Path) -> None:
+    session = sessions.create("w", "--env", "PIP_INDEX_URL=file:///workspace/index")
+    wheel = "tinypkg-1.0-py3-none-any.whl"
+    session.sh("mkdir -p index/tinypkg").ok()
+    session.cp(wheels / wheel, f"w:/workspace/index/tinypkg/{wheel}").ok()
+    session.sh(f"echo '<a href={wheel}>{wheel}</a>' >index/tinypkg/index.html").ok()
+
+    assert session("python", "-c", "import tinypkg; tinypkg.value").ok().out == "41\n"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code for a session's interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from lib.sessions import Bound, Json
+
+
+def run(rpc: Bound, code: str, **params: object) -> Json:
+    return rpc.call("python.run", code=code, **params)
+
+
+def value(rpc: Bound, code: str, **params: object) -> str:
+    result = run(rpc, code, **params)
+    assert result["error"] is None, result
+    return result["result"]
+
+
+def has(module: str) -> bool:
+    return subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def needs_module(module: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not has(module), reason=f"the host's python3 has no {module}")
