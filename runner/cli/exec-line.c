@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/tools.h"
 #include "session/keeper.h"
 
 const char *const exec_keep_names[] = { "head", "tail", NULL };
@@ -15,8 +16,9 @@ static const Option exec_options[] = {
           offsetof(ExecOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "a variable beyond the session's own", OPTION_LIST,
           offsetof(ExecOptions, env), NULL },
-        { "--tool", "NAME=COMMAND", "a command of the host that code inside may call as a tool",
-          OPTION_LIST, offsetof(ExecOptions, tools), NULL },
+        { "--tool", "NAME[=COMMAND]",
+          "code inside may call it: a command of the host, or another client's", OPTION_LIST,
+          offsetof(ExecOptions, tools), NULL },
         { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
           offsetof(ExecOptions, timeout), NULL },
         { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
@@ -60,7 +62,7 @@ static int parse_values(ExecLine *line, Error *reterr) {
                               "--detach does not wait for the end, which --report is about");
                 return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
         }
-        if (options->detach && options->tools.count > 0) {
+        if (options->detach && tool_specs_have_command(&options->tools)) {
                 r = error_set(reterr, ERROR_USAGE, 0,
                               "--detach leaves nobody here to run the command of --tool");
                 return error_cure(reterr, r, "Leave one of them out.");

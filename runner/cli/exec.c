@@ -89,6 +89,7 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
         if (exec->line.options.cwd)
                 json_write_string(w, "cwd", exec->line.options.cwd);
         ask_write_env(&exec->line.options.env, w);
+        tool_specs_write(&exec->line.options.tools, w);
         json_write_uint(w, "timeout_ms", exec->line.timeout / 1000);
         json_write_uint(w, "fds", given);
         if (exec->line.options.output)

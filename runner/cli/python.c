@@ -30,8 +30,9 @@ static const Option python_options[] = {
           offsetof(PythonOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "a variable for this run", OPTION_LIST,
           offsetof(PythonOptions, env), NULL },
-        { "--tool", "NAME=COMMAND", "a command of the host that the code may call as a tool",
-          OPTION_LIST, offsetof(PythonOptions, tools), NULL },
+        { "--tool", "NAME[=COMMAND]",
+          "the code may call it: a command of the host, or another client's", OPTION_LIST,
+          offsetof(PythonOptions, tools), NULL },
         { "--timeout", "TIME", "interrupt it after that, then kill the interpreter", OPTION_STRING,
           offsetof(PythonOptions, timeout), NULL },
         { "--fresh", NULL, "in an interpreter of its own, which ends with it", OPTION_BOOL,
@@ -168,6 +169,7 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
         if (options->cwd)
                 json_write_string(w, "cwd", options->cwd);
         ask_write_env(&options->env, w);
+        tool_specs_write(&options->tools, w);
         json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
         json_write_bool(w, "fresh", options->fresh);
         json_write_bool(w, "watch", !options->json);

@@ -379,13 +379,68 @@ bool tool_host_take(ToolHost *host, const RpcMessage *message) {
 
 /* --- registering --- */
 
+static char *spec_name(const char *spec) {
+        return strndup(spec, strcspn(spec, "="));
+}
+
+bool tool_specs_have_command(const StrList *specs) {
+        for (size_t i = 0; i < specs->count; i++)
+                if (strchr(specs->items[i], '='))
+                        return true;
+        return false;
+}
+
+void tool_specs_write(const StrList *specs, JsonWriter *w) {
+        bool others = false;
+
+        for (size_t i = 0; i < specs->count; i++)
+                others |= strchr(specs->items[i], '=') == NULL;
+        if (!others)
+                return;
+        json_write_array(w, "tools");
+        for (size_t i = 0; i < specs->count; i++) {
+                _cleanup_free_ char *name = spec_name(specs->items[i]);
+
+                if (name)
+                        json_write_string(w, NULL, name);
+        }
+        json_write_end(w);
+}
+
+/* Of another client's: whether it is there is better known now than when it is called. */
+static int find_tool(RpcClient *client, const char *name, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        const JsonValue *list;
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_end(&w);
+        r = json_write_finish(&w) < 0
+                    ? error_oom(reterr)
+                    : rpc_client_call(client, "tools.list", &w, NULL, 0, &message, reterr);
+        if (r < 0)
+                return r;
+        list = json_member(message.result, "tools");
+        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v))
+                if (streq(json_string(json_member(v, "name")), name))
+                        return 0;
+        (void)error_set(reterr, ERROR_USAGE, 0,
+                        "--tool %.100s: not NAME=COMMAND, and no client of the session offers a "
+                        "tool of that name",
+                        name);
+        return error_cure(reterr, -ENOENT, "As --tool 'lookup=./lookup.py'");
+}
+
 static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const char *equals = strchr(spec, '=');
-        _cleanup_free_ char *name = equals ? strndup(spec, (size_t)(equals - spec)) : NULL;
+        _cleanup_free_ char *name = spec_name(spec);
         int r;
 
+        if (!equals && spec[0] != '\0')
+                return find_tool(client, spec, reterr);
         if (!equals || equals == spec || !equals[1]) {
                 r = error_set(reterr, ERROR_USAGE, 0, "--tool %.100s: not NAME=COMMAND", spec);
                 return error_cure(reterr, r, "As --tool 'lookup=./lookup.py'");
@@ -414,7 +469,7 @@ int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error
                         client); /* first: the first tool may be called before the second */
         for (size_t i = 0; r == 0 && i < specs->count; i++)
                 r = register_tool(client, specs->items[i], reterr);
-        if (r < 0 || specs->count == 0)
+        if (r < 0 || !tool_specs_have_command(specs))
                 return r;
         host = calloc(1, sizeof(*host));
         if (!host)

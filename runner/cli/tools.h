@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --tool NAME=COMMAND of holt exec and holt python: tools that are commands of the host.
+/* --tool NAME=COMMAND of holt exec and holt python: tools that are commands of the host; and --tool
+ * NAME: one that another client of the session offers.
  *
  * Each call runs COMMAND by sh, with the payload as JSON on stdin, and what it prints, one JSON
  * value, is what the code inside gets. It runs as the caller, out of any sandbox: the payload is an
@@ -16,9 +17,15 @@ enum {
 
 typedef struct ToolHost ToolHost;
 
-/* Registers "NAME=COMMAND" for each of specs, with client, whose sends are queued from now on
- * (rpc_client_queue()). *ret is NULL for none. 0 or a negative errno. */
+/* Registers "NAME=COMMAND" for each of specs that is one, with client, whose sends are queued from
+ * now on (rpc_client_queue()). *ret is NULL for none. 0, -ENOENT with an ERROR_USAGE for a NAME
+ * that nobody offers, or another negative errno. */
 int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error *reterr);
+/* Whether one of them has a command, which somebody here has to run. */
+bool tool_specs_have_command(const StrList *specs);
+/* Writes the member "tools" of a request: all of specs by their names, where one is another
+ * client's. Without it those of the own connection may be called, which is the rest. */
+void tool_specs_write(const StrList *specs, JsonWriter *w);
 /* Kills what still runs. NULL is legal, here and below; returns NULL. */
 ToolHost *tool_host_free(ToolHost *host);
 

@@ -45,6 +45,6 @@ int method_take_grant(const Keeper *keeper, const RpcCall *call, Grant **ret, Er
         int r = rpc_strings(call, "tools", &names, error);
 
         return r < 0 ? r
-                     : tools_grant(keeper->tools, rpc_has(call, "tools") ? &names : NULL, ret,
-                                   error);
+                     : tools_grant(keeper->tools, rpc_has(call, "tools") ? &names : NULL,
+                                   rpc_call_connection(call), ret, error);
 }

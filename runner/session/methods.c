@@ -22,7 +22,7 @@ static const RpcParam exec_params[] = {
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
         { "tools", RPC_STRINGS, false, 1024,
-          "tools that it may call; all that are registered without it" },
+          "tools that it may call, any client's; this connection's without it" },
 };
 
 static const RpcParam spawn_params[] = {
@@ -39,7 +39,7 @@ static const RpcParam spawn_params[] = {
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "owned", RPC_BOOL, false, 0, "it is killed when this connection ends" },
         { "tools", RPC_STRINGS, false, 1024,
-          "tools that it may call; all that are registered without it" },
+          "tools that it may call, any client's; this connection's without it" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
           "it gets the terminal's keys only when it reads (process.stopped), by process.resume" },
@@ -102,7 +102,7 @@ static const RpcParam python_params[] = {
           "where, for this run; relative to the workspace; where the last one was without it" },
         { "env", RPC_MAP, false, 1024, "variables for this run" },
         { "tools", RPC_STRINGS, false, 1024,
-          "tools that it may call; all that are registered without it" },
+          "tools that it may call, any client's; this connection's without it" },
         { "fresh", RPC_BOOL, false, 0, "in an interpreter of its own, which ends with it" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
           "wall time; at most the policy's, which it is without it" },

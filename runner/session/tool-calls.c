@@ -362,11 +362,11 @@ static int check_payload(const Tool *tool, const JsonValue *payload, ToolFailure
 
 static int check_call(const Tools *all, const Grant *grant, const char *name,
                       const JsonValue *payload, Tool **ret, ToolFailure *failure) {
-        Tool *tool = grant_allows(grant, name) ? tool_find(all, name) : NULL;
+        Tool *tool = tool_find(all, name);
         char quoted[TOOL_NAME_MAX + 40];
 
         /* One that is not given is not told from one that is not there. */
-        if (!tool)
+        if (!tool || !grant_allows(grant, tool))
                 return fail(failure, TOOL_PERMISSION,
                             "there is no tool '%s', or it may not be called from here",
                             str_quote(name, quoted, sizeof(quoted)));

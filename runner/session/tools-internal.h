@@ -19,8 +19,9 @@ struct Grant {
         Tools *all;
         char token[TOOL_TOKEN_LENGTH + 1];
         char exec[16];
-        bool any;
-        StrList names;
+        bool named;
+        StrList names;              /* where it is: these, whoever has them */
+        const RpcConnection *owner; /* else: this one's, or NULL once it has gone */
         unsigned refusals;
 };
 
@@ -37,7 +38,7 @@ struct Tools {
 Tool *tool_find(const Tools *all, const char *name);
 /* Returns NULL. */
 Tool *tool_unref(Tool *tool);
-bool grant_allows(const Grant *grant, const char *name);
+bool grant_allows(const Grant *grant, const Tool *tool);
 
 /* Ends the calls of a grant, or of a client's tools. */
 void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner);

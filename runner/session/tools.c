@@ -196,6 +196,10 @@ void tools_forget(Tools *all, const RpcConnection *owner) {
                         remove_tool(at);
                 else
                         at = &(*at)->next;
+        /* What it has started may go on, and the next connection may be where this one was. */
+        for (Grant *grant = all->grants; grant; grant = grant->next)
+                if (grant->owner == owner)
+                        grant->owner = NULL;
         tool_calls_end(all, NULL, owner);
 }
 
@@ -216,7 +220,7 @@ static void write_tool(const Tool *tool, JsonWriter *w) {
 void tools_write(const Tools *all, const Grant *grant, const char *key, JsonWriter *w) {
         json_write_array(w, key);
         for (const Tool *tool = all->tools; tool; tool = tool->next)
-                if (!grant || grant_allows(grant, tool->name))
+                if (!grant || grant_allows(grant, tool))
                         write_tool(tool, w);
         json_write_end(w);
 }
@@ -233,14 +237,16 @@ static int make_token(char token[TOOL_TOKEN_LENGTH + 1]) {
         return 0;
 }
 
-int tools_grant(Tools *all, const StrList *names, Grant **ret, Error *reterr) {
+int tools_grant(Tools *all, const StrList *names, const RpcConnection *owner, Grant **ret,
+                Error *reterr) {
         Grant *grant = calloc(1, sizeof(*grant));
         int r;
 
         if (!grant)
                 return error_oom(reterr);
         grant->all = all;
-        grant->any = names == NULL;
+        grant->named = names != NULL;
+        grant->owner = owner;
         r = make_token(grant->token);
         if (r < 0) {
                 free(grant);
@@ -297,6 +303,6 @@ Grant *tools_find_grant(const Tools *all, const char *token) {
         return NULL;
 }
 
-bool grant_allows(const Grant *grant, const char *name) {
-        return grant->any || strlist_has(&grant->names, name);
+bool grant_allows(const Grant *grant, const Tool *tool) {
+        return grant->named ? strlist_has(&grant->names, tool->name) : tool->owner == grant->owner;
 }

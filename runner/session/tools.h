@@ -3,11 +3,12 @@
  * that go on.
  *
  * Theory of operation. A client registers a tool over its connection, and the tool goes with that.
- * A call comes from inside (bridge.h) with a token, which stands for a grant: the names that one
- * exec may call. The payload is checked by the tool's schema, the client is asked by a request
- * (tool.call), and what it answers is checked likewise. A client has RPC_CALLS_MAX requests at a
- * time; further calls wait here, in order. A call ends once: by its answer, its time, the end of
- * its grant, of who called or of the client. Each is noted in the history and the audit.
+ * A call comes from inside (bridge.h) with a token, which stands for a grant: what one exec may
+ * call, by names or by whose it is. The payload is checked by the tool's schema, the client is
+ * asked by a request (tool.call), and what it answers is checked likewise. A client has
+ * RPC_CALLS_MAX requests at a time; further calls wait here, in order. A call ends once: by its
+ * answer, its time, the end of its grant, of who called or of the client. Each is noted in the
+ * history and the audit.
  *
  * Names, payloads and tokens are an attacker's. So may be what a client answers, for the code that
  * it called may have been fed by one. */
@@ -79,9 +80,11 @@ void tools_pump(Tools *all, const RpcConnection *owner);
 
 /* --- grants --- */
 
-/* names: what it may call, copied; NULL for all. *ret lasts until grant_end(). 0, -ENOMEM, or an
- * errno of getrandom(2). */
-int tools_grant(Tools *all, const StrList *names, Grant **ret, Error *reterr);
+/* names: what it may call, whoever has it, copied. NULL: what owner has as long as that connection
+ * lasts; what other clients of the session offer is for their own code. *ret lasts until
+ * grant_end(). 0, -ENOMEM, or an errno of getrandom(2). */
+int tools_grant(Tools *all, const StrList *names, const RpcConnection *owner, Grant **ret,
+                Error *reterr);
 const char *grant_token(const Grant *grant);
 /* The process that it is for, for the history. */
 void grant_set_exec(Grant *grant, const char *exec);

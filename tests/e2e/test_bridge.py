@@ -266,13 +266,13 @@ def test_a_timeout_of_the_run_interrupts_a_call(keeper: Host) -> None:
 def test_a_client_that_vanishes_fails_its_calls(connect: Connect) -> None:
     host, other = connect(), connect()
     other.tool("slow", lambda p: LATER)
-    number = host.send("exec", shell="holt-tool slow '{}'")
+    number = host.send("exec", shell="holt-tool slow '{}'", tools=["slow"])
     other.until(lambda: other.calls, "it is asked")
     other.rpc.close()
     result = host.result(number)
     assert (result["exit_code"], result["stderr"]) == (1, "holt-tool: [internal_error] its client has gone\n")
     until(lambda: host.call("tools.list")["tools"] == [], "its tools have gone")
-    assert "permission_error" in host.sh("holt-tool slow '{}'")["stderr"]
+    assert "permission_error" in host.sh("holt-tool slow '{}'", tools=["slow"])["stderr"]
 
 
 # --- who may call what ---
@@ -290,6 +290,41 @@ def test_an_exec_calls_what_it_was_given(host: Host) -> None:
     assert failed(host.python("call('a')", tools=["b"])).startswith("[permission_error]")
     assert out(host.python("print(call('a'))")) == "a"
     assert failed(host.python("call('a')", fresh=True, tools=[])).startswith("[permission_error]")
+
+
+def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
+    """What another client offers it calls where it was named."""
+    mine, other = connect(), connect()
+    mine.tool("mine", lambda p: "mine")
+    other.tool("theirs", lambda p: "theirs")
+    script = "holt-tool --list; holt-tool theirs '{}'"
+    assert mine.sh(script)["stdout"] == "mine\tThe tool mine.\n"
+    for params in ({}, {"fresh": True}):
+        assert failed(mine.python("call('theirs')", **params)).startswith("[permission_error] there is no tool 'theirs'")
+        assert out(mine.python("print([t['name'] for t in search('theirs tool mine')])", **params)) == "['mine']"
+    named = other.send("exec", shell="holt-tool theirs '{}'; holt-tool mine '{}'", tools=["theirs", "mine"])
+    mine.until(lambda: other.until(lambda: other.calls, "it is asked") and mine.calls, "both are asked")
+    assert out(other.result(named)) == '"theirs"\n"mine"'
+    assert [t["name"] for t in mine.call("tools.list")["tools"]] == ["theirs", "mine"]
+
+
+def test_whose_client_has_gone_calls_nobody_s(session: Session, keeper: Host) -> None:
+    """Also where another connection has taken the place that the first one had in the keeper's memory."""
+    gone = [Host(session.rpc(), {}) for _ in range(20)]
+    for number, each in enumerate(gone):
+        each.tool(f"t{number}", lambda p: 1)
+    script = "until [ -e go ]; do sleep .01; done; holt-tool --list; holt-tool t0 '{}'"
+    left = [each.call("process.spawn", shell=script)["id"] for each in gone]
+    for each in gone:
+        each.rpc.close()
+    until(lambda: keeper.call("tools.list")["tools"] == [], "they have gone")
+    later = [Host(session.rpc(), {}) for _ in gone]
+    for number, each in enumerate(later):
+        each.tool(f"t{number}", lambda p: 2)
+    keeper.call("files.write", path="/workspace/go", content="")
+    for process in left:
+        result = keeper.call("process.wait", id=process, output=True)
+        assert result["stdout"] == "" and "permission_error" in result["stderr"]
 
 
 def test_the_environment(keeper: Host) -> None:
@@ -456,6 +491,25 @@ def test_tools_of_the_command_line(session: Session) -> None:
     assert "permission_error" in session.sh("holt-tool count '{}'").err
 
 
+def test_a_tool_of_another_client_on_the_command_line(session: Session, keeper: Host) -> None:
+    """By its name, beside those of one's own."""
+    keeper.tool("theirs", lambda p: "theirs")
+    script = "holt-tool theirs '{}'; holt-tool own '{}'"
+    own = ["--tool", "own=echo 5"]
+
+    def both(flags: list[str]) -> list[str]:
+        with session.start("sh", "-c", script, flags=flags, stdin=None) as running:
+            keeper.until(lambda: len(keeper.calls) == calls or running.process.poll() is not None, "it is asked")
+            return running.wait().out.splitlines()
+
+    calls = 1
+    assert both([*own, "--tool", "theirs"]) == ['"theirs"', "5"]
+    assert session.sh(script, *own).out == "5\n"
+    detached = session.sh("holt-tool theirs '{}'", "--detach", "--tool", "theirs").ok().out.strip()
+    assert keeper.run("process.wait", id=detached, output=True)["stdout"] == '"theirs"\n'
+    assert len(keeper.calls) == 2
+
+
 def test_a_command_that_fails(session: Session) -> None:
     commands = {
         "exit": ("echo first >&2; echo 'last words' >&2; exit 3", "ended with 3: last words"),
@@ -512,6 +566,7 @@ def test_a_command_ends_with_who_waits_for_it(session: Session, place: Path, hol
 
 
 def test_tools_that_are_none(session: Session) -> None:
-    assert "not NAME=COMMAND" in session.sh("true", "--tool", "name").refusal()
+    assert "not NAME=COMMAND, and no client of the session offers" in session.sh("true", "--tool", "name").refusal()
+    assert "not NAME=COMMAND" in session("python", "-c", "1", "--tool", "name").refusal()
     assert "can't be called" in session.sh("true", "--tool", "a b=true").refusal()
     assert "--detach" in session.sh("true", "--tool", "a=true", "--detach").refusal()

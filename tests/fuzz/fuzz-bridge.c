@@ -80,7 +80,7 @@ typedef struct World {
         Keeper keeper;
         Insider insiders[INSIDERS];
         Client clients[CLIENTS];
-        Grant *grants[GRANTS]; /* the first for all, the others for "b" */
+        Grant *grants[GRANTS]; /* the first for both, or the first client's; the others for "b" */
         uint64_t history, audit, refusals;
 } World;
 
@@ -286,6 +286,8 @@ static void client_take(Client *client, const JsonValue *root) {
         /* The second grant, whose exec is "second", is for "b" alone. */
         if (streq(json_string(json_member(params, "exec")), "second"))
                 REQUIRE(streq(json_string(name), "b"));
+        if (streq(json_string(json_member(params, "exec")), "own"))
+                REQUIRE(client == &world.clients[0]);
         (void)snprintf(client->asked[client->asked_count++ % ASKED_MAX], sizeof(client->asked[0]),
                        "%s", json_string(id));
 }
@@ -340,15 +342,17 @@ static void client_answer(const Client *client, unsigned what, const char *text,
 
 /* --- one input --- */
 
-static void renew_grant(unsigned i, bool only_end) {
+static void renew_grant(unsigned i, bool only_end, bool own) {
         StrList names = { 0 };
 
         world.grants[i] = grant_end(world.grants[i]);
         if (only_end)
                 return;
         REQUIRE(strlist_add(&names, "b") == 0);
-        REQUIRE(tools_grant(world.keeper.tools, i ? &names : NULL, &world.grants[i], NULL) == 0);
-        grant_set_exec(world.grants[i], i ? "second" : "first");
+        REQUIRE(i > 0 || strlist_add(&names, "a") == 0);
+        REQUIRE(tools_grant(world.keeper.tools, own ? NULL : &names, world.clients[0].connection,
+                            &world.grants[i], NULL) == 0);
+        grant_set_exec(world.grants[i], own ? "own" : i ? "second" : "first");
         strlist_clear(&names);
 }
 
@@ -394,7 +398,7 @@ static void act(void) {
                         (void)!send(client->fd, text, length, MSG_NOSIGNAL);
                 return;
         default:
-                return renew_grant(what & 1, what & 2);
+                return renew_grant(what & 1, what & 2, !(what & 1) && what & 4);
         }
 }
 
@@ -429,7 +433,7 @@ static void begin(const uint8_t *data, size_t size) {
         REQUIRE(tools_new(&world.keeper, &world.keeper.tools, NULL) == 0);
         REQUIRE(bridge_new(&world.keeper, &world.keeper.bridge, NULL) == 0);
         for (unsigned i = 0; i < GRANTS; i++)
-                renew_grant(i, false);
+                renew_grant(i, false, false);
         client_come(&world.clients[0]);
         client_register(&world.clients[0], 4);
         client_register(&world.clients[0], 1);

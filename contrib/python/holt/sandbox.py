@@ -295,7 +295,7 @@ class SandboxApi(Part):
         timeout     seconds; at most what the policy gives
         output_max  bytes kept of each stream, 1 MiB without it, at most 8 MiB
         keep        "head" or "tail": which bytes are kept
-        tools       names of those that it may call; all without it
+        tools       names of those that it may call, of any client of the session; this sandbox's own without it
         """
         return (yield from self._exec({"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
