@@ -6,7 +6,9 @@ runs can say the same. It is executed with the channel as stdin, a stream socket
 request at a time. What the code prints goes to fds 1 and 2 and does not pass here.
 
 A request:  {"id", "code", "cwd"?, "env"?}          or  {"id", "do": "variables" | "save" | "load", "path"?}
-The answer: {"id", "result", "displays", "error", "exit_code"}  or  {"id", "answer"} or {"id", "error"}
+The answer: {"id", "result", "displays", "error", "exit_code", "usage"}  or  {"id", "answer"} or {"id", "error"}
+Each has "spent", what was used up to then in all, from which the keeper tells what a run has used that took the
+interpreter with it.
 
 The code runs in the main thread as the module __main__. SIGINT, which the keeper sends to interrupt it, is a
 KeyboardInterrupt while code runs and nothing otherwise.
@@ -569,7 +571,8 @@ def serve():
     with channel.makefile("rb") as lines:
         for line in lines:
             request = json.loads(line)
-            send({"id": request["id"], **answer(request)})
+            message = {"id": request["id"], **answer(request)}
+            send({**message, "spent": used()})
 
 
 def prepare():
@@ -586,5 +589,5 @@ def prepare():
 
 
 prepare()
-send({"id": 0})
+send({"id": 0, "spent": used()})
 serve()

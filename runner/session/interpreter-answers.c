@@ -188,6 +188,24 @@ static void answer_other(Request *request, const JsonValue *root) {
         rpc_reply(request->call);
 }
 
+/* What the process has used in all but for what it had before the run; null where init does not
+ * know it, as when it was killed together with who waits for it. */
+static void write_lost_usage(const Request *request, JsonWriter *w) {
+        const Usage *all = &request->interpreter->process->outcome.usage;
+        const Usage *spent = &request->interpreter->spent;
+
+        if (all->max_rss == 0)
+                return copy_usage(request, NULL, w);
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", loop_now() - request->asked_at);
+        json_write_uint(w, "user_us",
+                        all->user_us > spent->user_us ? all->user_us - spent->user_us : 0);
+        json_write_uint(w, "system_us",
+                        all->system_us > spent->system_us ? all->system_us - spent->system_us : 0);
+        json_write_uint(w, "max_rss_bytes", all->max_rss);
+        json_write_end(w);
+}
+
 /* It has ended below a run. */
 void request_answer_lost(Request *request) {
         const Process *process = request->interpreter->process;
@@ -210,7 +228,7 @@ void request_answer_lost(Request *request) {
         json_write_array(w, "displays");
         json_write_end(w);
         json_write_null(w, "error");
-        copy_usage(request, NULL, w);
+        write_lost_usage(request, w);
         rpc_reply(request->call);
 }
 

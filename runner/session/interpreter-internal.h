@@ -38,6 +38,7 @@ typedef struct Interpreter {
         bool stopped;      /* it is being killed by word of a client */
         bool broken;       /* it said what no interpreter says */
         unsigned stale;    /* answers to what is answered, since the last other */
+        Usage spent;       /* up to its last answer, times only, by its own word */
         Request *first;
         unsigned waiting;
         LoopTimer *wake, *deadline;

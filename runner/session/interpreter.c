@@ -134,6 +134,19 @@ static void give_up(Interpreter *i) {
         let_go(i);
 }
 
+/* Kept for the day that it can't say any more. */
+static void note_spent(Interpreter *i, const JsonValue *root) {
+        const JsonValue *spent = json_member(root, "spent");
+        const bool there = spent && json_type(spent) == JSON_OBJECT;
+        const JsonValue *user = there ? json_member(spent, "user_us") : NULL;
+        const JsonValue *system = there ? json_member(spent, "system_us") : NULL;
+
+        if (user)
+                (void)json_uint(user, JSON_INTEGER_MAX, &i->spent.user_us);
+        if (system)
+                (void)json_uint(system, JSON_INTEGER_MAX, &i->spent.system_us);
+}
+
 static void on_line(Interpreter *i, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *root, *id;
@@ -149,6 +162,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
                 return give_up(i);
         if (number == 0 && !i->ready) {
                 i->ready = true;
+                note_spent(i, root);
                 return ask_next(i);
         }
         /* To a run whose answer the code has given in its place. */
@@ -158,6 +172,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         if (!i->asked || number != i->first->number)
                 return give_up(i);
         i->stale = 0;
+        note_spent(i, root);
         process_drain(i->process);
         request_answer(i->first, root);
         if (i->first->watcher)
@@ -221,6 +236,7 @@ static int start(Interpreter *i, Error *reterr) {
                 return r;
         i->ready = i->asked = i->stopped = i->broken = false;
         i->stale = 0;
+        i->spent = (Usage){ 0 };
         i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
         if (i->channel < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");

@@ -129,6 +129,20 @@ def test_a_crash_is_a_result_and_the_next_run_goes_on(code: str, cause: str, exi
     assert run(rpc, "x")["error"]["name"] == "NameError"
 
 
+@pytest.mark.parametrize("fresh", (False, True))
+@pytest.mark.parametrize("end", ("os._exit(4)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"))
+def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:
+    """Its own: the interpreter, which lasts, has used more before."""
+    burn = "import os, time\nlast = sum(os.times()[:2])\nwhile sum(os.times()[:2]) - last < {}: pass\n"
+    before = 0.1 if fresh else 0.6
+    run(rpc, burn.format(before))
+    result = run(rpc, f"x = b'x' * (64 << 20)\n{burn.format(0.2)}{end}", fresh=fresh)
+    usage = result["usage"]
+
+    assert 200_000 <= usage["user_us"] + usage["system_us"] < 600_000
+    assert usage["wall_us"] >= 200_000 and usage["max_rss_bytes"] > 64 << 20
+
+
 def test_a_program_that_is_not_there(sessions: Sessions) -> None:
     session = sessions.create("w", "--python", "/no/such")
 
