@@ -16,6 +16,8 @@
 #include "cli/verbs.h"
 #include "session/keeper.h"
 
+#define RUN_NAME "1" /* the one that this connection has */
+
 enum { CODE_MAX = 512 * 1024 }; /* bytes of a file: it goes in one request */
 
 typedef struct PythonOptions {
@@ -116,6 +118,7 @@ static void on_signal(Run *run) {
         if (read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
                 return;
         json_write_object(&w, NULL);
+        json_write_string(&w, "run", RUN_NAME);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
                 (void)rpc_client_send(run->client,
@@ -172,6 +175,7 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
         tool_specs_write(&options->tools, w);
         json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
         json_write_bool(w, "fresh", options->fresh);
+        json_write_string(w, "run", RUN_NAME);
         json_write_bool(w, "watch", !options->json);
         json_write_bool(w, "base64", !options->json);
         json_write_end(w);

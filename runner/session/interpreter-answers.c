@@ -197,7 +197,7 @@ static void write_lost_usage(const Request *request, JsonWriter *w) {
         if (all->max_rss == 0)
                 return copy_usage(request, NULL, w);
         json_write_object(w, "usage");
-        json_write_uint(w, "wall_us", loop_now() - request->asked_at);
+        json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
         json_write_uint(w, "user_us",
                         all->user_us > spent->user_us ? all->user_us - spent->user_us : 0);
         json_write_uint(w, "system_us",

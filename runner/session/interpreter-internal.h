@@ -15,6 +15,7 @@ typedef struct Request {
         uint64_t number; /* from 1; 0 is what the interpreter says at its start */
         JsonWriter line; /* finished */
         bool is_run;
+        char *name;       /* by which its client knows it, or NULL */
         const char *what; /* of one that runs nothing: "variables", "save" or "load" */
         uint64_t timeout;
         size_t kept;

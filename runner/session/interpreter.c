@@ -22,6 +22,7 @@ static Request *request_free(Request *request) {
         request->grant = grant_end(request->grant);
         json_write_clear(&request->line);
         free(request->params);
+        free(request->name);
         free(request);
         return NULL;
 }
@@ -36,7 +37,33 @@ static void drop_first(Interpreter *i) {
         (void)request_free(request);
 }
 
-/* The client has gone. What runs goes on, as a process does. */
+/* Nobody needs it any more. */
+static void let_go(Interpreter *i) {
+        if (i->process)
+                process_kill(i->process);
+}
+
+static bool has_begun(const Request *request) {
+        return request->interpreter->first == request && request->interpreter->asked;
+}
+
+/* One that has not begun. */
+static void take_back(Request *request) {
+        Interpreter *i = request->interpreter;
+
+        for (Request **at = &i->first; *at; at = &(*at)->next)
+                if (*at == request) {
+                        *at = request->next;
+                        i->waiting--;
+                        (void)request_free(request);
+                        loop_timer_set(i->wake, time_now_usec());
+                        break;
+                }
+        if (i->once)
+                let_go(i);
+}
+
+/* The client has gone. */
 static void on_call_end(RpcCall *call, void *data) {
         Request *request = data;
         Interpreter *i = request->interpreter;
@@ -44,16 +71,10 @@ static void on_call_end(RpcCall *call, void *data) {
         (void)call;
         request->call = NULL;
         request->watcher = NULL;
-        if (i->first == request && i->asked)
-                return;
-        for (Request **at = &i->first; *at; at = &(*at)->next)
-                if (*at == request) {
-                        *at = request->next;
-                        i->waiting--;
-                        (void)request_free(request);
-                        loop_timer_set(i->wake, time_now_usec());
-                        return;
-                }
+        if (!has_begun(request))
+                take_back(request);
+        else if (i->once)
+                let_go(i);
 }
 
 static void fail_first(Interpreter *i, const Error *error) {
@@ -120,12 +141,6 @@ static int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Erro
 }
 
 static void ask_next(Interpreter *i);
-
-/* Nobody needs it any more. */
-static void let_go(Interpreter *i) {
-        if (i->process)
-                process_kill(i->process);
-}
 
 /* What it says that no interpreter says is its code's, which may be at it again. */
 static void give_up(Interpreter *i) {
@@ -477,6 +492,7 @@ int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Erro
         request->base64 = run->base64;
         request->watcher = run->watch ? rpc_call_connection(call) : NULL;
         request->params = rpc_params_text(call);
+        request->name = run->name ? strdup(run->name) : NULL;
         return finish(all, request, call, run->once, reterr);
 }
 
@@ -492,19 +508,57 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         return finish(all, request, call, false, reterr);
 }
 
-bool interpreter_interrupt(Interpreters *all) {
-        const Interpreter *i = all->lasting;
+static Request *find_in(const Interpreter *i, const RpcConnection *client, const char *name) {
+        for (Request *request = i ? i->first : NULL; request; request = request->next)
+                if (request->call && rpc_call_connection(request->call) == client &&
+                    request->name && streq(request->name, name))
+                        return request;
+        return NULL;
+}
 
+static Request *find_run(const Interpreters *all, const RpcConnection *client, const char *name) {
+        Request *found = find_in(all->lasting, client, name);
+
+        for (const Interpreter *i = all->once; i && !found; i = i->next)
+                found = find_in(i, client, name);
+        return found;
+}
+
+/* True when it had not begun. */
+static bool cancel_waiting(Request *request) {
+        Error error;
+
+        if (has_begun(request))
+                return false;
+        (void)error_set(&error, ERROR_SETUP, 0, "the run was cancelled before it began");
+        rpc_fail(request->call, &error);
+        take_back(request);
+        return true;
+}
+
+bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name) {
+        Request *request = name ? find_run(all, client, name) : NULL;
+        const Interpreter *i = request ? request->interpreter : all->lasting;
+
+        if (name && !request)
+                return false;
+        if (request && cancel_waiting(request))
+                return true;
         if (!i || !i->asked || !i->process)
                 return false;
         process_signal(i->process, SIGINT);
         return true;
 }
 
-bool interpreter_kill(Interpreters *all) {
-        Interpreter *i = all->lasting;
+bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char *name) {
+        Request *request = name ? find_run(all, client, name) : NULL;
+        Interpreter *i = request ? request->interpreter : all->lasting;
         Error error;
 
+        if (name && !request)
+                return false;
+        if (request && cancel_waiting(request))
+                return true;
         if (!i || !i->process)
                 return false;
         (void)error_set(&error, ERROR_SETUP, 0, "the interpreter was told to end");

@@ -9,7 +9,10 @@
  * strictly, and copied member by member.
  *
  * A run that takes too long is interrupted (SIGINT), and where that does not help within kill_after
- * the interpreter is killed with all it has started. The next run has a new one. */
+ * the interpreter is killed with all it has started. The next run has a new one.
+ *
+ * When a client goes, what it has waiting goes with it. What runs goes on, for the variables are
+ * everybody's; a run with an interpreter of its own has nobody left, and ends. */
 #pragma once
 
 #include "session/keeper.h"
@@ -33,6 +36,7 @@ Interpreters *interpreters_free(Interpreters *all);
 /* What to run. All is borrowed. */
 typedef struct PythonRun {
         const char *code, *cwd; /* cwd: absolute, or NULL for where the interpreter is */
+        const char *name;       /* for interpreter_interrupt(), or NULL */
         const StrList *env;     /* "NAME=VALUE", for this run */
         struct Grant *grant;    /* what it may call; taken over in any case, and ends with it */
         uint64_t timeout;       /* usec; 0 is none */
@@ -50,10 +54,12 @@ int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Erro
 int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,
                     Error *reterr);
 
-/* Interrupts what runs; false where nothing does. */
-bool interpreter_interrupt(Interpreters *all);
-/* Kills it; what waits for it is answered with an error. false where there is none. */
-bool interpreter_kill(Interpreters *all);
+/* Interrupts what runs; false where nothing does. name: instead the run that client calls so,
+ * wherever it runs; one that still waits is answered with an error. */
+bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name);
+/* Kills it; what waits for it is answered with an error. false where there is none. name: instead
+ * the interpreter that has come to that run; one that still waits just goes. */
+bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char *name);
 
 /* A client reads again: what it has asked for, and was kept waiting for that, goes on. */
 void interpreters_pump(Interpreters *all);

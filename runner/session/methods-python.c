@@ -15,6 +15,7 @@ int method_python_run(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *cwd = NULL;
         Keeper *keeper = data;
         PythonRun run = { .code = rpc_string(call, "code"),
+                          .name = rpc_string(call, "run"),
                           .env = &env,
                           .once = rpc_bool(call, "fresh", false),
                           .watch = rpc_bool(call, "watch", false),
@@ -60,7 +61,8 @@ int method_python_interrupt(RpcCall *call, void *data, Error *error) {
 
         (void)error;
         json_write_bool(rpc_result(call), "interrupted",
-                        interpreter_interrupt(keeper->interpreters));
+                        interpreter_interrupt(keeper->interpreters, rpc_call_connection(call),
+                                              rpc_string(call, "run")));
         rpc_reply(call);
         return 0;
 }
@@ -69,7 +71,9 @@ int method_python_restart(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         (void)error;
-        json_write_bool(rpc_result(call), "killed", interpreter_kill(keeper->interpreters));
+        json_write_bool(rpc_result(call), "killed",
+                        interpreter_kill(keeper->interpreters, rpc_call_connection(call),
+                                         rpc_string(call, "run")));
         rpc_reply(call);
         return 0;
 }

@@ -111,6 +111,15 @@ static const RpcParam python_params[] = {
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },
         { "watch", RPC_BOOL, false, 0, "notify of process.output as it comes" },
         { "base64", RPC_BOOL, false, 0, "output in base64" },
+        { "run", RPC_STRING, false, 64,
+          "a name of the client's own, for python.interrupt and python.restart" },
+};
+
+static const RpcParam python_end_params[] = {
+        { "run", RPC_STRING, false, 64,
+          "of this connection's runs the one with that name, fresh ones too; one that waits is "
+          "taken "
+          "back; what the lasting interpreter runs without it" },
 };
 
 static const RpcParam python_state_params[] = {
@@ -348,10 +357,10 @@ const RpcMethod session_methods[] = {
           PARAMS(python_state_params), method_python_save },
         { "python.load", "takes them back out of it", "loaded, failed: {name: why}, path",
           PARAMS(python_state_params), method_python_load },
-        { "python.interrupt", "interrupts the code that runs, as Ctrl-C does", "interrupted", NONE,
-          method_python_interrupt },
-        { "python.restart", "kills the interpreter; the next run has a new one", "killed", NONE,
-          method_python_restart },
+        { "python.interrupt", "interrupts the code that runs, as Ctrl-C does", "interrupted",
+          PARAMS(python_end_params), method_python_interrupt },
+        { "python.restart", "kills the interpreter; the next run has a new one", "killed",
+          PARAMS(python_end_params), method_python_restart },
 
         { "tools.register",
           "offers a tool to code inside while this connection lasts: each call is a request "

@@ -6,12 +6,13 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 
 import pytest
 
 from lib.python import needs_module, run, value
 from lib.sandbox import Holt, Result
-from lib.sessions import Bound, Session, Sessions, until
+from lib.sessions import Bound, Connect, RpcError, Session, Sessions, until
 
 CTRL_C = "\x03"
 
@@ -232,6 +233,70 @@ def test_who_has_gone_is_not_waited_for(session: Session, keeper: Bound) -> None
     assert value(keeper, "x, 'y' in globals()") == "(1, False)"
 
 
+# --- who does not wait any more ---
+
+
+ON = "print('on', flush=True)\n"
+SLEEPS = f"import subprocess\np = subprocess.Popen(['sleep', '1000'])\n{ON}p.wait()"
+
+
+def test_a_fresh_run_ends_with_its_client(keeper: Bound, session: Session) -> None:
+    gone, other = Bound(session.rpc(), {}), keeper
+    run(other, "x = 1")
+    gone.send("python.run", code=SLEEPS, fresh=True, watch=True)
+    gone.note("process.output")
+    assert session.processes("sleep")
+    gone.rpc.close()
+    until(lambda: not session.processes("sleep"), "it has ended")
+    until(lambda: len(session.processes("python3")) == 1, "its interpreter, too")
+
+    assert value(other, "x") == "1"
+    noted = [json.loads(row["result"])["cause"] for row in other.call("history.list", name="python.run")["rows"]]
+    assert sorted(noted) == ["exited", "exited", "killed"]
+
+
+def test_a_fresh_run_that_has_not_begun_leaves_no_interpreter(keeper: Bound, session: Session) -> None:
+    gone, other = Bound(session.rpc(), {}), keeper
+    for _ in range(8):
+        gone.send("python.run", code="1", fresh=True)
+    until(lambda: len(other.call("process.list")["processes"]) == 8, "they are started")
+    gone.rpc.close()
+
+    until(lambda: session.processes("python3") == [], "they have ended")
+
+
+@pytest.mark.parametrize("fresh", (False, True))
+@pytest.mark.parametrize("method, cause, kept", (("interrupt", "exited", True), ("restart", "killed", False)))
+def test_a_run_is_ended_by_its_name(method: str, cause: str, kept: bool, fresh: bool, connect: Connect) -> None:
+    rpc, other = connect(), connect()
+    run(rpc, "x = 1")
+    number = rpc.send("python.run", code=SLEEPS, fresh=fresh, watch=True, run="mine")
+    rpc.note("process.output")
+    for client, name in ((other, "mine"), (rpc, "other")):
+        assert list(client.call(f"python.{method}", run=name).values()) == [False]
+    assert list(rpc.call(f"python.{method}", run="mine").values()) == [True]
+    result = rpc.result(number)
+
+    assert (result["cause"], result["state_kept"]) == (cause, kept)
+    assert list(rpc.call(f"python.{method}", run="mine").values()) == [False]
+    assert (run(rpc, "x")["result"] == "1") == (fresh or kept)
+
+
+@pytest.mark.parametrize("method", ("interrupt", "restart"))
+def test_a_run_that_waits_is_taken_back(method: str, rpc: Bound) -> None:
+    """And the one that runs, which may be another's, goes on."""
+    first = rpc.send("python.run", code=f"{ON}import os\nwhile not os.path.exists('/tmp/go'): pass\nx = 1", watch=True, run="first")
+    rpc.note("process.output")
+    second = rpc.send("python.run", code="y = 1", run="second")
+    assert list(rpc.call(f"python.{method}", run="second").values()) == [True]
+    with pytest.raises(RpcError, match="cancelled before it began"):
+        rpc.result(second)
+    rpc.call("files.write", path="/tmp/go", content="")
+
+    assert rpc.result(first)["error"] is None
+    assert value(rpc, "x, 'y' in globals()") == "(1, False)"
+
+
 # --- displays ---
 
 
@@ -374,6 +439,23 @@ def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: ob
     caller.expect("KeyboardInterrupt")
 
     assert caller.wait() == 1
+
+
+@pytest.mark.parametrize("signal_of, code", ((None, 1), (signal.SIGTERM, 137)))
+def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, code: int, sessions: Sessions, session: Session, terminal: object) -> None:
+    """What the lasting interpreter runs meanwhile goes on."""
+    with session.rpc() as rpc:
+        number = rpc.send("python.run", code=f"{ON}import os\nwhile not os.path.exists('/tmp/go'): pass\n5", watch=True)
+        rpc.note("process.output")
+        caller = terminal(["python", session.name, "--fresh", "-c", f"{ON}import time\ntime.sleep(100)"], env=sessions.env)
+        caller.expect("on")
+        if signal_of:
+            caller.interrupt(signal_of)
+        else:
+            caller.send(CTRL_C)
+        assert caller.wait() == code
+        rpc.call("files.write", path="/tmp/go", content="")
+        assert rpc.result(number)["result"] == "5"
 
 
 def test_each_run_is_in_the_history(session: Session) -> None:

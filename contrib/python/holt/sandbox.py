@@ -343,6 +343,7 @@ class SandboxApi(Part):
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
             "output_max": output_max, "keep": keep, "base64": True, "tools": None if tools is None else list(tools),
+            "run": secrets.token_hex(8),
         }
         if on_output is None:
             return (yield from self._python(params))
@@ -373,8 +374,8 @@ class SandboxApi(Part):
                     break
             return python_result_of((yield asked))
         except BaseException:
-            if not asked.done() and not params["fresh"]:
-                self._ask_and_forget("python.interrupt")
+            if not asked.done():  # one that still waits is taken back by either
+                self._ask_and_forget("python.restart" if params["fresh"] else "python.interrupt", run=params["run"])
             raise
 
     @operation

@@ -7,7 +7,7 @@ import asyncio
 from typing import Any, Callable, Coroutine
 
 import pytest
-from conftest import session_names
+from conftest import WITHIN, session_names
 
 from holt import AsyncSandbox, CommandNotFoundError, Sandbox, UsageError
 
@@ -55,6 +55,39 @@ def test_a_cancelled_task_kills_its_command() -> None:
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(box.python("x = 1\nwhile True: pass"), 0.3)
         assert (await box.python("x")).result == "1"
+
+    run(main)
+
+
+def test_a_cancelled_run_is_the_one_that_ends() -> None:
+    async def main(box: AsyncSandbox) -> None:
+        async def until(condition: "Callable[[], Coroutine[Any, Any, bool]]") -> None:
+            async def whole() -> None:
+                while not await condition():
+                    await asyncio.sleep(0.005)
+
+            await asyncio.wait_for(whole(), WITHIN)
+
+        async def is_gone() -> bool:
+            return "sleep 1357" not in (await box.bash("ps -eo args")).stdout
+
+        async def is_on() -> bool:
+            return await box.files.exists("on")
+
+        fresh = asyncio.ensure_future(box.python("open('on', 'w').close()\nimport os; os.execlp('sleep', 'sleep', '1357')", fresh=True))
+        await until(is_on)
+        fresh.cancel()
+        await until(is_gone)
+        # One that waits for another, which goes on.
+        await box.files.remove("on")
+        first = asyncio.ensure_future(box.python("import os\nopen('on', 'w').close()\nwhile not os.path.exists('go'): pass\n5"))
+        await until(is_on)
+        second = asyncio.ensure_future(box.python("y = 1"))
+        await asyncio.sleep(0)  # it is asked
+        second.cancel()
+        await box.files.write("go", "")
+        assert (await first).check().result == "5"
+        assert (await box.python("'y' in globals()")).result == "False"
 
     run(main)
 
