@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from .errors import CommandFailed
@@ -35,8 +35,18 @@ class Denial:
 
 R = TypeVar("R", bound="Outcome")
 
+_PREVIEW = 60  # characters of a text in a repr
 
-@dataclass(frozen=True)
+
+def _preview(value: Any) -> str:
+    if isinstance(value, PythonError):
+        value = f"{value.name}: {value.message}"
+    if not isinstance(value, str) or len(value) <= _PREVIEW:
+        return repr(value)
+    return f"{value[:_PREVIEW]!r}... ({len(value)} characters)"
+
+
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """How something ended.
 
@@ -48,8 +58,8 @@ class Outcome:
     id: str
     cause: str
     exit_code: int
-    stdout_bytes: bytes = field(repr=False, default=b"")
-    stderr_bytes: bytes = field(repr=False, default=b"")
+    stdout_bytes: bytes = b""
+    stderr_bytes: bytes = b""
     stdout_dropped: int = 0
     stderr_dropped: int = 0
     usage: Usage = Usage()
@@ -74,12 +84,27 @@ class Outcome:
             raise CommandFailed(self)
         return self
 
+    def __repr__(self) -> str:
+        """The first of what there is of texts; what is as it is without a word (nothing dropped, no denials) is left
+        out."""
+        shown = []
+        for each in fields(self):
+            name = each.name.replace("_bytes", "")
+            value = getattr(self, name)
+            if name == "usage":  # too long for a line, and not what is looked for there
+                continue
+            if name == "displays":
+                value = tuple(next(iter(bundle), "") for bundle in value)  # what kind each is
+            if name in ("cause", "exit_code", "stdout") or value != ("" if name == "stderr" else each.default):
+                shown.append(f"{name}={_preview(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def __str__(self) -> str:
         how = f"exit code {self.exit_code}" if self.cause == "exited" else f"{self.cause}, exit code {self.exit_code}"
         return f"{how}: {self.stderr.strip()[-1000:]}" if self.stderr.strip() else how
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Outcome):
     """Of a command. signal is the one that has ended it."""
 
@@ -95,7 +120,7 @@ class PythonError:
     traceback: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PythonResult(Outcome):
     """Of code in the interpreter.
 

@@ -363,3 +363,15 @@ def test_a_throwaway_goes_with_its_program_however_that_ends(end: int, holt: str
     program.wait()
     program.stdout.close()
     until(lambda: set(session_names(holt)) <= before, "its session is gone")
+
+
+def test_a_result_shows_the_first_of_what_was_printed(box: Sandbox) -> None:
+    result = box.bash("echo out; echo err >&2; exit 3")
+    assert repr(result) == f"Result(id={result.id!r}, cause='exited', exit_code=3, stdout='out\\n', stderr='err\\n')"
+    long = box.bash("yes | head -c 1000", output_max=500)
+    assert "stdout='y\\ny\\n" in repr(long) and "... (500 characters), stdout_dropped=500)" in repr(long)
+    assert len(repr(long)) < 300
+    code = box.python("class H:\n  def _repr_html_(self): return 'x' * 10000\n  def __repr__(self): return 'h' * 100\nH()")
+    assert f"stdout='', result='{'h' * 60}'... (100 characters), displays=('text/html',))" in repr(code)
+    failed = box.python("print('so far')\nraise ValueError('m' * 1000)")
+    assert repr(failed).endswith(f"stdout='so far\\n', error='ValueError: {'m' * 48}'... (1012 characters))")
