@@ -243,7 +243,7 @@ class Installer:
     def find_spec(name, path=None, target=None):
         if path is not None or name.startswith("_"):
             return None
-        return (sys.modules.get("holt_packages") or load_beside("holt_packages")).find_spec(name, namespace)
+        return beside("holt_packages").find_spec(name, namespace)
 
     @staticmethod
     def forget():
@@ -252,8 +252,10 @@ class Installer:
             sys.modules["holt_packages"].failed.clear()
 
 
-def load_beside(name):
+def beside(name):
     """A module of ours, wherever sys.path leads."""
+    if name in sys.modules:
+        return sys.modules[name]
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")
@@ -315,9 +317,19 @@ def run_parts(parts):
     return run_coroutine(whole())
 
 
+def parse(source, name):
+    try:
+        return compile(source, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST, dont_inherit=True)
+    except SyntaxError as error:
+        hint = beside("holt_hints").hint_of(source, error.lineno)
+        if hint:
+            error.msg += f" ({hint})"
+        raise
+
+
 def run_source(source, name):
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    body, last = split(compile(source, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True))
+    body, last = split(parse(source, name))
     parts = [(body, "exec")] if body.body or not last else []
     parts += [(last, "eval")] if last else []
     value = run_parts([compile(tree, name, mode, flags, dont_inherit=True) for tree, mode in parts])
@@ -470,86 +482,13 @@ def own_variables():
     }
 
 
-def variables(request):
-    """Name, type and a short repr of each; no value's own code is trusted to end well."""
-    listed = []
-    for name, value in own_variables().items():
-        text, _, _ = guarded(lambda value=value: repr(value))
-        text = text if isinstance(text, str) else "?"
-        size = getattr(value, "shape", None) or (len(value) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None)
-        listed.append({
-            "name": name, "type": type(value).__name__, "size": str(size) if size is not None else None,
-            "repr": text if len(text) <= 200 else f"{text[:200]}...",
-        })
-    return {"answer": {"variables": listed}}
-
-
-def pickler():
-    import pickle
-
-    class Pickler(pickle.Pickler):
-        """What lives in __main__ alone would not be found by another interpreter."""
-
-        def reducer_override(self, value):
-            if isinstance(value, (type, types.FunctionType)) and getattr(value, "__module__", None) == "__main__":
-                raise pickle.PicklingError(f"{value.__qualname__} was defined in the session: keep its code")
-            return NotImplemented
-
-    return Pickler
-
-
-def save(request):
-    """Each variable by itself, so that one that can't be kept takes none with it."""
-    import pickle
-
-    Pickler, kept, left, modules = pickler(), {}, {}, {}
-    for name, value in own_variables().items():
-        if isinstance(value, types.ModuleType):
-            modules[name] = value.__name__
-            continue
-        data = io.BytesIO()
-        _, error, _ = guarded(lambda value=value, data=data: Pickler(data, protocol=5).dump(value))
-        if error:
-            left[name] = error["message"][:200]
-        else:
-            kept[name] = data.getvalue()
-    path = request["path"]
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f"{path}.new", "wb") as file:
-        pickle.dump({"holt": 1, "modules": modules, "variables": kept}, file, protocol=5)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
-    return {"answer": {"saved": sorted([*kept, *modules]), "left_out": left, "path": path}}
-
-
-def load(request):
-    import importlib
-    import pickle
-
-    state = None
-    try:
-        with open(request["path"], "rb") as file:
-            state = pickle.load(file)
-    except FileNotFoundError:
-        return {"error": {"message": f"nothing was saved in {request['path']}"}}
-    except (pickle.UnpicklingError, EOFError):
-        pass
-    if not isinstance(state, dict) or state.get("holt") != 1:
-        raise ValueError(f"{request['path']} is no file of python.save")
-    loaded, failed = [], {}
-    for name, module in state["modules"].items():
-        value, error, _ = guarded(lambda module=module: importlib.import_module(module))
-        (failed.__setitem__(name, error["message"][:200]) if error else (namespace.__setitem__(name, value), loaded.append(name)))
-    for name, data in state["variables"].items():
-        value, error, _ = guarded(lambda data=data: pickle.loads(data))
-        (failed.__setitem__(name, error["message"][:200]) if error else (namespace.__setitem__(name, value), loaded.append(name)))
-    return {"answer": {"loaded": sorted(loaded), "failed": failed, "path": request["path"]}}
-
-
 # --- serving ---
 
-DOES = {"variables": variables, "save": save, "load": load}
+def of_state(name):
+    return lambda request: getattr(beside("holt_state"), name)(request, own_variables(), namespace, guarded)
+
+
+DOES = {name: of_state(name) for name in ("variables", "save", "load")}
 
 
 def answer(request):

@@ -12,7 +12,9 @@ holt_inside_\name\()_end:
         .endm
 
         embed interpreter, helpers/python/holt_interpreter.py
+        embed hints, helpers/python/holt_hints.py
         embed packages, helpers/python/holt_packages.py
+        embed state, helpers/python/holt_state.py
         embed tools, helpers/python/host_tools.py
         embed tool, HOLT_TOOL_PATH
         .section .note.GNU-stack, "", %progbits

@@ -109,6 +109,26 @@ def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
     assert "holt_interpreter" not in result["error"]["traceback"]
 
 
+@pytest.mark.parametrize("code, hint", (
+    ("x = 1\n!ls -l", "use the bash tool, or subprocess.run('ls -l', shell=True)"), ("if x:\n    !ls", "subprocess.run('ls', shell=True)"),
+    ("files = !ls *.csv", "subprocess.run('ls *.csv', shell=True)"), ("!pip install x", "is installed when it is imported"),
+    ("%pip install x", "leave %pip out"), ("%matplotlib inline\nx", "leave %matplotlib out"), ("%%time\nx = 1", "leave %%time out"),
+    ("t = %timeit -o f()", "leave %timeit out"), ("import os\nos.path?", "use help(os.path)"), ("?print", "use help(print)"),
+))
+def test_what_only_ipython_knows_has_a_hint(code: str, hint: str, rpc: Bound) -> None:
+    error = run(rpc, code)["error"]
+
+    assert error["name"] == "SyntaxError" and hint in error["message"] and hint in error["traceback"]
+    assert "without IPython's" in error["message"] and 'File "<python 1>", line ' in error["traceback"]
+
+
+@pytest.mark.parametrize("code", ("1 +", "x = 5 %", "s = 'a\n%d'", "(1\n% 2", "a b\n%c", "print 'x?'"))
+def test_other_mistakes_have_none(code: str, rpc: Bound) -> None:
+    error = run(rpc, code)["error"]
+
+    assert error["name"] == "SyntaxError" and "IPython" not in error["message"]
+
+
 @pytest.mark.parametrize("code, exit_code", (("exit()", 0), ("import sys; sys.exit(3)", 3), ("raise SystemExit('no')", 1)))
 def test_an_exit_is_the_code_s_own(code: str, exit_code: int, rpc: Bound) -> None:
     result = run(rpc, f"x = 1\n{code}")
