@@ -38,9 +38,8 @@ os.dup2(null, 0)
 os.close(null)
 saved = [os.dup(fd) for fd in (1, 2)]  # not inheritable
 owner = os.getpid()
-running = False
+running = waiting = broken_off = False
 cells = 0
-loop = None
 
 main = types.ModuleType("__main__")
 main.__builtins__ = builtins
@@ -268,8 +267,19 @@ def beside(name):
 
 
 def interrupted(number, frame):
-    if running and os.getpid() == owner:
+    global broken_off
+    if os.getpid() != owner:
+        return
+    broken_off = not running and waiting and is_asked()
+    if running or broken_off:
         raise KeyboardInterrupt
+
+
+def is_asked():
+    """Whether there is a request, which is not read while a task that an earlier run has left holds the loop."""
+    import select
+
+    return bool(select.select([channel], [], [], 0)[0])
 
 
 def split(tree):
@@ -279,31 +289,27 @@ def split(tree):
     return tree, None
 
 
-def run_coroutine(coroutine):
-    """To its end, whatever ends it: what is interrupted while it waits would go on with the next that awaits."""
-    global loop
-    import asyncio
+def names_in(part):
+    """Those that code uses at its top, in comprehensions too."""
+    names = set(part.co_names)
+    for inner in part.co_consts:
+        if isinstance(inner, types.CodeType) and inner.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
+            names |= names_in(inner)
+    return names
 
-    if loop is None or loop.is_closed():
-        loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    task = loop.create_task(coroutine)
-    try:
-        return loop.run_until_complete(task)
-    except KeyboardInterrupt:
-        if task.done():
-            raise
-        task.cancel()
-        try:
-            return loop.run_until_complete(task)
-        except asyncio.CancelledError as cancelled:
-            raise KeyboardInterrupt().with_traceback(cancelled.__traceback__) from None
+
+def needs_loop(parts):
+    """Whether code awaits, or makes tasks for a loop that it does not run itself."""
+    if any(part.co_flags & inspect.CO_COROUTINE for part in parts):
+        return True
+    names = set().union(*map(names_in, parts))
+    return bool(names & {"create_task", "ensure_future"}) and not names & {"run", "run_until_complete", "run_forever"}
 
 
 def run_parts(parts):
     """Compiled code, one after the other, and the value of the last. One that awaits is a coroutine, and then all runs in
     the loop, which lasts as the rest does."""
-    if not any(part.co_flags & inspect.CO_COROUTINE for part in parts):
+    if not needs_loop(parts):
         return [eval(part, namespace) for part in parts][-1]
 
     async def whole():
@@ -314,7 +320,7 @@ def run_parts(parts):
                 value = await value
         return value
 
-    return run_coroutine(whole())
+    return beside("holt_loop").run(whole())
 
 
 def parse(source, name):
@@ -484,6 +490,7 @@ def own_variables():
 
 # --- serving ---
 
+
 def of_state(name):
     return lambda request: getattr(beside("holt_state"), name)(request, own_variables(), namespace, guarded)
 
@@ -506,12 +513,40 @@ def send(message):
     channel.sendall(line.encode() + b"\n")
 
 
+def wait():
+    """Until there is something to read, while tasks that runs have left go on. An error where it took an interrupt, which
+    was for the run that is asked for, to come back from them."""
+    global waiting, broken_off
+    waiting, broken_off = True, False
+    stopped = sys.modules["holt_loop"].wait(channel.fileno())
+    waiting = False
+    if not broken_off or not isinstance(stopped, KeyboardInterrupt):
+        return None
+    return {**describe(stopped), "message": "a task of an earlier run did not let this one begin"}
+
+
+def requests():
+    """Each, with the error that is its answer or None. What is read is never more than is waited for."""
+    left, error = b"", None
+    while True:
+        line, end, rest = left.partition(b"\n")
+        if end:
+            left = rest
+            yield json.loads(line), error
+            error = None
+            continue
+        if "holt_loop" in sys.modules:
+            error = wait() or error
+        data = channel.recv(1 << 20)
+        if not data:
+            return
+        left += data
+
+
 def serve():
-    with channel.makefile("rb") as lines:
-        for line in lines:
-            request = json.loads(line)
-            message = {"id": request["id"], **answer(request)}
-            send({**message, "spent": used()})
+    for request, error in requests():
+        done = {"error": error, "exit_code": 1} if error else answer(request)
+        send({"id": request["id"], **done, "spent": used()})
 
 
 def prepare():

@@ -13,6 +13,7 @@ holt_inside_\name\()_end:
 
         embed interpreter, helpers/python/holt_interpreter.py
         embed hints, helpers/python/holt_hints.py
+        embed loop, helpers/python/holt_loop.py
         embed packages, helpers/python/holt_packages.py
         embed state, helpers/python/holt_state.py
         embed tools, helpers/python/host_tools.py

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from lib.python import run, value
-from lib.sessions import Bound, Sessions
+from lib.sessions import Bound, Sessions, until
 
 
 @pytest.mark.parametrize("code, result", (
@@ -40,3 +40,68 @@ def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
 
     assert run(rpc, code, timeout_ms=100)["state_kept"] is False
     assert value(rpc, "1") == "1"
+
+
+# --- what a run leaves in the loop ---
+
+
+LATER = """import asyncio, os
+done = []
+async def later(n=1):
+    while not os.path.exists("/tmp/go"): await asyncio.sleep(0.001)
+    done.append(n)
+    open(f"/tmp/done{n}", "w").close()
+"""
+
+
+@pytest.mark.parametrize("code", (
+    "task = asyncio.create_task(later()); await asyncio.sleep(0)", "task = asyncio.create_task(later())",
+    "tasks = [asyncio.ensure_future(later(n)) for n in range(2)]", "await asyncio.sleep(0)\nasyncio.get_event_loop().call_soon(lambda: asyncio.ensure_future(later()));",
+))
+def test_a_task_goes_on_between_runs(code: str, rpc: Bound) -> None:
+    """As in a notebook; with nobody asking for anything."""
+    result = run(rpc, LATER + code)
+    assert (result["error"], result["stderr"]) == (None, "")
+    rpc.call("files.write", path="/tmp/go", content="")
+    until(lambda: rpc.call("files.exists", path="/tmp/done1")["exists"], "it has ended")
+
+    assert value(rpc, "sorted(done)[-1]") == "1"
+
+
+def test_a_task_does_not_go_on_below_code_that_does_not_wait(rpc: Bound) -> None:
+    run(rpc, LATER + "task = asyncio.create_task(later())")
+    assert value(rpc, "open('/tmp/go', 'w').close()\nimport time\ntime.sleep(0.05)\ndone") == "[]"
+    assert value(rpc, "await task\ndone") == "[1]"
+
+
+def test_a_loop_of_the_code_s_own_is_its_own(rpc: Bound) -> None:
+    """Where code runs a loop itself, what it makes is for that."""
+    run(rpc, "import asyncio\nasync def f(): return 5")
+    own = "loop = asyncio.new_event_loop()\nt = loop.create_task(f())\nloop.run_until_complete(t)"
+    assert value(rpc, own) == "5"
+    assert value(rpc, "async def g(): return await asyncio.create_task(f())\nasyncio.run(g())") == "5"
+
+
+def test_a_task_that_holds_the_loop_is_interrupted(rpc: Bound) -> None:
+    """By the timeout of a run that it does not let begin, and that does not run then."""
+    hold = "import asyncio, os\nasync def hold():\n    await asyncio.sleep(0)\n    open('/tmp/on', 'w').close()\n    while True: pass\n"
+    run(rpc, hold + "x = 1\ntask = asyncio.create_task(hold())")
+    until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it holds the loop")
+    result = run(rpc, "x = 2", timeout_ms=200)
+
+    assert (result["cause"], result["state_kept"], result["exit_code"]) == ("timeout", True, 124)
+    assert result["error"]["name"] == "KeyboardInterrupt" and "did not let this one begin" in result["error"]["message"]
+    assert "in hold\n" in result["error"]["traceback"]
+    assert value(rpc, "x, task.done()") == "(1, True)"
+
+
+@pytest.mark.parametrize("code", (
+    "raise SystemExit(3)", "asyncio.get_running_loop().stop()", "asyncio.get_running_loop().close()", "raise ValueError('left')",
+    "pid = os.fork()\n    if pid: os.waitpid(pid, 0)", "raise KeyboardInterrupt", "asyncio.get_running_loop()._selector.close()",
+))
+def test_what_a_task_does_to_the_loop_is_no_end(code: str, rpc: Bound) -> None:
+    run(rpc, f"import asyncio, os\nasync def odd():\n    await asyncio.sleep(0)\n    open('/tmp/on', 'w').close()\n    {code}\nx = 1\nt = asyncio.create_task(odd())")
+    until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it is on")
+    for _ in range(3):
+        result = run(rpc, "x")
+        assert (result["state_kept"], result["result"]) == (True, "1"), result
