@@ -48,7 +48,7 @@ static long may_fail(void) {
 
 /* --- the kernel's state --- */
 
-typedef enum Kind { FD_CLOSED, FD_PLAIN, FD_PROC, FD_STAT, FD_SOCKET } Kind;
+typedef enum Kind { FD_CLOSED, FD_PLAIN, FD_PROC, FD_STAT, FD_SOCKET, FD_SIGNAL } Kind;
 
 typedef struct Open {
         Kind kind;
@@ -58,8 +58,8 @@ typedef struct Open {
 
 typedef struct Person {
         int pid, parent; /* 0: the slot is free */
-        int is_monitor, zombie, answers, exec_known;
-        uint32_t exec;
+        int is_monitor, zombie, answers;
+        Exec *exec; /* a monitor's, until it has ended */
 } Person;
 
 typedef struct Map {
@@ -156,6 +156,15 @@ static int count_fds(void) {
         for (long fd = 0; fd < OPEN_FDS; fd++)
                 count += fd_at(fd) != (Open *)0;
         return count;
+}
+
+/* All but the socket and what a monitor was started with, its ear for signals aside: whoever reads
+ * from the terminal has to see its end. */
+static int only_signals_open(void) {
+        for (long fd = SESSION_CONTROL_FD + 1; fd < OPEN_FDS; fd++)
+                if (fd_at(fd) && fd_at(fd)->kind != FD_SIGNAL)
+                        return 0;
+        return 1;
 }
 
 /* --- memory --- */

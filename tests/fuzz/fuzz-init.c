@@ -81,7 +81,7 @@ static long receive_message(const MessageHeader *header) {
 
         REQUIRE(header->vector_count == 1 && header->vector->length == sizeof(Packet));
         REQUIRE(header->control_length == sizeof(Rights));
-        packet.message.type = shape & 16 ? take() : SESSION_EXEC + take() % 3;
+        packet.message.type = shape & 16 ? take() : SESSION_EXEC + take() % 4;
         packet.message.exec = shape & 32 ? take_word() : take() % 8;
         packet.message.value = (int32_t)(shape & 64 ? take_word() : take());
         packet.message.detail = shape & 128 ? take_word() : 2 + take() % 64;
@@ -127,7 +127,7 @@ static void check_start_answered(const SessionMessage *message) {
                 kernel.gone_exec = message->exec;
                 return;
         }
-        REQUIRE(kernel.level == 1 && monitor && monitor->exec == message->exec);
+        REQUIRE(kernel.level == 1 && monitor && monitor->exec->id == message->exec);
         REQUIRE(monitor->answers++ == 0);
         REQUIRE(message->type == SESSION_FAILED || message->value > 0);
         REQUIRE(message->type == SESSION_STARTED || message->value > 0);
@@ -153,7 +153,7 @@ static long fake_send(const MessageHeader *header) {
         case SESSION_STOPPED:
         case SESSION_ENDED:
                 REQUIRE(kernel.level == 1);
-                REQUIRE(find_person(kernel.self[1])->exec == message->exec);
+                REQUIRE(find_person(kernel.self[1])->exec->id == message->exec);
                 break;
         case SESSION_GONE:
                 REQUIRE(kernel.level == 0 && kernel.gone_due);
@@ -184,7 +184,7 @@ static long fake_spawn(void (*fn)(void *), void *arg, int shares_fds) {
         pid = person->pid;
         person->is_monitor = kernel.level == 0;
         if (person->is_monitor)
-                person->exec = ((const Exec *)arg)->id;
+                person->exec = arg;
         memcpy(kernel.fds[kernel.level + 1], kernel.fds[kernel.level], sizeof(kernel.fds[0]));
         kernel.level++;
         kernel.self[kernel.level] = pid;
@@ -201,9 +201,7 @@ static void fake_exit(void) {
 
         if (kernel.level == 1) {
                 REQUIRE(self->answers == 1);
-                /* All but the socket and what it was started with is closed. */
-                for (long fd = SESSION_CONTROL_FD + 1; fd < OPEN_FDS; fd++)
-                        REQUIRE(!fd_at(fd));
+                REQUIRE(only_signals_open());
         }
         /* A monitor lives on in /proc as long as the input has it. */
         if (self && kernel.level == 2)
@@ -212,18 +210,23 @@ static void fake_exit(void) {
 }
 
 /* What a monitor waits for. */
-static long wait_as_monitor(int *status, long *usage) {
+static long wait_as_monitor(int *status, long options, long *usage) {
         const unsigned what = is_over() ? 255 : take();
         Person *child = (Person *)0;
 
         for (int i = 0; i < PEOPLE && !child; i++)
                 if (kernel.people[i].pid && kernel.people[i].parent == kernel.self[1])
                         child = &kernel.people[i];
+        REQUIRE(only_signals_open());
         if (what == 255 || !child)
                 return -ECHILD;
         if (what % 8 == 0)
                 return -EINTR;
+        if (what % 8 == 3 && options & WNOHANG)
+                return 0;
         *status = (int)(what % 8 == 1 ? 0x137f : take_word() & 0xffff);
+        if ((*status & 0xff) == 0x7f && !(options & WUNTRACED))
+                *status = 0;
         for (int i = 0; i < 16; i++)
                 usage[i] = (long)take();
         if ((*status & 0xff) == 0x7f)
@@ -254,7 +257,7 @@ static long wait_as_init(int *status) {
                         if (*status == 0x7f)
                                 return pid;
                         kernel.gone_due = 1;
-                        kernel.gone_exec = p->exec;
+                        kernel.gone_exec = p->exec->id;
                         remove_person(p);
                         *p = (Person){ 0 };
                         return pid;
@@ -273,7 +276,7 @@ static long wait_as_init(int *status) {
 static long fake_wait(int *status, long options, long *usage) {
         REQUIRE(kernel.level < 2);
         if (kernel.level == 1)
-                return wait_as_monitor(status, usage);
+                return wait_as_monitor(status, options, usage);
         REQUIRE(options & WNOHANG);
         return wait_as_init(status);
 }
@@ -291,7 +294,10 @@ static long fake_kill(long pid, long signal) {
                 return -ESRCH;
         /* One that has nothing below it leaves. */
         if (person->is_monitor) {
-                REQUIRE(pid > 0 && signal == SIGCONT);
+                REQUIRE(pid > 0 && (signal == SIGCONT || signal == WAKE_SIGNAL));
+                /* Whether it hears that in time is the input's word. */
+                if (signal == WAKE_SIGNAL)
+                        person->exec->resume = (int)take() % 2;
                 if (!has_children(person->pid))
                         person->zombie = 1;
                 return 0;
@@ -419,11 +425,22 @@ static long fake_execute(const char *path, char **argv, char **env) {
 
 /* --- the calls --- */
 
+/* A monitor's, whose command has a terminal; init may have asked for the foreground meanwhile. */
+static long poll_as_monitor(const struct pollfd *fds, unsigned long count) {
+        const unsigned what = take();
+
+        REQUIRE(count == 1 && fd_at(fds->fd) && fd_at(fds->fd)->kind == FD_SIGNAL);
+        find_person(kernel.self[1])->exec->resume |= what % 4 == 1;
+        return what % 16 == 15 ? -EINTR : 1;
+}
+
 static long fake_poll(struct pollfd *fds, unsigned long count) {
         unsigned what;
 
         if (count == 0)
                 return 0;
+        if (kernel.level == 1)
+                return poll_as_monitor(fds, count);
         REQUIRE(count == 2 && kernel.level == 0 && fds[1].fd == SESSION_CONTROL_FD);
         /* Between two of these nothing is left open, and what was to be told has been. */
         REQUIRE(count_fds() == 5 && !kernel.gone_due);
@@ -451,11 +468,24 @@ static long fake_close_range(long first) {
         return 0;
 }
 
-static long fake_ioctl(long fd, long request) {
+/* A command's group has its pid: it is itself that asks, or its monitor does. */
+static void check_group(const int *group) {
+        const Person *leader = find_person(*group);
+
+        REQUIRE(*group > 1);
+        if (kernel.level == 2)
+                REQUIRE(*group == kernel.self[2]);
+        else if (leader)
+                REQUIRE(leader->parent == kernel.self[1]);
+}
+
+static long fake_ioctl(long fd, long request, const void *argument) {
         long r = may_fail();
 
         if (!fd_at(fd))
                 return -EBADF;
+        if (request == TIOCSPGRP_REQUEST)
+                check_group(argument);
         if (r < 0)
                 return r;
         return request == TIOCGPTPEER_REQUEST ? open_fd(FD_PLAIN, 0) : 0;
@@ -494,7 +524,7 @@ static long fake_call(long nr, long a, long b, long c, long d, long e) {
         case __NR_execve:
                 return fake_execute((const char *)a, (char **)b, (char **)c);
         case __NR_ioctl:
-                return fake_ioctl(a, b);
+                return fake_ioctl(a, b, (const void *)c);
         case __NR_chdir:
                 (void)strlen((const char *)a);
                 return may_fail();
@@ -502,11 +532,16 @@ static long fake_call(long nr, long a, long b, long c, long d, long e) {
                 (void)strlen((const char *)b);
                 return may_fail();
         case __NR_signalfd4:
-                return open_fd(FD_PLAIN, 0);
+                return open_fd(FD_SIGNAL, 0);
         case __NR_exit:
         case __NR_exit_group:
                 fake_exit();
                 return 0;
+        case __NR_getpid:
+                return kernel.self[kernel.level];
+        case __NR_setpgid:
+                REQUIRE(kernel.level == 2 && a == 0 && b == 0);
+                return may_fail();
         case __NR_setsid:
         case __NR_prctl:
         case __NR_rt_sigprocmask:
