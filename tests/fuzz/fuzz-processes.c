@@ -478,9 +478,10 @@ static void begin(const Launch *launch) {
 static void check_all_told(void) {
         const bool hung_up = world.init_fd < 0;
 
-        while (read_asked())
-                turn();
+        /* A turn hands out so many events: where many streams end, room comes in a later one. */
         turn();
+        while (read_asked() || world.all->waits)
+                turn();
         for (Process *p = processes_first(world.all); p; p = p->next) {
                 const Seen *seen = seen_of(p->number);
 
