@@ -6,7 +6,6 @@
  * and in the end none is left. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +17,7 @@
 #include "rpc/framing.h"
 #include "session/bridge.h"
 #include "session/tools-internal.h"
-
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        abort();                                                                   \
-                }                                                                                  \
-        } while (0)
+#include "tests/fuzz/harness.h"
 
 enum {
         INSIDERS = 3,
@@ -35,17 +27,7 @@ enum {
         IDS = 16,       /* of an insider's requests that we write ourselves */
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* --- the input --- */
-
-typedef struct Input {
-        const uint8_t *at, *end;
-} Input;
-
-static unsigned take(Input *in) {
-        return in->at < in->end ? *in->at++ : 0;
-}
 
 /* Text up to a 0xff or the end. */
 static size_t take_text(Input *in, const char **ret) {
@@ -350,7 +332,7 @@ static void renew_grant(unsigned i, bool only_end, bool own) {
 }
 
 static void act(void) {
-        const unsigned op = take(&world.in), what = take(&world.in);
+        const unsigned op = take_byte(&world.in), what = take_byte(&world.in);
         Insider *insider = &world.insiders[what % INSIDERS];
         Client *client = &world.clients[what % CLIENTS];
         const char *text;
@@ -367,7 +349,7 @@ static void act(void) {
                 return insider_say(insider, text, length);
         case 3:
         case 4:
-                return insider_call(insider, take(&world.in) | (op << 4 & 0x100));
+                return insider_call(insider, take_byte(&world.in) | (op << 4 & 0x100));
         case 5:
                 return insider_read(insider);
         case 6:
@@ -379,7 +361,7 @@ static void act(void) {
         case 8:
                 return client_leave(client);
         case 9:
-                return client_register(client, take(&world.in));
+                return client_register(client, take_byte(&world.in));
         case 10:
                 return client_read(client);
         case 11:
@@ -458,7 +440,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         while (world.in.at < world.in.end) {
                 act();
                 /* Several things may come in one turn. */
-                if (take(&world.in) & 1)
+                if (take_byte(&world.in) & 1)
                         turn();
         }
         end();

@@ -2,12 +2,10 @@
 /* A git config that somebody else may have written: what libFuzzer gives is read as one, and what
  * is found keeps to the bounds that the header promises. */
 #include <limits.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "sandbox/git-config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         GitConfig config = { 0 };

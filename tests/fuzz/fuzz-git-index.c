@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The index of a repository that a sandbox could write: what libFuzzer gives is read as one, and
  * what is found keeps to the bounds that the header promises. */
-#include <stdint.h>
 #include <string.h>
 
 #include "sandbox/git-index.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int every = 0; every < 2; every++) {

@@ -3,13 +3,7 @@
  * and memory. Included behind helpers/session-init.c, whose types it has. */
 #pragma once
 
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        __builtin_abort();                                                         \
-                }                                                                                  \
-        } while (0)
+#include "tests/fuzz/harness.h"
 
 enum {
         OPEN_FDS = 64,
@@ -21,22 +15,14 @@ enum {
 
 /* --- the input --- */
 
-static const uint8_t *in_at, *in_end;
+static Input input;
 
 static unsigned take(void) {
-        return in_at < in_end ? *in_at++ : 0;
+        return take_byte(&input);
 }
 
 static int is_over(void) {
-        return in_at == in_end;
-}
-
-static uint32_t take_word(void) {
-        uint32_t word = take();
-
-        for (int i = 0; i < 3; i++)
-                word = word << 8 | take();
-        return word;
+        return input.at == input.end;
 }
 
 /* One time out of sixteen: an errno. */

@@ -2,24 +2,13 @@
 /* base/json.c and policy/load.c on hostile bytes. Beyond not crashing: what the loader takes from
  * the caller can be printed and loaded again as the same; and what it takes from a project never
  * widens. */
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json-write.h"
 #include "base/json.h"
 #include "policy/load.h"
 #include "policy/schema.h"
-
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        abort();                                                                   \
-                }                                                                                  \
-        } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/harness.h"
 
 static void print(const Policy *policy, JsonWriter *w) {
         REQUIRE(policy_document_print(policy, w) == 0);

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,14 +15,7 @@
 
 #include "sandbox/prepare.h"
 #include "session/process-internal.h"
-
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        abort();                                                                   \
-                }                                                                                  \
-        } while (0)
+#include "tests/fuzz/harness.h"
 
 enum {
         NUMBERS = 512, /* processes that one input starts at most */
@@ -32,8 +23,6 @@ enum {
         FDS_LOOKED_AT = 128,
         SMALL_ROOM = 4608, /* of the socket's: a few messages */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What an error's cure asks of the host's files (sandbox/failure.c): no mount leads there. */
 int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags) {
@@ -52,24 +41,6 @@ const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
 bool prepare_has_home(const char *path) {
         (void)path;
         return false;
-}
-
-/* --- the input --- */
-
-typedef struct Input {
-        const uint8_t *at, *end;
-} Input;
-
-static unsigned take(Input *in) {
-        return in->at < in->end ? *in->at++ : 0;
-}
-
-static uint32_t take_word(Input *in) {
-        uint32_t word = take(in);
-
-        for (int i = 0; i < 3; i++)
-                word = word << 8 | take(in);
-        return word;
 }
 
 /* --- the keeper, its clients and its init --- */
@@ -286,14 +257,14 @@ static void send_bytes(const void *bytes, size_t size, const int *fds, size_t co
 }
 
 static void say(Input *in) {
-        const unsigned kind = take(in), shape = take(in);
+        const unsigned kind = take_byte(in), shape = take_byte(in);
         SessionMessage message = { .type = kind % 8,
-                                   .exec = shape & 64 ? take_word(in) : 1 + take(in) % 8 };
+                                   .exec = shape & 64 ? take_word(in) : 1 + take_byte(in) % 8 };
         size_t count = shape & 3;
         int fds[2];
 
-        message.value = (int32_t)(shape & 128 ? take_word(in) : take(in));
-        message.detail = shape & 32 ? take_word(in) : take(in) % 8;
+        message.value = (int32_t)(shape & 128 ? take_word(in) : take_byte(in));
+        message.detail = shape & 32 ? take_word(in) : take_byte(in) % 8;
         if (shape & 16) {
                 message.type = take_word(in);
                 message.user_us = (uint64_t)take_word(in) << 32 | take_word(in);
@@ -301,17 +272,17 @@ static void say(Input *in) {
         }
         count = count == 3 ? 0 : count;
         for (size_t i = 0; i < count; i++)
-                fds[i] = make_fd(take(in));
-        send_bytes(&message, shape & 8 ? take(in) % (sizeof(message) + 1) : sizeof(message), fds,
-                   count);
+                fds[i] = make_fd(take_byte(in));
+        send_bytes(&message, shape & 8 ? take_byte(in) % (sizeof(message) + 1) : sizeof(message),
+                   fds, count);
 }
 
 static void say_bytes(Input *in) {
         uint8_t bytes[256];
-        size_t n = take(in);
+        size_t n = take_byte(in);
 
         for (size_t i = 0; i < n; i++)
-                bytes[i] = (uint8_t)take(in);
+                bytes[i] = (uint8_t)take_byte(in);
         send_bytes(bytes, n, NULL, 0);
 }
 
@@ -323,7 +294,7 @@ static RpcConnection *client(unsigned which) {
 
 static void start(Input *in) {
         static char large[8192];
-        const unsigned flags = take(in), more = take(in);
+        const unsigned flags = take_byte(in), more = take_byte(in);
         ProcessSpec spec = { .cwd = "/workspace",
                              .fds = { FD_NONE, FD_NONE, FD_NONE },
                              .input = flags & 1 ? INPUT_PIPE : INPUT_NONE,
@@ -355,7 +326,7 @@ static void start(Input *in) {
 static Process *choose(Input *in) {
         Process *process = processes_first(world.all);
 
-        for (unsigned n = take(in) % 8; process && process->next && n > 0; n--)
+        for (unsigned n = take_byte(in) % 8; process && process->next && n > 0; n--)
                 process = process->next;
         return process;
 }
@@ -366,7 +337,7 @@ static void kill_one(Process *process) {
 }
 
 static void act(Input *in, Process *process) {
-        const unsigned what = take(in) % 10, more = take(in);
+        const unsigned what = take_byte(in) % 10, more = take_byte(in);
         Error error;
 
         if (what == 0)
@@ -407,19 +378,19 @@ static void leave(unsigned which) {
 }
 
 static void end_one(Input *in) {
-        const unsigned what = take(in);
+        const unsigned what = take_byte(in);
 
         if (what == 0)
-                leave(take(in));
+                leave(take_byte(in));
         else if (what == 1)
                 processes_pump(world.all);
-        else if (what == 2 && take(in) == 0)
+        else if (what == 2 && take_byte(in) == 0)
                 hang_up();
 }
 
 static void step(Input *in) {
         static char dropped[65536];
-        const unsigned what = take(in) % 8;
+        const unsigned what = take_byte(in) % 8;
         Process *process;
 
         if (what == 0)
@@ -513,7 +484,8 @@ static unsigned count_fds(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static LaunchPlan plan = { .kill_after = 1000000, .cwd = "/workspace", .rootfs = "" };
+        static char cwd[] = "/workspace", rootfs[] = "";
+        static LaunchPlan plan = { .kill_after = 1000000, .cwd = cwd, .rootfs = rootfs };
         static const Launch launch = { .plan = &plan };
         const unsigned before = count_fds();
 

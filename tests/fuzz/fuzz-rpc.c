@@ -4,26 +4,15 @@
  * in the end nothing is left. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/json.h"
 #include "rpc/framing.h"
 #include "rpc/server.h"
-
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        abort();                                                                   \
-                }                                                                                  \
-        } while (0)
+#include "tests/fuzz/harness.h"
 
 enum { PIECES = 4 }; /* bytes at the start that say how the rest is cut */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- a table with a parameter of each type --- */
 

@@ -3,24 +3,13 @@
  * What is refused is refused with a text that can be answered, what the schema says inside of
  * others that add nothing is the same, and each check has its end. */
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json-schema.h"
 #include "base/json-write.h"
 #include "base/strings.h"
 #include "base/utf8.h"
-
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        abort();                                                                   \
-                }                                                                                  \
-        } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/harness.h"
 
 static void check_text(const char *text) {
         size_t length = strlen(text);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the harnesses share: what they require, and libFuzzer's input as it is taken apart. It goes
+ * with the kernel's headers as with libc's; hence the builtin. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define REQUIRE(condition)                                                                         \
+        do {                                                                                       \
+                if (!(condition)) {                                                                \
+                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+                        __builtin_abort();                                                         \
+                }                                                                                  \
+        } while (0)
+
+/* Of libFuzzer, or of replay.c. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct Input {
+        const uint8_t *at, *end;
+} Input;
+
+/* The next byte, or 0 behind the end. */
+static inline unsigned take_byte(Input *in) {
+        return in->at < in->end ? *in->at++ : 0;
+}
+
+static inline uint32_t take_word(Input *in) {
+        uint32_t word = take_byte(in);
+
+        for (int i = 0; i < 3; i++)
+                word = word << 8 | take_byte(in);
+        return word;
+}
