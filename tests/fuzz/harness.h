@@ -14,6 +14,12 @@
                 }                                                                                  \
         } while (0)
 
+#define FAIL(what)                                                                                 \
+        do {                                                                                       \
+                (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, what);                    \
+                __builtin_abort();                                                                 \
+        } while (0)
+
 /* Of libFuzzer, or of replay.c. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
