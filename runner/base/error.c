@@ -7,6 +7,12 @@
 
 #include "base/strings.h"
 
+/* The functions themselves. */
+#undef error_set
+#undef error_layer
+#undef error_oom
+#undef error_cure
+
 static const struct {
         const char *name;
         int exit_code;

@@ -321,8 +321,12 @@ char *rpc_params_text(const RpcCall *call) {
         const JsonValue *value = call->params ? json_first(call->params) : NULL;
 
         json_write_object(&w, NULL);
-        for (; value; value = json_next(value))
-                write_text(&w, value, find_param(call->method, json_key(value))->type);
+        for (; value; value = json_next(value)) {
+                const RpcParam *param = find_param(call->method, json_key(value));
+
+                assert(param); /* of none the call would have been refused */
+                write_text(&w, value, param->type);
+        }
         json_write_end(&w);
         if (json_write_finish(&w) < 0) {
                 json_write_clear(&w);

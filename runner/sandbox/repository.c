@@ -54,25 +54,29 @@ static int read_link(int tree_fd, const char *tree, const char *path, char **ret
         return *ret ? 0 : -ENOMEM;
 }
 
+static int open_linked(int tree_fd, const char *tree, const char *path, char **ret_leads) {
+        _cleanup_free_ char *leads = NULL;
+        int fd, r = read_link(tree_fd, tree, path, &leads);
+
+        if (r < 0)
+                return r;
+        fd = open(leads, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                fd = -errno;
+        if (ret_leads)
+                *ret_leads = TAKE_PTR(leads);
+        return fd;
+}
+
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads) {
         _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
-        _cleanup_free_ char *leads = NULL;
         struct stat st;
-        int other, r;
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISDIR(st.st_mode))
                 return TAKE_FD(fd);
-        r = read_link(tree_fd, tree, path, &leads);
-        if (r < 0)
-                return r;
-        other = open(leads, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (other < 0)
-                other = -errno;
-        if (ret_leads)
-                *ret_leads = TAKE_PTR(leads);
-        return other;
+        return open_linked(tree_fd, tree, path, ret_leads);
 }
 
 /* The .git of directory, whose name ends in a slash. Most have none, which one call tells. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#undef step_fail
+
 /* strncat with the buffer's whole size. */
 static void append(char *buf, size_t size, const char *text) {
         size_t used = strlen(buf), length = strlen(text);

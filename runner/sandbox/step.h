@@ -18,5 +18,8 @@ int steps_run(const Step *steps, size_t count, Launch *launch, Error *error);
  */
 int step_fail(Error *error, Layer layer, int errnum, const char *what, const char *subject);
 
+/* As in base/error.h. */
+#define step_fail(...) error_negative(step_fail(__VA_ARGS__))
+
 /* The same with what to do; returns r, to end a function with. */
 int step_cure(Error *error, int r, const char *cure);

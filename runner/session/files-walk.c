@@ -125,6 +125,7 @@ int walk_names(int path_fd, uint64_t *left, WalkNameFn fn, void *data) {
 
         if (r < 0)
                 return r;
+        assert(dir);
         batch.names = calloc(BATCH, sizeof(*batch.names));
         if (!batch.names)
                 return -ENOMEM;

@@ -122,8 +122,9 @@ int method_files_list(RpcCall *call, void *data, Error *error) {
         FilesWork *work;
         int r = method_take_cursor(call, "after", &after, error);
 
-        if (r == 0)
-                r = work_new(keeper->files, path_or_cwd(call), NULL, NULL, &work, error);
+        if (r < 0)
+                return r;
+        r = work_new(keeper->files, path_or_cwd(call), NULL, NULL, &work, error);
         if (r < 0)
                 return r;
         work->after = TAKE_PTR(after);
