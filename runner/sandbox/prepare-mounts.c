@@ -11,6 +11,7 @@
 #include "base/beneath.h"
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/diagnose.h"
 #include "sandbox/identity.h"
 #include "sandbox/prepare.h"
 
@@ -278,6 +279,20 @@ static int refuse_owner(const PlanMount *workspace, const struct stat *owner, Er
         return error_cure(reterr, r, "Run holt as that user; holt run works there as it is.");
 }
 
+static bool lacks_id_map(int r, const Error *error) {
+        return r < 0 && error->kind == ERROR_LAYER && error->layer == LAYER_IDMAP;
+}
+
+/* The owner of what a session keeps is root, which may not be whom its commands are: to let the id
+ * map go is of no use here. */
+static int refuse_session(int r, Error *reterr) {
+        return error_cure(reterr, r,
+                          "Run by root, a session needs id-mapped mounts: run holt as an ordinary "
+                          "user, or keep sessions (XDG_DATA_HOME) and what they mount on ext4, xfs "
+                          "or btrfs (tmpfs: from Linux 6.3)\n"
+                          "Without any there is holt run: --allow-degraded idmap");
+}
+
 /* The id that is adopted may not be able to reach the paths again. Whoever is not root of the mount
  * namespace, too, can't clone from it; then the child looks for them as that id. */
 static int adopt_owner(Launch *launch, Error *reterr) {
@@ -305,8 +320,9 @@ int prepare_mounts(Launch *launch, Error *reterr) {
 
         (void)find_home();
         r = open_mounts(launch, &error);
-        if (r < 0 && error.kind == ERROR_LAYER && error.layer == LAYER_IDMAP &&
-            launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
+        if (lacks_id_map(r, &error) && launch->plan->state.source)
+                r = refuse_session(r, &error);
+        else if (lacks_id_map(r, &error) && launch->plan->degraded & LAYER_BIT(LAYER_IDMAP))
                 return prepare_unmapped(launch, reterr);
         if (r == 0)
                 r = adopt_owner(launch, &error);
@@ -357,22 +373,25 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         const PlanMount *workspace = plan_workspace(plan);
         Launch launch = { .plan = plan };
-        int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+        Error error;
+        int r = plan_writable(plan, &writable) < 0 ? error_oom(&error) : 0;
         struct stat st;
 
-        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
-                PlanMount *mount = &plan->mounts[i];
-
-                if (mount->kind != PLAN_BIND)
-                        continue;
-                r = open_source(plan, mount, &writable, reterr);
-                if (r == 0)
-                        r = check_workspace(plan, mount, reterr);
-        }
         if (r == 0)
-                r = identity_choose(&launch, reterr);
+                r = identity_choose(&launch, &error);
+        launch.identity.id_mapped = launch.identity.from_root;
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND)
+                        r = prepare_mount(&launch, &plan->mounts[i], &writable, &error);
+        if (lacks_id_map(r, &error))
+                r = refuse_session(r, &error);
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
-                r = refuse_owner(workspace, &st, reterr);
+                r = refuse_owner(workspace, &st, &error);
         close_mounts(plan);
+        if (r == 0)
+                return 0;
+        r = diagnose(&error);
+        if (reterr)
+                *reterr = error;
         return r;
 }

@@ -17,6 +17,7 @@ from lib.hostile import Hostile
 from lib.hosts import LANDLOCK, NAMESPACES, Command, covered_proc, limited
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
+from lib.sessions import Sessions
 
 DEGRADABLE = ("net", "ipc", "uts", "cgroup")
 
@@ -251,6 +252,40 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
     assert result.ok().out == "ran\n"
     assert result.layers["idmap"].startswith("off: ")
     assert (holt.cwd / "made").stat().st_uid == owner.uid
+
+
+def refused_session(result: Result) -> None:
+    """A cure that does not lead in a circle: going without id maps is nothing for a session."""
+    assert "with an id map" in result.refusal()
+    assert "XDG_DATA_HOME" in result.cure and "there is holt run: --allow-degraded idmap" in result.cure
+
+
+@pytest.mark.identities("root")
+@pytest.mark.parametrize("more", ((), ("--allow-degraded", "idmap")))
+def test_a_session_without_id_maps_is_refused_at_once(more: tuple[str, ...], sessions: Sessions) -> None:
+    refused_session(sessions(["create", "w", "--allow-wide", "--rw", "/dev:/x", *more]))
+
+    assert list(sessions.directory.iterdir()) == []
+
+
+@pytest.mark.identities("root")
+@pytest.mark.root_host
+@pytest.mark.parametrize("more", ((), ("--allow-degraded", "idmap")))
+def test_a_session_that_is_moved_to_where_there_are_no_id_maps(
+    more: tuple[str, ...], sessions: Sessions, place: Path
+) -> None:
+    session = sessions.create("w", *more)
+    lower, upper, work = (place / name for name in ("lower", "upper", "work"))
+    for path in (lower, upper, work):
+        path.mkdir()
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    files = session.directory / "files"
+    subprocess.run(["mount", "-n", "-t", "overlay", "-o", options, "none", files], check=True)
+    try:
+        refused_session(session.exec("echo", "reached"))
+    finally:
+        subprocess.run(["umount", "-n", files], check=True)
+    assert session.exec("echo", "reached").ok().out == "reached\n"
 
 
 # --- holt inside holt ---

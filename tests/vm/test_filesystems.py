@@ -12,6 +12,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt
+from lib.sessions import Session, Sessions
 
 pytestmark = pytest.mark.boots("debian")
 
@@ -68,3 +69,19 @@ def test_the_id_map_can_be_let_go_where_the_workspace_is_not_root_s(
 
     holt.sh("echo kept >file", *flags).ok()
     assert (workspace / "file").stat().st_uid == owner
+
+
+@pytest.mark.parametrize("kind", ("tmpfs", "overlay"))
+def test_a_session_that_root_can_not_map_is_refused_before_there_is_one(
+    kind: str, holt: Holt, identity: Identity, mounted: Mount
+) -> None:
+    sessions = Sessions(holt, mounted(kind))
+    created = sessions(["create", "w"])
+
+    if identity.name == "root":
+        assert "XDG_DATA_HOME" in created.cure and "tmpfs: from Linux 6.3" in created.cure, str(created)
+        assert sessions.names() == []
+        return
+    created.ok()
+    assert Session(sessions, "w").exec("echo", "reached").ok().out == "reached\n"
+    assert sessions.clean_up() == []
