@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -79,11 +81,26 @@ def test_the_user_namespace_can_not_be_let_go(holt: Holt, sysctl: Sysctl) -> Non
     assert holt.sh("echo reached", "--allow-degraded", "user").out == ""
 
 
-@pytest.mark.not_nested
-def test_apparmor_s_restriction_of_user_namespaces(holt: Holt, sysctl: Sysctl) -> None:
-    """Ubuntu's kernels since 23.10, and AppArmor 4 on those of Debian 13."""
-    sysctl("kernel.apparmor_restrict_unprivileged_userns", 1)
+@pytest.fixture
+def apparmor_restricts(place: Path, sysctl: Sysctl) -> Iterator[None]:
+    """Ubuntu's kernels since 23.10, and AppArmor 4 on those of Debian 13. Older ones have no such setting: there it is
+    played, by a directory that has it over /proc/sys/kernel and another setting that refuses the namespace."""
+    name = "apparmor_restrict_unprivileged_userns"
+    if Path("/proc/sys/kernel", name).exists():
+        sysctl(f"kernel.{name}", 1)
+        yield
+        return
+    sysctl("user.max_user_namespaces", 0)
+    played = place / "kernel"
+    played.mkdir()
+    (played / name).write_text("1\n")
+    subprocess.run(["mount", "-n", "--bind", played, "/proc/sys/kernel"], check=True)
+    yield
+    subprocess.run(["umount", "-n", "/proc/sys/kernel"], check=True)
 
+
+@pytest.mark.not_nested
+def test_apparmor_s_restriction_of_user_namespaces(holt: Holt, apparmor_restricts: None) -> None:
     assert "apparmor_parser -r" in refused(holt.sh("echo reached"), "user")
 
 
