@@ -71,7 +71,7 @@ typedef struct Keeper {
         struct Receives *receives;
         struct Unwritten *unwritten; /* history that waits for room */
         Denials denials, audited;
-        uint64_t used_at;       /* usec of time_now_usec() */
+        uint64_t used_at; /* usec of time_now_usec() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
         LoopTimer *history_timer;
         bool noting;           /* note_timer is set */
