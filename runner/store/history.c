@@ -191,7 +191,8 @@ static int read_row(Query *query, StoreHistory *ret, Error *reterr) {
         return r;
 }
 
-/* Only a reader has any here, of a process that was killed: the newest of all. */
+/* The newest of all: what a process that was killed has left to one that only reads, or what there
+ * is no room for in the database. */
 static int list_pending(const Store *store, uint64_t end, const char *name, uint64_t *limit,
                         StoreHistoryFn fn, void *data) {
         int r = 0;
@@ -214,9 +215,12 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
         _cleanup_(query_end) Query query = { 0 };
         const uint64_t end = before > 0 ? before : UINT64_MAX;
         StoreHistory row;
-        int r = store->mode == STORE_READ ? list_pending(store, end, name, &limit, fn, data)
-                                          : store_history_flush(store, reterr);
+        Error ignored;
+        int r;
 
+        if (store->mode != STORE_READ)
+                (void)store_history_flush(store, &ignored);
+        r = list_pending(store, end, name, &limit, fn, data);
         if (r < 0)
                 return r;
         if (name)

@@ -264,6 +264,31 @@ static void test_without_its_file_a_row_goes_into_the_database(void **state) {
         assert_string_equal(list(store, 0, NULL, 9).text, "b2r a1r ");
 }
 
+static void run_sql(Store *store, const char *sql) {
+        assert_int_equal(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void test_what_the_database_has_no_room_for_is_listed_and_kept(void **state) {
+        _cleanup_(store_freep) Store *store = open_store(STORE_DB, STORE_WRITE);
+        _cleanup_free_ char *text = calloc(1, STORE_TEXT_MAX + 1);
+
+        (void)state;
+        add(store, "a", "1");
+        OK(store_history_flush(store, &error));
+        run_sql(store, "PRAGMA max_page_count = 1"); /* as many as there are */
+        memset(text, 'x', STORE_TEXT_MAX);
+        OK(add_history_row(store, "b", "2", text, 1, &error));
+        add(store, "c", "3");
+        assert_int_equal(store_history_flush(store, &error), -ENOSPC);
+        assert_int_equal(list(store, 0, NULL, 9).count, 3);
+        assert_string_equal(list(store, 0, NULL, 1).text, "c3r ");
+        assert_string_equal(list(store, 0, "a", 9).text, "a1r ");
+        run_sql(store, "PRAGMA max_page_count = 100000");
+        OK(store_history_flush(store, &error));
+        assert_int_equal(list(store, 0, NULL, 9).count, 3);
+        assert_int_equal(rows_in_database(store), 3);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave_directory)
 
 int main(void) {
@@ -278,6 +303,7 @@ int main(void) {
                 TEST(test_the_order_is_that_of_the_calls),
                 TEST(test_many_are_moved_by_themselves),
                 TEST(test_without_its_file_a_row_goes_into_the_database),
+                TEST(test_what_the_database_has_no_room_for_is_listed_and_kept),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
