@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry point and vfork for init, which links no libc. */
+/* The entry point and vfork for init and holt-tool, which link no libc. */
 #pragma once
 
 #include "raw-call.h"

@@ -21,10 +21,10 @@ typedef struct AskVerb {
  */
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv);
 
-/* --limit N, where text is not NULL. 0, or -EINVAL. */
 /* TIME of --timeout, as holt run takes it: usec from 1ms on, or "none", 0, which is that of the
- * policy. NULL leaves *ret. */
+ * policy. NULL leaves *ret. 0, or -EINVAL. */
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr);
+/* --limit N, where text is not NULL. 0, or -EINVAL. */
 int ask_limit(const char *text, uint64_t *ret, Error *reterr);
 /* The same for another number of option, from least to most. */
 int ask_option(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret,

@@ -67,8 +67,8 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
 bool rpc_message_answers(const RpcMessage *message, uint64_t id);
 
 /* Sends and waits for the answer; what has a method and comes before it is dropped, unless
- * rpc_client_queue() was called. 0 with a result,
- * or negative with the error, the server's included. -ECONNRESET: the other side has gone without
- * having read the whole request, so that nothing has come of it; with -EPIPE something may have. */
+ * rpc_client_queue() was called. 0 with a result, or negative with the error, the server's
+ * included. -ECONNRESET: the other side has gone without having read the whole request, so that
+ * nothing has come of it; with -EPIPE something may have. */
 int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *params, const int *fds,
                     size_t fds_count, RpcMessage *ret, Error *reterr);

@@ -47,7 +47,6 @@ void process_forget_due(Process *process);
 int outbox_init(Processes *all, Error *reterr);
 void outbox_clear(Processes *all);
 
-/* Lets the oldest go that have ended, where too many are kept. */
 /* Frees one that is in no list. */
 void process_drop(Process *process);
 /* The timer's: TERM at the first time, KILL at the next. */

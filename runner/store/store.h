@@ -126,8 +126,8 @@ typedef struct StoreAudit {
 
 /* -E2BIG (detail) */
 int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
-/* store_history_put() of what ends now, and store_audit_add(): both
- * or neither, by one write. */
+/* store_history_put() of what ends now, and store_audit_add(), both into the database: both or
+ * neither. */
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr);
 typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);

@@ -33,7 +33,7 @@ void refuse_store(const char *path, StoreMode mode, ErrorKind kind, const char *
 #define OK(call) ok((call), &error)
 void ok(int r, const Error *error);
 
-/* store_history_put() of what ends now. */
+/* store_history_put() of what took a millisecond. */
 int add_history_row(Store *store, const char *name, const char *params, const char *result,
                     uint64_t started_ms, Error *reterr);
 
