@@ -118,8 +118,7 @@ static const RpcParam python_params[] = {
 static const RpcParam python_end_params[] = {
         { "run", RPC_STRING, false, 64,
           "of this connection's runs the one with that name, fresh ones too; one that waits is "
-          "taken "
-          "back; what the lasting interpreter runs without it" },
+          "taken back; what the lasting interpreter runs without it" },
 };
 
 static const RpcParam python_state_params[] = {
@@ -302,8 +301,7 @@ static const char process_result[] =
         "id, cause, exit_code, signal, usage {wall_us, user_us, system_us, max_rss_bytes}, "
         "timeout_us, stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, "
         "denials [{layer, what, count, answer, grant, why_not}], stdout, stderr; unrecorded, on a "
-        "full "
-        "disk: why it is not in the history yet";
+        "full disk: why it is not in the history yet";
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",
@@ -349,7 +347,8 @@ const RpcMethod session_methods[] = {
         { "python.run", "runs code in the session's lasting interpreter",
           "id, cause, exit_code, state_kept, stdout, stderr, stdout_dropped, stderr_dropped, "
           "denials, result: the repr or null, displays: [{mime type: text or base64}], error: "
-          "{name, message, traceback} or null, usage",
+          "{name, message, traceback} or null, usage; unrecorded, on a full disk: why it is not in "
+          "the history yet",
           PARAMS(python_params), method_python_run },
         { "python.variables", "what the interpreter has", "variables: [{name, type, size, repr}]",
           NONE, method_python_variables },
