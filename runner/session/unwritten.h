@@ -5,8 +5,8 @@
  * nobody could clean up otherwise. But it is not done in silence. Its row waits in memory and is
  * written, with its own times, before the next one and once a second, as soon as that can be; its
  * answer says so meanwhile (the member unrecorded). UNWRITTEN_MAX wait at most; how many there were
- * beyond is written into the audit with them, as a limit. What waits is lost with a keeper that is
- * killed: that is what the answer warns of. */
+ * beyond is written into the audit with them, as a limit. What waits is lost with a keeper that
+ * ends before there is room, killed or not: that is what the answer warns of. */
 #pragma once
 
 #include "session/keeper.h"
