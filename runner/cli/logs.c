@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/sys.h"
 #include "cli/ask.h"
 #include "cli/verbs.h"
 
@@ -61,18 +62,11 @@ static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
 }
 
 static int write_all(int fd, const char *data, size_t length, Error *reterr) {
-        while (length > 0) {
-                ssize_t n = write(fd, data, length);
+        int r = sys_write_all(fd, data, length);
 
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot write to %s",
-                                         fd == STDERR_FILENO ? "stderr" : "stdout");
-                data += n;
-                length -= (size_t)n;
-        }
-        return 0;
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write to %s",
+                                 fd == STDERR_FILENO ? "stderr" : "stdout")
+                     : 0;
 }
 
 /* {"seq", "stream", "base64"} */
