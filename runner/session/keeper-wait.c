@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #include "base/time.h"
-
 #include "session/methods.h"
 
 static void drop_waiter(Waiter *waiter) {
@@ -100,7 +99,7 @@ void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd
         }
 }
 
-/* Whether some of them were left. */
+/* Whether some were left for want of room; who only waits for the next turn is not. */
 static bool answer_some(Keeper *keeper) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
         bool left = false;
@@ -116,7 +115,7 @@ static bool answer_some(Keeper *keeper) {
                 }
                 if (time_now_usec() >= end) {
                         loop_timer_set(keeper->answer_timer, time_now_usec());
-                        return true;
+                        return false;
                 }
                 answer_end(waiter);
                 drop_waiter(waiter);
