@@ -14,7 +14,7 @@
 enum {
         PAUSE = 10,           /* msec, for what can't say when there is something */
         GRACE = 5000,         /* usec that a client may end later than what it sends from */
-        PATIENCE = 2,         /* sec for threads to end that were told to */
+        PATIENCE = 2,         /* sec for all threads to end that were told to */
         STACK_SIZE = 1 << 20, /* what is not touched costs nothing */
 };
 
@@ -308,31 +308,31 @@ bool receives_busy(const Receives *all) {
 }
 
 /* One may wait in a read(2) of what only says that it has something. */
-static bool wait_for_end(Receive *receive) {
+static bool wait_for_end(Receive *receive, const struct timespec *end) {
         Receives *all = receive->all;
-        struct timespec end;
         int r = 0;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_sec += PATIENCE;
         (void)pthread_mutex_lock(&all->lock);
         while (!receive->done && r == 0)
-                r = pthread_cond_timedwait(&all->ended, &all->lock, &end);
+                r = pthread_cond_timedwait(&all->ended, &all->lock, end);
         r = receive->done;
         (void)pthread_mutex_unlock(&all->lock);
         return r;
 }
 
 Receives *receives_free(Receives *all) {
+        struct timespec end;
         bool left = false;
         Receive *next;
 
         if (!all)
                 return NULL;
         (void)loop_unwatch(all->watch);
+        (void)clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_sec += PATIENCE;
         for (Receive *receive = all->first; receive; receive = next) {
                 next = receive->next;
-                if (wait_for_end(receive))
+                if (wait_for_end(receive, &end))
                         finish(receive);
                 else
                         left = true;
