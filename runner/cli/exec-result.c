@@ -128,6 +128,14 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
         json_write_end(w);
 }
 
+/* Only where there is something to be said. */
+static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
+        const char *why = result->result ? ask_text(result->result, "unrecorded") : "";
+
+        if (why[0])
+                json_write_string(w, "unrecorded", why);
+}
+
 static const char *cause_of(const ExecResult *result) {
         if (result->error)
                 return "error";
@@ -152,6 +160,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_limits(result, w);
         write_output(result, w);
         write_member(result->result, "denials", true, w);
+        write_unrecorded(result, w);
         json_write_end(w);
         return json_write_finish(w);
 }
