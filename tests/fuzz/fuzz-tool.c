@@ -26,13 +26,7 @@ static long fake_call(long nr, long a, long b, long c, long d);
 #define sys6(nr, a, b, c, d, e, f) fake_call(nr, a, b, c, d)
 #include "helpers/tool.c"
 
-#define REQUIRE(condition)                                                                         \
-        do {                                                                                       \
-                if (!(condition)) {                                                                \
-                        (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-                        __builtin_abort();                                                         \
-                }                                                                                  \
-        } while (0)
+#include "tests/fuzz/harness.h"
 
 enum {
         DO_STDIN = 1, /* and not by the command line */
@@ -59,8 +53,6 @@ static struct {
         jmp_buf end;
         int code;
 } kernel;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void take(Bytes *to, const char *data, size_t length) {
         to->data = __builtin_realloc(to->data, to->length + length + 1);
@@ -132,14 +124,14 @@ static long fake_call(long nr, long a, long b, long c, long d) {
                 kernel.code = (int)a;
                 longjmp(kernel.end, 1);
         default:
-                REQUIRE(!"a call that it does not make");
+                FAIL("a call that it does not make");
         }
 }
 
 static void run(char *payload) {
-        char *words[8] = { 0 };
+        const char *words[8] = { 0 };
         long stack[16] = { 1 };
-        char *env[] = { "HOLT_BRIDGE=/bridge", "HOLT_BRIDGE_TOKEN=0123", NULL };
+        const char *env[] = { "HOLT_BRIDGE=/bridge", "HOLT_BRIDGE_TOKEN=0123", NULL };
         int count = 1;
 
         words[0] = "holt-tool";
