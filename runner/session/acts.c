@@ -61,7 +61,7 @@ int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
                 return error_cure(reterr, -ENOENT, "history.begin begins one.");
         }
         *at = act->next;
-        return store_history_end(keeper->store, act->row, result, reterr);
+        return store_history_end(keeper->store, act->row, result, time_epoch_ms(), reterr);
 }
 
 bool act_goes_on(const Keeper *keeper, const RpcConnection *connection) {

@@ -55,8 +55,9 @@ static void keep(Unwritten *all, const StoreHistory *row) {
 }
 
 static int write_row(Unwritten *all, const StoreHistory *row) {
-        int r = row->id ? store_history_end(all->keeper->store, row->id, row->result, &all->error)
-                        : store_history_put(all->keeper->store, row, &all->error);
+        Store *store = all->keeper->store;
+        int r = row->id ? store_history_end(store, row->id, row->result, row->ended_ms, &all->error)
+                        : store_history_put(store, row, &all->error);
 
         /* There never will be room for that. */
         return r == -E2BIG ? 0 : r;

@@ -140,13 +140,14 @@ int store_history_begin(Store *store, const char *name, const char *params, uint
         return r;
 }
 
-int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr) {
+int store_history_end(Store *store, uint64_t id, const char *result, uint64_t ended_ms,
+                      Error *reterr) {
         int r = store_check_text(result, "a result", reterr);
 
         if (r < 0)
                 return r;
         return statement_run(store, &history, HISTORY_END,
-                             VALUES(NUMBER(id), TEXT(result), NUMBER(time_epoch_ms())), reterr);
+                             VALUES(NUMBER(id), TEXT(result), NUMBER(ended_ms)), reterr);
 }
 
 int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {

@@ -97,9 +97,10 @@ typedef struct StoreHistory {
 /* A row for what begins now. -E2BIG (params). */
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr);
-/* ... and its end, the first of which stands. A row that has made room is no error. -E2BIG (result:
- * the row then goes on; end it with a shorter one). */
-int store_history_end(Store *store, uint64_t id, const char *result, Error *reterr);
+/* ... and its end at that time (since the epoch), the first of which stands. A row that has made
+ * room is no error. -E2BIG (result: the row then goes on; end it with a shorter one). */
+int store_history_end(Store *store, uint64_t id, const char *result, uint64_t ended_ms,
+                      Error *reterr);
 /* Both at once, for what has ended; the row's id is not looked at. It is safe from the end of this
  * process, and in the database soon: store_history_flush(). -E2BIG */
 int store_history_put(Store *store, const StoreHistory *row, Error *reterr);

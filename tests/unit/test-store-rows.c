@@ -86,11 +86,11 @@ static void test_history_has_beginnings_and_ends(void **state) {
         OK(add_history_row(store, "kv.set", "3", "{}", 5, &error));
         assert_true(second > first);
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1... ");
-        OK(store_history_end(store, first, "{}", &error));
+        OK(store_history_end(store, first, "{}", time_epoch_ms(), &error));
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1:{} ");
         /* An end is one. */
-        OK(store_history_end(store, first, "again", &error));
-        OK(store_history_end(store, 12345, "nobody's", &error));
+        OK(store_history_end(store, first, "again", time_epoch_ms(), &error));
+        OK(store_history_end(store, 12345, "nobody's", time_epoch_ms(), &error));
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1:{} ");
         check_size(store, STORE_HISTORY, 3, 3 + 2 + 2);
 }
@@ -128,13 +128,13 @@ static void test_oldest_history_that_has_ended_makes_room(void **state) {
         add(store, "a", "3");
         add(store, "a", "4");
         assert_string_equal(list_history(store, 0, NULL, 9).text, "a4:r a3:r exec1... ");
-        OK(store_history_end(store, going, "r", &error));
+        OK(store_history_end(store, going, "r", time_epoch_ms(), &error));
         add(store, "exec", "5");
         add(store, "exec", "6");
         assert_string_equal(list_history(store, 0, NULL, 9).text, "exec6:r exec5:r a4:r ");
         check_size(store, STORE_HISTORY, 3, 6);
         /* The row is gone. */
-        OK(store_history_end(store, going, "r", &error));
+        OK(store_history_end(store, going, "r", time_epoch_ms(), &error));
 }
 
 /* What code inside can have noted without end, calls of tools, is one kind among others. */
@@ -160,7 +160,7 @@ static void test_a_flood_of_history_pushes_out_no_other(void **state) {
         (void)begin(store, "c", "8");
         add(store, "b", "9");
         assert_string_equal(list_history(store, 0, NULL, 9).text, "b9:r c8... c7... ");
-        OK(store_history_end(store, going, "r", &error));
+        OK(store_history_end(store, going, "r", time_epoch_ms(), &error));
 }
 
 static void test_one_percent_goes_at_a_time(void **state) {
@@ -227,7 +227,7 @@ static void test_texts_have_a_limit(void **state) {
         text[STORE_TEXT_MAX + 1] = '\0';
         assert_int_equal(store_history_begin(store, "a", text, &id, &error), -E2BIG);
         assert_int_equal(error.kind, ERROR_LIMIT);
-        assert_int_equal(store_history_end(store, 1, text, &error), -E2BIG);
+        assert_int_equal(store_history_end(store, 1, text, time_epoch_ms(), &error), -E2BIG);
         assert_int_equal(add_history_row(store, "a", "1", text, 1, &error), -E2BIG);
         assert_int_equal(store_audit_add(store, "a", text, &error), -E2BIG);
         text[STORE_TEXT_MAX] = '\0';
