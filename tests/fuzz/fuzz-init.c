@@ -47,8 +47,8 @@ static unsigned make_block(char *block) {
         static const char *const words[] = { "/bin/sh", "sh", "PATH=/usr/bin:/bin",
                                              "PATH=", "./a" };
         const unsigned shape = take();
-        ExecBlock head = { .argc = shape & 64 ? take_word(&input) : 1 + take() % 5,
-                           .envc = shape & 128 ? take_word(&input) : take() % 5,
+        ExecBlock head = { .argc = shape & 64 ? take_u32(&input) : 1 + take() % 5,
+                           .envc = shape & 128 ? take_u32(&input) : take() % 5,
                            .terminal = take() % 8,
                            .rows = (uint16_t)take(),
                            .has_mode = shape & 1 };
@@ -80,9 +80,9 @@ static long receive_message(const MessageHeader *header) {
         REQUIRE(header->vector_count == 1 && header->vector->length == sizeof(Packet));
         REQUIRE(header->control_length == sizeof(Rights));
         packet.message.type = shape & 16 ? take() : SESSION_EXEC + take() % 4;
-        packet.message.exec = shape & 32 ? take_word(&input) : take() % 8;
-        packet.message.value = (int32_t)(shape & 64 ? take_word(&input) : take());
-        packet.message.detail = shape & 128 ? take_word(&input) : 2 + take() % 64;
+        packet.message.exec = shape & 32 ? take_u32(&input) : take() % 8;
+        packet.message.value = (int32_t)(shape & 64 ? take_u32(&input) : take());
+        packet.message.detail = shape & 128 ? take_u32(&input) : 2 + take() % 64;
         if (packet.message.type == SESSION_EXEC && !(shape & 64)) {
                 size = make_block(packet.block);
                 packet.message.value = (int32_t)size;
@@ -91,7 +91,7 @@ static long receive_message(const MessageHeader *header) {
         }
         length = (long)(sizeof(packet.message) + size);
         if (take() % 16 == 0)
-                length = 1 + (long)(take_word(&input) % sizeof(packet));
+                length = 1 + (long)(take_u32(&input) % sizeof(packet));
         memcpy(header->vector->base, &packet, (unsigned long)length);
         count = count > FDS_MAX ? FDS_MAX : count;
         rights->header = (ControlHeader){ sizeof(ControlHeader) + count * sizeof(int),
@@ -222,7 +222,7 @@ static long wait_as_monitor(int *status, long options, long *usage) {
                 return -EINTR;
         if (what % 8 == 3 && options & WNOHANG)
                 return 0;
-        *status = (int)(what % 8 == 1 ? 0x137f : take_word(&input) & 0xffff);
+        *status = (int)(what % 8 == 1 ? 0x137f : take_u32(&input) & 0xffff);
         if ((*status & 0xff) == 0x7f && !(options & WUNTRACED))
                 *status = 0;
         for (int i = 0; i < 16; i++)

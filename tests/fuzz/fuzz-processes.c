@@ -259,15 +259,15 @@ static void send_bytes(const void *bytes, size_t size, const int *fds, size_t co
 static void say(Input *in) {
         const unsigned kind = take_byte(in), shape = take_byte(in);
         SessionMessage message = { .type = kind % 8,
-                                   .exec = shape & 64 ? take_word(in) : 1 + take_byte(in) % 8 };
+                                   .exec = shape & 64 ? take_u32(in) : 1 + take_byte(in) % 8 };
         size_t count = shape & 3;
         int fds[2];
 
-        message.value = (int32_t)(shape & 128 ? take_word(in) : take_byte(in));
-        message.detail = shape & 32 ? take_word(in) : take_byte(in) % 8;
+        message.value = (int32_t)(shape & 128 ? take_u32(in) : take_byte(in));
+        message.detail = shape & 32 ? take_u32(in) : take_byte(in) % 8;
         if (shape & 16) {
-                message.type = take_word(in);
-                message.user_us = (uint64_t)take_word(in) << 32 | take_word(in);
+                message.type = take_u32(in);
+                message.user_us = (uint64_t)take_u32(in) << 32 | take_u32(in);
                 message.max_rss = message.user_us << 7;
         }
         count = count == 3 ? 0 : count;

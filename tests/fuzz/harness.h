@@ -32,7 +32,7 @@ static inline unsigned take_byte(Input *in) {
         return in->at < in->end ? *in->at++ : 0;
 }
 
-static inline uint32_t take_word(Input *in) {
+static inline uint32_t take_u32(Input *in) {
         uint32_t word = take_byte(in);
 
         for (int i = 0; i < 3; i++)
