@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A harness without libFuzzer: runs it on each file of a directory, its corpus. So it is built and
- * run with the unit tests, and keeps up with what it is for. */
+ * run with the unit tests, and keeps up with what it is for. Each is a test, in cmocka's words. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@ static void replay(int directory_fd, const char *name) {
         data = malloc((size_t)st.st_size + 1);
         REQUIRE(data && read(fd, data, (size_t)st.st_size) == st.st_size);
         (void)close(fd);
-        (void)fprintf(stderr, "%s\n", name);
+        (void)fprintf(stderr, "[ RUN      ] %s\n", name);
         REQUIRE(LLVMFuzzerTestOneInput(data, (size_t)st.st_size) == 0);
+        (void)fprintf(stderr, "[       OK ] %s\n", name);
         free(data);
 }
 
