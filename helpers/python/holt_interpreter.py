@@ -11,7 +11,7 @@ Each has "spent", what was used up to then in all, from which the keeper tells w
 interpreter with it.
 
 The code runs in the main thread as the module __main__. SIGINT, which the keeper sends to interrupt it, is a
-KeyboardInterrupt while code runs and nothing otherwise.
+KeyboardInterrupt while code runs, or before it does where it has been asked for, and nothing otherwise.
 """
 
 import _signal  # what signal is made of, without the enums, which cost a short run more than all else
@@ -39,6 +39,7 @@ os.close(null)
 saved = [os.dup(fd) for fd in (1, 2)]  # not inheritable
 owner = os.getpid()
 running = waiting = broken_off = False
+in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
 cells = 0
 
 main = types.ModuleType("__main__")
@@ -267,10 +268,11 @@ def beside(name):
 
 
 def interrupted(number, frame):
-    global broken_off
+    global broken_off, early
     if os.getpid() != owner:
         return
-    broken_off = not running and waiting and is_asked()
+    early = not running and (early or in_hand or is_asked())
+    broken_off = early and waiting
     if running or broken_off:
         raise KeyboardInterrupt
 
@@ -384,10 +386,13 @@ def exit_code(error):
 
 def guarded(function):
     """Runs what is the code's own: its result, its error, the code it would exit with."""
-    global running
+    global running, in_hand, early
     try:
         _signal.signal(_signal.SIGINT, interrupted)  # whatever the code before has made of it
-        running = True
+        running, in_hand = True, False
+        if early:
+            early = False
+            raise KeyboardInterrupt
         value = function()
         running = False
         return value, None, 0
@@ -526,7 +531,9 @@ def wait():
 
 
 def requests():
-    """Each, with the error that is its answer or None. What is read is never more than is waited for."""
+    """Each, with the error that is its answer or None. What is read is never more than is waited for, and only once it is
+    known to be in hand."""
+    global in_hand
     left, error = b"", None
     while True:
         line, end, rest = left.partition(b"\n")
@@ -537,6 +544,8 @@ def requests():
             continue
         if "holt_loop" in sys.modules:
             error = wait() or error
+        channel.recv(1, socket.MSG_PEEK)
+        in_hand = True
         data = channel.recv(1 << 20)
         if not data:
             return
@@ -544,8 +553,10 @@ def requests():
 
 
 def serve():
+    global in_hand, early
     for request, error in requests():
         done = {"error": error, "exit_code": 1} if error else answer(request)
+        in_hand = early = False
         send({"id": request["id"], **done, "spent": used()})
 
 

@@ -3,10 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+from pathlib import Path
+
 import pytest
 
 from lib.python import run, value
-from lib.sessions import Bound, Sessions, until
+from lib.sessions import Bound, Session, Sessions, until
+
+
+def pending(pid: int, number: signal.Signals) -> bool:
+    """Whether a signal waits for the process."""
+    mask = re.search(r"^ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    return bool(mask and int(mask[1], 16) >> (number - 1) & 1)
 
 
 @pytest.mark.parametrize("code, result", (
@@ -24,13 +35,35 @@ def test_await_at_the_top(code: str, result: str, rpc: Bound) -> None:
 
 
 def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
-    run(rpc, "import asyncio\nended = []\nasync def wait():\n    try: await asyncio.sleep(0.5)\n    finally: ended.append(1)\n    ended.append(2)\nawait asyncio.sleep(0)")
-    result = run(rpc, "await wait()\nended.append(3)", timeout_ms=100)
+    wait = "async def wait():\n    asyncio.get_running_loop().call_soon(lambda: open('/tmp/on', 'w').close())\n    try: await asyncio.sleep(0.5)\n    finally: ended.append(1)\n    ended.append(2)"
+    run(rpc, f"import asyncio\nended = []\n{wait}\nawait asyncio.sleep(0)")
+    number = rpc.send("python.run", code="await wait()\nended.append(3)")
+    until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it waits")
+    rpc.call("python.interrupt")
+    result = rpc.result(number)
 
-    assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
+    assert (result["cause"], result["error"]["name"]) == ("exited", "KeyboardInterrupt")
     assert 'File "<python 2>", line 1, in <module>\n    await wait()' in result["error"]["traceback"]
     assert "base_events" not in result["error"]["traceback"]
     assert value(rpc, "await asyncio.sleep(0.6); ended") == "[1]"
+
+
+@pytest.mark.parametrize("loop", (False, True))
+def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session: Session) -> None:
+    """Its time passes while the interpreter stands still, as it may where a host has much to do."""
+    with session.rpc() as client:
+        rpc = Bound(client, {})
+        run(rpc, "x = 1" + "\nimport asyncio\nawait asyncio.sleep(0)" * loop)
+        (interpreter,) = session.processes("python3")
+        os.kill(interpreter.pid, signal.SIGSTOP)
+        number = rpc.send("python.run", code="x = 2", timeout_ms=100)
+        until(lambda: pending(interpreter.pid, signal.SIGINT), "it has been interrupted")
+        os.kill(interpreter.pid, signal.SIGCONT)
+        result = client.result(number)
+
+        assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
+        assert value(rpc, "x") == "1"
+        assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # it is not interrupted twice
 
 
 def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
