@@ -14,7 +14,10 @@ typedef struct Pending {
         struct Pending *next;
         struct Upstream *upstream;
         uint64_t id;
-        RpcCall *call; /* NULL when its client has gone */
+        RpcCall *call;  /* NULL when its client has gone */
+        unsigned tries; /* of asking again */
+        bool with_fds;  /* which have been handed on, so that it cannot be asked again */
+        bool unsent;    /* the keeper has gone before it was */
 } Pending;
 
 /* A request of a keeper's that the client has been asked and has not answered yet. */
@@ -33,8 +36,10 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
-        bool paused;  /* there may be more to be read, for which the client has no room */
-        bool stopped; /* by session.stop, the keeper's last word: what comes is for the next */
+        uint64_t sent; /* requests */
+        bool heard;    /* anything of the keeper's */
+        bool paused;   /* there may be more to be read, for which the client has no room */
+        bool stopped;  /* it ends: what comes is for the next */
         LoopWatch *watch;
         Pending *pending;
         Handed *handed;
@@ -132,6 +137,13 @@ void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
 
 /* --- what a keeper says --- */
 
+static void ask_again(Proxy *proxy, Pending *pending);
+
+/* As keeper_may_retry(). */
+static bool may_ask_again(Pending *pending, int r) {
+        return pending->call && !pending->with_fds && keeper_may_retry(r, &pending->tries);
+}
+
 static void on_call_end(RpcCall *call, void *data) {
         Pending *pending = data;
 
@@ -160,6 +172,10 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
                                 fds[count++] = message->fds[i];
                 upstream->stopped |= streq(rpc_call_method(pending->call)->name, "session.stop");
                 rpc_reply_fds(pending->call, fds, count);
+        } else if (may_ask_again(pending, -error->errnum)) {
+                upstream->stopped = true;
+                ask_again(upstream->proxy, pending);
+                return;
         } else if (pending->call) {
                 rpc_fail(pending->call, error);
         }
@@ -290,6 +306,41 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         deliver(upstream);
 }
 
+/* What the keeper has not read is for the next: all that could not be sent, or the only request of
+ * a connection that was reset. Of more than one it is not known which it has read. */
+static Pending *take_unread(Upstream *upstream, int r) {
+        bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
+        Pending **at = &upstream->pending, *unread = NULL;
+
+        while (*at) {
+                Pending *pending = *at;
+
+                if ((reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
+                        *at = pending->next;
+                        pending->next = unread;
+                        unread = pending;
+                } else {
+                        at = &pending->next;
+                }
+        }
+        return unread;
+}
+
+static void end_upstream(Upstream *upstream, int r) {
+        Pending *unread = take_unread(upstream, r);
+        Proxy *proxy = upstream->proxy;
+        Error error;
+
+        set_gone(upstream, &error);
+        upstream_free(upstream, &error);
+        while (unread) {
+                Pending *pending = unread;
+
+                unread = pending->next;
+                ask_again(proxy, pending);
+        }
+}
+
 /* As the client has room: the keeper makes its answers as they are read. */
 static void read_keeper(Upstream *upstream) {
         while (!upstream->held_method) {
@@ -305,12 +356,11 @@ static void read_keeper(Upstream *upstream) {
                 if (r == -EAGAIN)
                         return settle(upstream);
                 if (r < 0)
-                        set_gone(upstream, &error);
+                        return end_upstream(upstream, r);
+                upstream->heard = true;
                 /* Which one it is that the keeper could not read, is not known. */
-                if (r < 0 || rpc_message_answers(&message, 0)) {
-                        upstream_free(upstream, &error);
-                        return;
-                }
+                if (rpc_message_answers(&message, 0))
+                        return upstream_free(upstream, &error);
                 if (message.method)
                         hand_on(upstream, &message);
                 else
@@ -386,45 +436,65 @@ static int find_upstream(Proxy *proxy, RpcConnection *client, const char *sessio
         return connect_upstream(proxy, client, session, ret, error);
 }
 
-static int send_on(Upstream *upstream, RpcCall *call, Pending *pending, Error *error) {
+static int send_on(Upstream *upstream, Pending *pending, Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         int fds[RPC_FDS_MAX], r;
         size_t count = 0;
 
         json_write_object(&w, NULL);
-        rpc_write_params(call, "session", &w);
+        rpc_write_params(pending->call, "session", &w);
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return error_oom(error);
-        while (count < RPC_FDS_MAX && (fds[count] = rpc_take_fd(call, count)) >= 0)
+        while (count < RPC_FDS_MAX && (fds[count] = rpc_take_fd(pending->call, count)) >= 0)
                 count++;
-        r = rpc_client_send(upstream->keeper, rpc_call_method(call)->name, &w, fds, count,
+        r = rpc_client_send(upstream->keeper, rpc_call_method(pending->call)->name, &w, fds, count,
                             &pending->id, error);
         for (size_t i = 0; i < count; i++)
                 fd_close(fds[i]);
+        upstream->sent++;
+        pending->with_fds = count > 0;
+        pending->unsent = r == -EPIPE || r == -ECONNRESET;
         settle(upstream);
-        return r;
+        return pending->unsent ? 0 : r; /* that it has gone, and why, shows in what is read */
 }
 
-static int proxy_call(RpcCall *call, void *data, Error *error) {
+/* Takes pending in every case. */
+static int ask(Proxy *proxy, Pending *pending, Error *error) {
+        RpcCall *call = pending->call;
         Upstream *upstream = NULL;
-        Pending *pending = calloc(1, sizeof(*pending));
-        int r = pending ? find_upstream(data, rpc_call_connection(call),
-                                        rpc_string(call, "session"), &upstream, error)
-                        : error_oom(error);
+        int r = find_upstream(proxy, rpc_call_connection(call), rpc_string(call, "session"),
+                              &upstream, error);
 
         if (r == 0)
-                r = send_on(upstream, call, pending, error);
+                r = send_on(upstream, pending, error);
         if (r < 0) {
+                rpc_call_on_end(call, NULL, NULL);
                 free(pending);
                 return r;
         }
         pending->upstream = upstream;
-        pending->call = call;
         pending->next = upstream->pending;
         upstream->pending = pending;
-        rpc_call_on_end(call, on_call_end, pending);
         return 0;
+}
+
+static int proxy_call(RpcCall *call, void *data, Error *error) {
+        Pending *pending = calloc(1, sizeof(*pending));
+
+        if (!pending)
+                return error_oom(error);
+        pending->call = call;
+        rpc_call_on_end(call, on_call_end, pending);
+        return ask(data, pending, error);
+}
+
+static void ask_again(Proxy *proxy, Pending *pending) {
+        RpcCall *call = pending->call;
+        Error error;
+
+        if (ask(proxy, pending, &error) < 0)
+                rpc_fail(call, &error);
 }
 
 /* --- the table --- */

@@ -10,7 +10,9 @@ import signal
 import time
 from pathlib import Path
 
-from lib.sessions import Rpc, Session, Sessions, until
+import pytest
+
+from lib.sessions import Rpc, RpcError, Session, Sessions, until
 
 
 def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) -> None:
@@ -123,6 +125,27 @@ def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, s
             assert slow.result(number)["stdout"] == "too\n"
         server.kill(signal.SIGTERM)
         assert server.wait().code == 0
+
+
+@pytest.mark.parametrize("heard", (False, True))
+def test_what_a_killed_keeper_has_not_read_is_asked_of_the_next(heard: bool, sessions: Sessions, session: Session) -> None:
+    """It takes a moment to end, in which its socket still takes connections."""
+    keeper = session.keeper()
+    with sessions.serve() as rpc:
+        if heard:
+            rpc.call("kv.set", session="w", key="k", value="v")
+        os.kill(keeper, signal.SIGSTOP)
+        number = rpc.send("exec", session="w", argv=["echo", "once"])
+        rpc.call("session.list")  # by when the request has been handed on
+        os.kill(keeper, signal.SIGKILL)
+        if heard:
+            # Of a connection with more than one request it is not known which of them were read.
+            with pytest.raises(RpcError, match="has ended"):
+                rpc.result(number)
+            number = rpc.send("exec", session="w", argv=["echo", "once"])
+        assert rpc.result(number)["stdout"] == "once\n"
+        rows = rpc.call("history.list", session="w")["rows"]
+    assert [row["params"]["argv"] for row in rows if row["name"] == "exec"] == [["echo", "once"]]
 
 
 def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Sessions, session: Session) -> None:
