@@ -2,6 +2,7 @@
 /* holt serve: JSON-RPC over stdin and stdout, or a socket, for adapters. Sessions are made and
  * taken away here; everything else their keepers do (session/proxy.h). */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,12 +198,42 @@ static void on_room(RpcConnection *connection, void *data) {
         proxy_client_has_room(data, connection);
 }
 
+static int open_parent(const char *path) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash + 1 - path))
+                                            : strdup(".");
+
+        return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* Under another name until it listens: who finds the socket at its path can connect. */
+static int listen_then_name(int fd, const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int parent_fd = open_parent(path);
+        char name[32];
+        mode_t mask;
+        int r;
+
+        if (parent_fd < 0)
+                return -errno;
+        (void)snprintf(name, sizeof(name), ".holt-%d", getpid());
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", parent_fd,
+                       name);
+        mask = umask(0177);
+        r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+        (void)umask(mask);
+        if (r < 0)
+                return -errno;
+        r = listen(fd, 64) < 0 || linkat(parent_fd, name, AT_FDCWD, path, 0) < 0 ? -errno : 0;
+        (void)unlinkat(parent_fd, name, 0);
+        return r;
+}
+
 /* Where nobody listens any more, an old socket is in the way. */
 static int listen_at(const char *path, int *ret_fd, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct stat st;
-        mode_t mask;
         int r;
 
         if (fd < 0)
@@ -224,11 +255,9 @@ static int listen_at(const char *path, int *ret_fd, Error *reterr) {
         /* A file that is no socket refuses, too. */
         if (errno == ECONNREFUSED && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
                 (void)unlink(path);
-        mask = umask(0177);
-        r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
-        (void)umask(mask);
-        if (r < 0 || listen(fd, 64) < 0) {
-                r = error_set(reterr, ERROR_USAGE, errno, "--socket %s", path);
+        r = listen_then_name(fd, path);
+        if (r < 0) {
+                r = error_set(reterr, ERROR_USAGE, -r, "--socket %s", path);
                 return error_cure(reterr, r,
                                   "Name a place where nothing is, in a directory of yours.");
         }
