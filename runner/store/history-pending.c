@@ -121,7 +121,7 @@ int pending_add(Pending *pending, const StoreHistory *row) {
                                 .params = text_size(row->params),
                                 .result = text_size(row->result) };
         const size_t size = record_size(&record);
-        int r = pending->fd < 0 ? open_file(pending, O_RDWR | O_CREAT) : 0;
+        int r = pending->fd < 0 ? open_file(pending, O_RDWR | O_CREAT | O_EXCL) : 0;
         char *grown;
 
         if (r < 0)

@@ -214,7 +214,7 @@ static int list_pending(const Store *store, uint64_t end, const char *name, uint
 int store_history_list(Store *store, uint64_t before, const char *name, uint64_t limit,
                        StoreHistoryFn fn, void *data, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
-        const uint64_t end = before > 0 ? before : UINT64_MAX;
+        uint64_t end = before > 0 ? before : UINT64_MAX;
         StoreHistory row;
         Error ignored;
         int r;
@@ -224,6 +224,9 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
         r = list_pending(store, end, name, &limit, fn, data);
         if (r < 0)
                 return r;
+        /* A process that goes on may have moved them meanwhile. */
+        if (store->pending.rows > 0 && end > store->history_stored + 1)
+                end = store->history_stored + 1;
         if (name)
                 r = query_start(store, &history, HISTORY_LIST_NAME,
                                 VALUES(NUMBER(end), NUMBER(limit), TEXT(name)), &query, reterr);

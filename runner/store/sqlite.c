@@ -93,6 +93,7 @@ static const struct {
           "Try again once it has finished." },
         { SQLITE_PROTOCOL, ERROR_BUSY, EBUSY, "other processes are opening it",
           "Try again once they have finished." },
+        { SQLITE_IOERR_SHMSIZE, ERROR_LIMIT, ENOSPC, "the disk is full", CURE_DISK },
         { SQLITE_READONLY_DBMOVED, ERROR_MISSING, ENOENT, "the file has been removed",
           "End the session, and start it again." },
         { SQLITE_READONLY, ERROR_SETUP, EACCES, "it may only be read",

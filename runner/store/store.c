@@ -360,7 +360,8 @@ static int open_pending(Store *store, Error *reterr) {
 
         if (r < 0 || store->mode == STORE_READ)
                 return r;
-        return store_history_flush(store, reterr);
+        r = store_history_flush(store, reterr);
+        return r == -ENOSPC || r == -EDQUOT ? 0 : r; /* they wait for room where they are */
 }
 
 static int accept_file(Store *store, Error *reterr) {
@@ -412,6 +413,8 @@ int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr) {
 void store_on_pending(Store *store, void (*fn)(void *data), void *data) {
         store->pending.fn = fn;
         store->pending.data = data;
+        if (store->pending.rows > 0)
+                fn(data);
 }
 
 void store_rest(Store *store) {

@@ -495,6 +495,29 @@ def test_a_disk_that_a_command_fills_still_lets_it_be_cleaned(small_disk: Path, 
 
 
 @pytest.mark.root_host
+def test_a_session_whose_rows_wait_starts_on_a_full_disk(small_disk: Path, sessions: Sessions) -> None:
+    """They were answered, but not in the database when its keeper was killed."""
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    waiting, big = session.directory / "session.db-pending", session.directory / "workspace" / "big"
+
+    def left() -> bool:
+        with session.rpc() as rpc:
+            rpc("exec", shell=": waits")
+            session.kill_keeper()
+        return waiting.exists() and waiting.stat().st_size > 0
+
+    until(left, "it was killed soon enough")
+    with pytest.raises(OSError, match="No space"), big.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    assert session.sh("rm /workspace/big && echo room").ok().out == "room\n"
+    until(lambda: waiting.stat().st_size == 0, "they are in the database")
+    assert ": waits" in json.dumps(session.history()[-1])
+    assert full.clean_up() == []
+
+
+@pytest.mark.root_host
 def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk: Path, sessions: Sessions) -> None:
     """A command still runs, for it may be the one that makes room."""
     full = Sessions(sessions.holt, small_disk)

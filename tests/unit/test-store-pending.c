@@ -114,6 +114,22 @@ static void test_who_only_reads_sees_it_and_leaves_it(void **state) {
         check_list(STORE_WRITE, "a3... b2r a1r x0r ");
 }
 
+static void test_what_another_moves_meanwhile_is_not_listed_twice(void **state) {
+        Store *store;
+
+        (void)state;
+        store = open_store(STORE_DB, STORE_WRITE);
+        add(store, "x", "0");
+        store_free(store);
+        add_and_die();
+        store = open_store(STORE_DB, STORE_READ);
+        check_list(STORE_WRITE, "a3... b2r a1r x0r ");
+        assert_int_equal(rows_in_database(store), 4);
+        assert_string_equal(list(store, 0, NULL, 99).text, "a3... b2r a1r x0r ");
+        assert_string_equal(list(store, 0, "a", 99).text, "a3... a1r ");
+        store_free(store);
+}
+
 static void test_what_was_moved_but_not_taken_away_is_not_there_twice(void **state) {
         _cleanup_free_ char *left = NULL;
         size_t size;
@@ -295,6 +311,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_the_next_process_has_what_a_dead_one_added),
                 TEST(test_who_only_reads_sees_it_and_leaves_it),
+                TEST(test_what_another_moves_meanwhile_is_not_listed_twice),
                 TEST(test_what_was_moved_but_not_taken_away_is_not_there_twice),
                 TEST(test_what_is_behind_the_last_is_not_taken),
                 TEST(test_a_record_cut_short_or_changed_ends_it),
