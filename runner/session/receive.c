@@ -3,19 +3,17 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include "base/time.h"
+#include "session/threads.h"
 
 enum {
-        PAUSE = 10,           /* msec, for what can't say when there is something */
-        GRACE = 5000,         /* usec that a client may end later than what it sends from */
-        PATIENCE = 2,         /* sec for all threads to end that were told to */
-        STACK_SIZE = 1 << 20, /* what is not touched costs nothing */
+        PAUSE = 10,         /* msec, for what can't say when there is something */
+        GRACE = 5000,       /* usec that a client may end later than what it sends from */
+        PATIENCE = 2000000, /* usec for all threads to end that were told to */
+        STACK_SIZE = 1 << 20,
 };
 
 typedef struct Receive {
@@ -24,24 +22,20 @@ typedef struct Receive {
         RpcCall *call; /* NULL when its client has gone */
         ReceiveFn fn;
         FilesUpload *upload; /* the thread's, while that runs */
-        LoopTimer *turn;
+        LoopTimer *grace;
         int source_fd; /* the upload's */
         int stop_fd;   /* owned; readable when there is to be an end */
         atomic_bool stop;
-        pthread_t thread;
+        Thread thread;
         bool running;
         bool complete; /* all has come */
-        bool done;     /* the thread has nothing more to say; under the lock */
         int result;
         Error error;
 } Receive;
 
 struct Receives {
         Keeper *keeper;
-        LoopWatch *watch;
-        int event_fd; /* owned; a thread has done its part */
-        pthread_mutex_t lock;
-        pthread_cond_t ended;
+        Threads *threads;
         Receive *first;
         unsigned count;
 };
@@ -53,7 +47,7 @@ static Receive *receive_free(Receive *receive) {
                         receive->all->count--;
                         break;
                 }
-        (void)loop_timer_free(receive->turn);
+        (void)loop_timer_free(receive->grace);
         (void)fd_close(receive->stop_fd);
         files_upload_free(receive->upload);
         free(receive);
@@ -87,37 +81,11 @@ static int copy(Receive *receive, Error *reterr) {
         return r;
 }
 
-static int do_part(Receive *receive) {
-        return receive->complete ? files_upload_settle(receive->upload, &receive->error)
-                                 : copy(receive, &receive->error);
-}
-
-static void *run_thread(void *data) {
-        const uint64_t one = 1;
+static void do_part(void *data) {
         Receive *receive = data;
-        Receives *all = receive->all;
 
-        receive->result = do_part(receive);
-        (void)pthread_mutex_lock(&all->lock);
-        receive->done = true;
-        (void)pthread_cond_broadcast(&all->ended);
-        (void)pthread_mutex_unlock(&all->lock);
-        (void)!write(all->event_fd, &one, sizeof(one));
-        return NULL;
-}
-
-static int start_thread(Receive *receive) {
-        pthread_attr_t attributes;
-        int r = pthread_attr_init(&attributes);
-
-        receive->done = false;
-        if (r == 0)
-                r = pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        if (r == 0)
-                r = pthread_create(&receive->thread, &attributes, run_thread, receive);
-        (void)pthread_attr_destroy(&attributes);
-        receive->running = r == 0;
-        return -r;
+        receive->result = receive->complete ? files_upload_settle(receive->upload, &receive->error)
+                                            : copy(receive, &receive->error);
 }
 
 /* --- the loop's side --- */
@@ -152,16 +120,31 @@ static void answer(Receive *receive, int r, const Error *error) {
         rpc_reply(call);
 }
 
+static void finish(void *data);
+
+static int start_part(Receive *receive) {
+        int r;
+
+        receive->thread = (Thread){
+                .run = do_part, .finish = finish, .data = receive, .stack_size = STACK_SIZE
+        };
+        r = thread_start(receive->all->threads, &receive->thread);
+        receive->running = r == 0;
+        return r;
+}
+
 /* Who is gone by now wanted no half of it; the end of the connection takes it away. Where there can
  * be no thread it is done at once: late for others, but done. */
 static void settle(Receive *receive) {
         if (rpc_call_is_gone(receive->call))
                 return;
-        if (start_thread(receive) < 0)
-                answer(receive, do_part(receive), &receive->error);
+        if (start_part(receive) == 0)
+                return;
+        do_part(receive);
+        answer(receive, receive->result, &receive->error);
 }
 
-static void on_turn(void *data) {
+static void on_grace(void *data) {
         settle(data);
 }
 
@@ -172,11 +155,12 @@ static void completed(Receive *receive) {
         if (files_upload_is_regular(receive->upload))
                 settle(receive);
         else
-                loop_timer_set(receive->turn, time_now_usec() + GRACE);
+                loop_timer_set(receive->grace, time_now_usec() + GRACE);
 }
 
-static void finish(Receive *receive) {
-        (void)pthread_join(receive->thread, NULL);
+static void finish(void *data) {
+        Receive *receive = data;
+
         receive->running = false;
         if (!receive->call)
                 (void)receive_free(receive);
@@ -184,28 +168,6 @@ static void finish(Receive *receive) {
                 answer(receive, receive->result, &receive->error);
         else
                 completed(receive);
-}
-
-static Receive *find_done(Receives *all) {
-        Receive *receive;
-
-        (void)pthread_mutex_lock(&all->lock);
-        for (receive = all->first; receive; receive = receive->next)
-                if (receive->running && receive->done)
-                        break;
-        (void)pthread_mutex_unlock(&all->lock);
-        return receive;
-}
-
-static void on_event(void *data, uint32_t events) {
-        Receives *all = data;
-        Receive *receive;
-        uint64_t count;
-
-        (void)events;
-        (void)!read(all->event_fd, &count, sizeof(count));
-        while ((receive = find_done(all)))
-                finish(receive);
 }
 
 /* --- requests --- */
@@ -242,12 +204,12 @@ static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret
 }
 
 static int begin(Receive *receive, Error *reterr) {
-        int r = loop_timer_new(receive->all->keeper->loop, on_turn, receive, &receive->turn,
+        int r = loop_timer_new(receive->all->keeper->loop, on_grace, receive, &receive->grace,
                                reterr);
 
         if (r < 0)
                 return r;
-        r = start_thread(receive);
+        r = start_part(receive);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread") : 0;
 }
 
@@ -281,21 +243,12 @@ int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode
 
 int receives_new(Keeper *keeper, Receives **ret, Error *reterr) {
         Receives *all = calloc(1, sizeof(*all));
-        pthread_condattr_t attributes;
         int r;
 
         if (!all)
                 return error_oom(reterr);
         *all = (Receives){ .keeper = keeper };
-        (void)pthread_mutex_init(&all->lock, NULL);
-        (void)pthread_condattr_init(&attributes);
-        (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        (void)pthread_cond_init(&all->ended, &attributes);
-        (void)pthread_condattr_destroy(&attributes);
-        all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = all->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
-                              : loop_watch(keeper->loop, all->event_fd, EPOLLIN, on_event, all,
-                                           &all->watch, reterr);
+        r = threads_new(keeper->loop, &all->threads, reterr);
         if (r < 0)
                 (void)receives_free(all);
         else
@@ -307,42 +260,20 @@ bool receives_busy(const Receives *all) {
         return all->count > 0;
 }
 
-/* One may wait in a read(2) of what only says that it has something. */
-static bool wait_for_end(Receive *receive, const struct timespec *end) {
-        Receives *all = receive->all;
-        int r = 0;
-
-        (void)pthread_mutex_lock(&all->lock);
-        while (!receive->done && r == 0)
-                r = pthread_cond_timedwait(&all->ended, &all->lock, end);
-        r = receive->done;
-        (void)pthread_mutex_unlock(&all->lock);
-        return r;
-}
-
 Receives *receives_free(Receives *all) {
-        struct timespec end;
-        bool left = false;
+        const uint64_t until = time_now_usec() + PATIENCE;
         Receive *next;
 
         if (!all)
                 return NULL;
-        (void)loop_unwatch(all->watch);
-        (void)clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_sec += PATIENCE;
+        /* One may wait in a read(2) of what only says that it has something: it goes with the
+         * process, and the next keeper takes away what it has made. */
         for (Receive *receive = all->first; receive; receive = next) {
                 next = receive->next;
-                if (wait_for_end(receive, &end))
-                        finish(receive);
-                else
-                        left = true;
+                (void)thread_wait(&receive->thread, until);
         }
-        /* It goes with the process, and the next keeper takes away what it has made. */
-        if (left)
-                return NULL;
-        fd_close(all->event_fd);
-        (void)pthread_cond_destroy(&all->ended);
-        (void)pthread_mutex_destroy(&all->lock);
-        free(all);
+        (void)threads_free(all->threads);
+        if (!all->first)
+                free(all);
         return NULL;
 }

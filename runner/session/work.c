@@ -2,18 +2,16 @@
 #include "session/work.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <time.h>
 
+#include "base/time.h"
 #include "session/files-walk.h"
+#include "session/threads.h"
 
 enum {
-        MOMENT = 2000000,     /* nsec that the loop waits for one that has been started */
-        STACK_SIZE = 8 << 20, /* as a main thread has; what is not touched costs nothing */
+        MOMENT = 2000,        /* usec that the loop waits for one that has been started */
+        STACK_SIZE = 8 << 20, /* as a main thread has */
 };
 
 typedef struct Job {
@@ -22,19 +20,14 @@ typedef struct Job {
         RpcCall *call; /* NULL when its client has gone */
         const FilesWorkKind *kind;
         FilesWork *work;
-        pthread_t thread;
+        Thread thread;
         atomic_bool stop;
-        bool done; /* the thread has nothing more to say; under the lock */
         int result;
         Error error;
 } Job;
 
 struct Works {
-        Loop *loop;
-        LoopWatch *watch;
-        int event_fd; /* owned; a thread has done its work */
-        pthread_mutex_t lock;
-        pthread_cond_t ended;
+        Threads *threads;
         Job *running, *waiting; /* the waiting in their order */
         unsigned count;         /* of the running */
 };
@@ -91,38 +84,13 @@ static void job_free(Job *job) {
         free(job);
 }
 
-/* --- the thread --- */
+/* On the thread. */
+static void do_work(void *data) {
+        Job *job = data;
 
-static void do_work(Job *job) {
         (void)walk_until(&job->stop);
         job->result = job->kind->run(job->work, &job->error);
         (void)walk_until(NULL);
-}
-
-static void *run_thread(void *data) {
-        const uint64_t one = 1;
-        Job *job = data;
-        Works *works = job->works;
-
-        do_work(job);
-        (void)pthread_mutex_lock(&works->lock);
-        job->done = true;
-        (void)pthread_cond_broadcast(&works->ended);
-        (void)pthread_mutex_unlock(&works->lock);
-        (void)!write(works->event_fd, &one, sizeof(one));
-        return NULL;
-}
-
-static int start_thread(Job *job) {
-        pthread_attr_t attributes;
-        int r = pthread_attr_init(&attributes);
-
-        if (r == 0)
-                r = pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        if (r == 0)
-                r = pthread_create(&job->thread, &attributes, run_thread, job);
-        (void)pthread_attr_destroy(&attributes);
-        return -r;
 }
 
 /* --- the loop's side --- */
@@ -138,20 +106,17 @@ static void answer(const Job *job) {
         rpc_reply(job->call);
 }
 
-static void finish(Job *job) {
-        (void)pthread_join(job->thread, NULL);
-        (void)job_unlink(&job->works->running, job);
-        job->works->count--;
-        answer(job);
-        job_free(job);
-}
+static void finish(void *data);
 
 /* Where there can be no thread it is done at once: late for others, but done. Returns whether one
  * runs. */
 static bool launch(Job *job) {
         Works *works = job->works;
 
-        if (start_thread(job) < 0) {
+        job->thread = (Thread){
+                .run = do_work, .finish = finish, .data = job, .stack_size = STACK_SIZE
+        };
+        if (thread_start(works->threads, &job->thread) < 0) {
                 do_work(job);
                 answer(job);
                 job_free(job);
@@ -197,50 +162,15 @@ static bool may_run(const Works *works, const RpcCall *call, const FilesWorkKind
         return !kind->ordered || (!has_ordered(works->running) && !has_ordered(works->waiting));
 }
 
-static bool is_done(Job *job) {
-        bool done;
-
-        (void)pthread_mutex_lock(&job->works->lock);
-        done = job->done;
-        (void)pthread_mutex_unlock(&job->works->lock);
-        return done;
-}
-
-static Job *find_done(Works *works) {
-        for (Job *job = works->running; job; job = job->next)
-                if (is_done(job))
-                        return job;
-        return NULL;
-}
-
-static void on_event(void *data, uint32_t events) {
-        Works *works = data;
-        uint64_t count;
-        Job *job;
-
-        (void)events;
-        (void)!read(works->event_fd, &count, sizeof(count));
-        while ((job = find_done(works)))
-                finish(job);
-        launch_waiting(works);
-}
-
-/* Whether it has been done in that time. */
-static bool wait_a_moment(Job *job) {
+static void finish(void *data) {
+        Job *job = data;
         Works *works = job->works;
-        struct timespec end;
-        int r = 0;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_nsec += MOMENT;
-        end.tv_sec += end.tv_nsec / 1000000000;
-        end.tv_nsec %= 1000000000;
-        (void)pthread_mutex_lock(&works->lock);
-        while (!job->done && r == 0)
-                r = pthread_cond_timedwait(&works->ended, &works->lock, &end);
-        r = job->done;
-        (void)pthread_mutex_unlock(&works->lock);
-        return r;
+        (void)job_unlink(&works->running, job);
+        works->count--;
+        answer(job);
+        job_free(job);
+        launch_waiting(works);
 }
 
 /* The call is freed after this. */
@@ -271,8 +201,8 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
         if (call)
                 rpc_call_on_end(call, on_call_end, job);
         if (may_run(works, call, kind)) {
-                if (launch(job) && wait_a_moment(job))
-                        finish(job);
+                if (launch(job))
+                        (void)thread_wait(&job->thread, time_now_usec() + MOMENT);
                 return 0;
         }
         while (*last)
@@ -285,21 +215,11 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
 
 int works_new(Loop *loop, Works **ret, Error *reterr) {
         Works *works = calloc(1, sizeof(*works));
-        pthread_condattr_t attributes;
         int r;
 
         if (!works)
                 return error_oom(reterr);
-        *works = (Works){ .loop = loop };
-        (void)pthread_mutex_init(&works->lock, NULL);
-        (void)pthread_condattr_init(&attributes);
-        (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        (void)pthread_cond_init(&works->ended, &attributes);
-        (void)pthread_condattr_destroy(&attributes);
-        works->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = works->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
-                                : loop_watch(loop, works->event_fd, EPOLLIN, on_event, works,
-                                             &works->watch, reterr);
+        r = threads_new(loop, &works->threads, reterr);
         if (r < 0)
                 (void)works_free(works);
         else
@@ -327,11 +247,8 @@ Works *works_free(Works *works) {
         for (Job *job = works->running; job; job = job->next)
                 atomic_store(&job->stop, true);
         while (works->running)
-                finish(works->running);
-        (void)loop_unwatch(works->watch);
-        fd_close(works->event_fd);
-        (void)pthread_cond_destroy(&works->ended);
-        (void)pthread_mutex_destroy(&works->lock);
+                (void)thread_wait(&works->running->thread, THREAD_FOREVER);
+        (void)threads_free(works->threads);
         free(works);
         return NULL;
 }

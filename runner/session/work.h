@@ -5,9 +5,8 @@
  * Theory of operation. Such a call is done on a thread of its own, WORKERS_MAX at most at a time,
  * so that the keeper's loop serves everybody else meanwhile; others wait for their turn. The loop
  * waits a moment itself, so that the short ones, which are most, are answered in the order in which
- * they came. A thread touches its FilesWork and nothing else: the answer is the loop's. It is
- * confined as the keeper is, whose filters it inherits, and dies with it. The keeper makes its
- * sandbox before the first of them and no other process after that.
+ * they came. A thread touches its FilesWork and nothing else: the answer is the loop's. The
+ * keeper makes its sandbox before the first of them and no other process after that.
  *
  * What writes contents is done in the order in which it came, one at a time: of two that are sent
  * one after the other the second is there in the end.
