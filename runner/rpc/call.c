@@ -196,7 +196,7 @@ static int check_room(const RpcCall *call, size_t length, Error *reterr) {
                 return error_cure(reterr, -EMSGSIZE,
                                   "Ask for less of it; base64 is short for what is no text.");
         }
-        if (call->connection->queue.bytes <= RPC_QUEUE_MAX)
+        if (length <= RPC_ANSWER_SMALL || call->connection->queue.bytes <= RPC_QUEUE_MAX)
                 return 0;
         (void)error_set(reterr, ERROR_LIMIT, EBUSY,
                         "%s: more than %d MiB of answers are not read yet", call->method->name,

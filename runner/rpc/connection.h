@@ -14,8 +14,9 @@ enum {
         RPC_PENDING_MAX = 4 << 20, /* bytes of one connection's requests that are not answered */
         RPC_NAME_MAX = 1024,       /* bytes of a key in an RPC_MAP */
         /* bytes in a queue, past which the connection ends: one answer of any size behind others,
-         * and errors instead of all others, are less */
-        RPC_QUEUE_END = RPC_QUEUE_MAX + RPC_ANSWER_MAX + (4 << 20),
+         * and small ones or errors to all that it has asked, are less */
+        RPC_QUEUE_END = RPC_QUEUE_MAX + RPC_ANSWER_MAX + RPC_CALLS_MAX * RPC_ANSWER_SMALL +
+                        (4 << 20),
 };
 
 /* The codes of jsonrpc.org; what is holt's own has one for each ErrorKind. */

@@ -13,10 +13,11 @@
  * from RPC_QUEUE_SOFT bytes on (rpc_notify() says so, and its subscriber counts what it drops), and
  * no more of its requests are read until it does. An answer to what it has asked before, if it may
  * be large, is not made until then (rpc_call_has_room()); what is made all the same past
- * RPC_QUEUE_MAX is answered by an error. So is what would be answered by more than RPC_ANSWER_MAX:
- * how much a command prints, and of what, is an attacker's word, and must not end the connection. A
- * client that has closed its writing end gets what is still to be answered. Every byte that comes
- * in is as an attacker's.
+ * RPC_QUEUE_MAX is answered by an error where it is larger than RPC_ANSWER_SMALL: what has been
+ * done, and takes no more to say, is said. So is what would be answered by more than
+ * RPC_ANSWER_MAX: how much a command prints, and of what, is an attacker's word, and must not end
+ * the connection. A client that has closed its writing end gets what is still to be answered. Every
+ * byte that comes in is as an attacker's.
  *
  * Each connection has its turn: a few of its requests, and no more of them once they have taken
  * RPC_TURN_TIME together; then everybody else has theirs.
@@ -40,15 +41,16 @@
 #include "base/strings.h"
 
 enum {
-        RPC_LINE_MAX = 1 << 20,    /* bytes of a request; JSON_SIZE_MAX */
-        RPC_QUEUE_SOFT = 1 << 20,  /* bytes */
-        RPC_QUEUE_ASKED = 8 << 20, /* ... of a client that has requests of ours to answer */
-        RPC_QUEUE_MAX = 4 << 20,   /* ... past which answers are errors */
-        RPC_ANSWER_MAX = 32 << 20, /* bytes of one answer */
-        RPC_TURN_TIME = 2000,      /* usec, from which on no other request is begun */
-        RPC_FDS_MAX = 4,           /* with one request */
-        RPC_CALLS_MAX = 256,       /* of one connection that are not answered yet */
-        RPC_CONNECTIONS_MAX = 256, /* of a server */
+        RPC_LINE_MAX = 1 << 20,      /* bytes of a request; JSON_SIZE_MAX */
+        RPC_QUEUE_SOFT = 1 << 20,    /* bytes */
+        RPC_QUEUE_ASKED = 8 << 20,   /* ... of a client that has requests of ours to answer */
+        RPC_QUEUE_MAX = 4 << 20,     /* ... past which answers are errors */
+        RPC_ANSWER_MAX = 32 << 20,   /* bytes of one answer */
+        RPC_ANSWER_SMALL = 64 << 10, /* bytes of one that comes however many are not read yet */
+        RPC_TURN_TIME = 2000,        /* usec, from which on no other request is begun */
+        RPC_FDS_MAX = 4,             /* with one request */
+        RPC_CALLS_MAX = 256,         /* of one connection that are not answered yet */
+        RPC_CONNECTIONS_MAX = 256,   /* of a server */
 };
 
 typedef struct RpcServer RpcServer;

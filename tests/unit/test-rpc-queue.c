@@ -12,6 +12,7 @@
 
 #include "base/strings.h"
 #include "rpc-fixture.h"
+#include "rpc/connection.h"
 
 /* --- clients that don't read --- */
 
@@ -88,6 +89,23 @@ static void test_past_the_queue_answers_are_errors(void **state) {
         disconnect(fd);
 }
 
+/* What has been done is said, however little its client reads. */
+static void test_a_small_answer_always_comes(void **state) {
+        const size_t large = RPC_QUEUE_MAX + (1 << 20);
+        int fd = toy_connect();
+
+        (void)state;
+        say(fd, KEEP KEEP KEEP KEEP);
+        toy_turn();
+        answer_with(0, large);
+        answer_with(1, RPC_ANSWER_SMALL - 1000);
+        answer_with(2, RPC_ANSWER_SMALL);
+        answer_with(3, 5);
+        toy_turn();
+        assert_in_range(drain(fd), large + RPC_ANSWER_SMALL - 1000, large + RPC_ANSWER_SMALL);
+        disconnect(fd);
+}
+
 /* By what nobody has asked for; not below rpc_tell(), but by the loop. */
 static void test_past_all_bounds_it_is_closed(void **state) {
         _cleanup_free_ char *text = calloc(1, 1 << 20);
@@ -100,7 +118,7 @@ static void test_past_all_bounds_it_is_closed(void **state) {
         memset(text, 'x', (1 << 20) - 1);
         json_write_string(&params, NULL, text);
         assert_int_equal(json_write_finish(&params), 0);
-        for (size_t sent = 0; sent < ((RPC_QUEUE_MAX + RPC_ANSWER_MAX) >> 20) + 6; sent++)
+        for (size_t sent = 0; sent < (RPC_QUEUE_END >> 20) + 2; sent++)
                 assert_int_equal(rpc_tell(toy.last, "toy.said", &params), 0);
         assert_int_equal(toy.connections_ended, 0);
         toy_turn();
@@ -187,13 +205,10 @@ static void test_each_client_has_its_turn(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, toy_setup, toy_teardown)
-                TEST(a_slow_reader_gets_everything),
-                TEST(a_client_that_does_not_read_is_not_read),
-                TEST(an_answer_that_is_too_long),
-                TEST(past_the_queue_answers_are_errors),
-                TEST(past_all_bounds_it_is_closed),
-                TEST(notifications_stop_and_go_on),
-                TEST(room_for_an_answer),
+                TEST(a_slow_reader_gets_everything), TEST(a_client_that_does_not_read_is_not_read),
+                TEST(an_answer_that_is_too_long),    TEST(past_the_queue_answers_are_errors),
+                TEST(a_small_answer_always_comes),   TEST(past_all_bounds_it_is_closed),
+                TEST(notifications_stop_and_go_on),  TEST(room_for_an_answer),
                 TEST(each_client_has_its_turn),
 #undef TEST
         };
