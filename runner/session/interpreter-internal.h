@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of interpreter.h share: interpreter.c has the process, its channel and what waits
- * for it, interpreter-answers.c what clients are answered. */
+ * for it, interpreter-ask.c what clients ask, interpreter-answers.c what they are answered. */
 #pragma once
 
 #include "base/json.h"
@@ -50,6 +50,20 @@ struct Interpreters {
         Interpreter *lasting, *once;
         uint64_t last_number;
 };
+
+/* One that has no process yet. 0 or -ENOMEM. */
+int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr);
+/* By word of a client: fails what waits and kills it, whose process is there. */
+void interpreter_end(Interpreter *i);
+
+/* Returns NULL. */
+Request *request_free(Request *request);
+/* Has i take over a finished request of call, to be run in its turn. */
+void request_append(Interpreter *i, Request *request, RpcCall *call);
+/* The interpreter has been told. */
+bool request_has_begun(const Request *request);
+/* Frees one that has not begun. */
+void request_take_back(Request *request);
 
 /* Each answers a request, whose client may have gone, and leaves it to the caller. */
 

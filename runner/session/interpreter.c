@@ -18,7 +18,7 @@ static void on_deadline(void *data);
 
 /* --- requests --- */
 
-static Request *request_free(Request *request) {
+Request *request_free(Request *request) {
         request->grant = grant_end(request->grant);
         json_write_clear(&request->line);
         free(request->params);
@@ -43,12 +43,12 @@ static void let_go(Interpreter *i) {
                 process_kill(i->process);
 }
 
-static bool has_begun(const Request *request) {
+bool request_has_begun(const Request *request) {
         return request->interpreter->first == request && request->interpreter->asked;
 }
 
 /* One that has not begun. */
-static void take_back(Request *request) {
+void request_take_back(Request *request) {
         Interpreter *i = request->interpreter;
 
         for (Request **at = &i->first; *at; at = &(*at)->next)
@@ -71,8 +71,8 @@ static void on_call_end(RpcCall *call, void *data) {
         (void)call;
         request->call = NULL;
         request->watcher = NULL;
-        if (!has_begun(request))
-                take_back(request);
+        if (!request_has_begun(request))
+                request_take_back(request);
         else if (i->once)
                 let_go(i);
 }
@@ -119,7 +119,7 @@ static Interpreter *interpreter_free(Interpreter *i) {
         return NULL;
 }
 
-static int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
+int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
         Interpreter *i = calloc(1, sizeof(*i));
         int r;
 
@@ -387,39 +387,9 @@ void interpreter_settled(Interpreters *all, Process *process) {
         }
 }
 
-/* --- what clients ask --- */
+/* --- for those who ask --- */
 
-static int busy(Error *reterr, const char *what, int limit) {
-        (void)error_set(reterr, ERROR_LIMIT, 0, "%d %s already", limit, what);
-        return error_cure(reterr, -EBUSY, "Wait for some to end.");
-}
-
-/* The interpreter of a request: the lasting one, or one of its own. */
-static int choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
-        unsigned count = 0;
-        int r;
-
-        if (!once) {
-                if (all->lasting && all->lasting->waiting >= INTERPRETER_QUEUE_MAX)
-                        return busy(reterr, "requests wait for the interpreter",
-                                    INTERPRETER_QUEUE_MAX);
-                r = all->lasting ? 0 : interpreter_new(all, false, &all->lasting, reterr);
-                *ret = all->lasting;
-                return r;
-        }
-        for (const Interpreter *i = all->once; i; i = i->next)
-                count++;
-        if (count >= INTERPRETERS_ONCE_MAX)
-                return busy(reterr, "fresh interpreters run", INTERPRETERS_ONCE_MAX);
-        r = interpreter_new(all, true, ret, reterr);
-        if (r == 0) {
-                (*ret)->next = all->once;
-                all->once = *ret;
-        }
-        return r;
-}
-
-static int append(Interpreter *i, Request *request, RpcCall *call) {
+void request_append(Interpreter *i, Request *request, RpcCall *call) {
         Request **at = &i->first;
 
         while (*at)
@@ -433,134 +403,11 @@ static int append(Interpreter *i, Request *request, RpcCall *call) {
         loop_timer_set(i->wake, time_now_usec());
         if (i->ready && i->process)
                 ask_next(i);
-        return 0;
 }
 
-static void write_env(const StrList *env, const Grant *grant, JsonWriter *w) {
-        json_write_object(w, "env");
-        json_write_string(w, "HOLT_BRIDGE_TOKEN", grant_token(grant));
-        for (size_t n = 0; env && n < env->count; n++) {
-                const size_t length = strcspn(env->items[n], "=");
-                _cleanup_free_ char *name = strndup(env->items[n], length);
-
-                if (name)
-                        json_write_string(w, name, env->items[n] + length + 1);
-        }
-        json_write_end(w);
-}
-
-static Request *request_new(Interpreters *all) {
-        Request *request = calloc(1, sizeof(*request));
-
-        if (!request)
-                return NULL;
-        request->number = ++all->last_number;
-        json_write_object(&request->line, NULL);
-        json_write_uint(&request->line, "id", request->number);
-        return request;
-}
-
-static int finish(Interpreters *all, Request *request, RpcCall *call, bool once, Error *reterr) {
-        Interpreter *i;
-        int r;
-
-        json_write_end(&request->line);
-        r = json_write_finish(&request->line) < 0 ? error_oom(reterr)
-                                                  : choose(all, once, &i, reterr);
-        if (r < 0) {
-                (void)request_free(request);
-                return r;
-        }
-        return append(i, request, call);
-}
-
-int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr) {
-        Request *request = request_new(all);
-
-        if (!request) {
-                (void)grant_end(run->grant);
-                return error_oom(reterr);
-        }
-        request->grant = run->grant;
-        json_write_string(&request->line, "code", run->code);
-        json_write_string(&request->line, "cwd", run->cwd);
-        write_env(run->env, run->grant, &request->line);
-        request->is_run = true;
-        request->timeout = run->timeout;
-        request->kept = run->kept;
-        request->keep_tail = run->keep_tail;
-        request->base64 = run->base64;
-        request->watcher = run->watch ? rpc_call_connection(call) : NULL;
-        request->params = rpc_params_text(call);
-        request->name = run->name ? strdup(run->name) : NULL;
-        return finish(all, request, call, run->once, reterr);
-}
-
-int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,
-                    Error *reterr) {
-        Request *request = request_new(all);
-
-        if (!request)
-                return error_oom(reterr);
-        request->what = what;
-        json_write_string(&request->line, "do", what);
-        json_write_string(&request->line, "path", path);
-        return finish(all, request, call, false, reterr);
-}
-
-static Request *find_in(const Interpreter *i, const RpcConnection *client, const char *name) {
-        for (Request *request = i ? i->first : NULL; request; request = request->next)
-                if (request->call && rpc_call_connection(request->call) == client &&
-                    request->name && streq(request->name, name))
-                        return request;
-        return NULL;
-}
-
-static Request *find_run(const Interpreters *all, const RpcConnection *client, const char *name) {
-        Request *found = find_in(all->lasting, client, name);
-
-        for (const Interpreter *i = all->once; i && !found; i = i->next)
-                found = find_in(i, client, name);
-        return found;
-}
-
-/* True when it had not begun. */
-static bool cancel_waiting(Request *request) {
+void interpreter_end(Interpreter *i) {
         Error error;
 
-        if (has_begun(request))
-                return false;
-        (void)error_set(&error, ERROR_SETUP, 0, "the run was cancelled before it began");
-        rpc_fail(request->call, &error);
-        take_back(request);
-        return true;
-}
-
-bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name) {
-        Request *request = name ? find_run(all, client, name) : NULL;
-        const Interpreter *i = request ? request->interpreter : all->lasting;
-
-        if (name && !request)
-                return false;
-        if (request && cancel_waiting(request))
-                return true;
-        if (!i || !i->asked || !i->process)
-                return false;
-        process_signal(i->process, SIGINT);
-        return true;
-}
-
-bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char *name) {
-        Request *request = name ? find_run(all, client, name) : NULL;
-        Interpreter *i = request ? request->interpreter : all->lasting;
-        Error error;
-
-        if (name && !request)
-                return false;
-        if (request && cancel_waiting(request))
-                return true;
-        if (!i || !i->process)
-                return false;
         (void)error_set(&error, ERROR_SETUP, 0, "the interpreter was told to end");
         while (i->first && i->first->next)
                 fail_behind(i, &error);
@@ -568,8 +415,9 @@ bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char
                 fail_first(i, &error);
         i->stopped = true;
         process_kill(i->process);
-        return true;
 }
+
+/* --- all of them --- */
 
 int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr) {
         Interpreters *all = calloc(1, sizeof(*all));
