@@ -10,7 +10,11 @@
 #include "rpc/connection.h"
 #include "rpc/methods.h"
 
-enum { TEXT_STRING_MAX = 1024 }; /* bytes of a string in rpc_params_text() */
+/* In rpc_params_text(), in bytes. */
+enum {
+        TEXT_STRING_MAX = 1024, /* of a string, before it is written as JSON */
+        TEXT_MAX = 32 << 10,    /* of all: what comes then is cut off */
+};
 
 /* --- checks --- */
 
@@ -292,28 +296,51 @@ static void write_cut(JsonWriter *w, const char *key, const char *text) {
         json_write_bytes(w, key, text, length > TEXT_STRING_MAX ? cut : length);
 }
 
+/* Half of what is left is for others. What is cut off are the last: "...", in a map below the one
+ * name that nothing in it can have. */
+static void write_items(JsonWriter *w, const JsonValue *value) {
+        const size_t end = w->length + (TEXT_MAX - w->length) / 2;
+        const bool named = json_type(value) == JSON_OBJECT;
+        const JsonValue *i = json_first(value);
+
+        if (named)
+                json_write_object(w, json_key(value));
+        else
+                json_write_array(w, json_key(value));
+        for (; i && w->length < end; i = json_next(i))
+                write_cut(w, json_key(i), json_string(i));
+        if (i)
+                json_write_string(w, named ? "" : NULL, "...");
+        json_write_end(w);
+}
+
+static void write_object(JsonWriter *w, const JsonValue *value) {
+        _cleanup_(json_write_clear) JsonWriter copy = { 0 };
+
+        json_copy(&copy, NULL, value);
+        if (copy.length < TEXT_MAX - w->length)
+                json_write_value(w, json_key(value), &copy);
+        else
+                json_write_string(w, json_key(value), "...");
+}
+
 static void write_text(JsonWriter *w, const JsonValue *value, RpcType type) {
         const char *key = json_key(value);
         uint64_t number = 0;
         bool on = false;
 
-        if (type == RPC_OBJECT) {
-                json_copy(w, key, value);
-        } else if (json_string(value)) {
+        if (w->length >= TEXT_MAX)
+                json_write_string(w, key, "...");
+        else if (type == RPC_OBJECT)
+                write_object(w, value);
+        else if (json_string(value))
                 write_cut(w, key, json_string(value));
-        } else if (json_bool(value, &on) == 0) {
+        else if (json_bool(value, &on) == 0)
                 json_write_bool(w, key, on);
-        } else if (json_uint(value, JSON_INTEGER_MAX, &number) == 0) {
+        else if (json_uint(value, JSON_INTEGER_MAX, &number) == 0)
                 json_write_uint(w, key, number);
-        } else {
-                if (json_type(value) == JSON_OBJECT)
-                        json_write_object(w, key);
-                else
-                        json_write_array(w, key);
-                for (const JsonValue *i = json_first(value); i; i = json_next(i))
-                        write_cut(w, json_key(i), json_string(i));
-                json_write_end(w);
-        }
+        else
+                write_items(w, value);
 }
 
 char *rpc_params_text(const RpcCall *call) {

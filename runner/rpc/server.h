@@ -143,8 +143,9 @@ const struct JsonValue *rpc_object(const RpcCall *call, const char *name);
 /* Copies the items of an RPC_STRINGS, or each member of an RPC_MAP as "NAME=VALUE". 0 or -ENOMEM.
  */
 int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *reterr);
-/* The parameters as one line of JSON, for the history; a string longer than 1 KiB is cut there.
- * NULL when memory is out. Owned by the caller. */
+/* The parameters as one line of JSON, for the history: a string longer than 1 KiB is cut there, and
+ * of arrays and maps so many items are left out, for one "...", that all has less than 48 KiB. NULL
+ * when memory is out. Owned by the caller. */
 char *rpc_params_text(const RpcCall *call);
 /* Writes the parameters but the one called except as members, for whoever hands a request on. */
 void rpc_write_params(const RpcCall *call, const char *except, JsonWriter *w);

@@ -160,6 +160,19 @@ def test_of_many_operands_the_first_and_the_last_are_in_the_history(session: Ses
     assert calls(session)[-1] == ("cp", [*names[:16], "...", "w:d"], True)
 
 
+def test_a_long_command_is_in_the_history(session: Session) -> None:
+    """By its first words."""
+    names = [f"name-{i:06}" for i in range(5000)]
+    session.exec("true", *names).ok()
+    row, = session.history()
+    argv = json.loads(row["params"])["argv"]
+
+    assert argv[:501] == ["true", *names[:500]] and argv[-1] == "..." and len(argv) < 5000
+    assert json.loads(row["result"])["exit_code"] == 0
+    told = session("history").ok().out
+    assert "true name-000000" in told and "exited 0" in told
+
+
 def test_an_act_ends_with_its_connection(session: Session) -> None:
     with session.rpc() as rpc:
         rpc.call("history.begin", name="act", operands=["x"])

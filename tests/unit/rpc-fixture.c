@@ -52,6 +52,17 @@ static int toy_list(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+static int toy_note(RpcCall *call, void *data, Error *error) {
+        _cleanup_free_ char *text = rpc_params_text(call);
+
+        assert_ptr_equal(data, &toy);
+        (void)error;
+        toy.executed++;
+        json_write_string(rpc_result(call), "text", text);
+        rpc_reply(call);
+        return 0;
+}
+
 static void kept_ended(RpcCall *call, void *data) {
         (void)data;
         toy.calls_ended++;
@@ -149,6 +160,14 @@ static const RpcParam list_params[] = {
         { "env", RPC_MAP, false, 2, "some variables" },
 };
 
+static const RpcParam note_params[] = {
+        { "argv", RPC_STRINGS, false, 0, "many strings" },
+        { "env", RPC_MAP, false, 0, "many variables" },
+        { "more", RPC_STRINGS, false, 0, "more strings" },
+        { "text", RPC_STRING, false, 0, "a text" },
+        { "schema", RPC_OBJECT, false, 0, "an object" },
+};
+
 static const RpcParam fail_params[] = {
         { "kind", RPC_STRING, true, 0, "of the error" },
         { "errno", RPC_BOOL, false, 0, "whether it has one" },
@@ -167,6 +186,7 @@ const RpcMethod toy_methods[] = {
         { "toy.fds", "counts fds", "count", NULL, 0, toy_fds },
         { "toy.big", "says much", "text", big_params, ELEMENTSOF(big_params), toy_big },
         { "toy.slow", "takes its time", "nothing", NULL, 0, toy_slow },
+        { "toy.note", "has it noted", "text", note_params, ELEMENTSOF(note_params), toy_note },
 };
 const size_t toy_methods_count = ELEMENTSOF(toy_methods);
 

@@ -340,6 +340,107 @@ static void test_long_strings_are_cut_for_the_history(void **state) {
         (void)close(fd);
 }
 
+/* The history's text of a request of toy.note; owned by the caller. */
+static JsonDocument *noted(const char *line, size_t *ret_length) {
+        JsonDocument *answer = NULL, *text = NULL;
+        int fd = toy_connect();
+        const char *heard, *inner;
+
+        say_slowly(fd, line, strlen(line));
+        heard = hear(fd);
+        assert_int_equal(json_parse(heard, strlen(heard), "answer", &answer, NULL), 0);
+        inner = json_string(json_member(json_member(json_root(answer), "result"), "text"));
+        *ret_length = strlen(inner);
+        assert_int_equal(json_parse(inner, *ret_length, "text", &text, NULL), 0);
+        (void)json_free(answer);
+        (void)close(fd);
+        return text;
+}
+
+typedef struct Items {
+        const JsonValue *first, *last;
+        size_t count;
+} Items;
+
+static Items items_of(const JsonDocument *text, const char *name) {
+        const JsonValue *list = json_member(json_root(text), name);
+        Items items = { .first = json_first(list) };
+
+        for (const JsonValue *i = items.first; i; i = json_next(i)) {
+                items.last = i;
+                items.count++;
+        }
+        return items;
+}
+
+static void test_of_many_items_the_history_has_the_first(void **state) {
+        char *line = NULL;
+        JsonDocument *text;
+        size_t size, length;
+        FILE *out = open_memstream(&line, &size);
+        Items items;
+
+        (void)state;
+        (void)fputs("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.note\",\"params\":{\"argv\":[",
+                    out);
+        for (int i = 0; i < 5000; i++)
+                (void)fprintf(out, "%s\"name-%06d\"", i ? "," : "", i);
+        (void)fputs("],\"env\":{\"A\":\"0\",\"...\":\"mine\"", out);
+        for (int i = 0; i < 5000; i++)
+                (void)fprintf(out, ",\"NAME_%06d\":\"%d\"", i, i);
+        (void)fputs("},\"more\":[\"one\",\"two\"],\"text\":\"last\",\"schema\":{\"a\":[1]}}}\n",
+                    out);
+        assert_int_equal(fclose(out), 0);
+        text = noted(line, &length);
+        assert_in_range(length, 16 << 10, 32 << 10);
+        items = items_of(text, "argv");
+        assert_in_range(items.count, 500, 4999);
+        assert_string_equal(json_string(items.first), "name-000000");
+        assert_string_equal(json_string(items.last), "...");
+        items = items_of(text, "env");
+        assert_in_range(items.count, 200, 4999);
+        assert_string_equal(json_key(items.last), "");
+        assert_string_equal(json_string(items.last), "...");
+        assert_string_equal(json_string(items_of(text, "more").last), "two");
+        assert_string_equal(json_string(json_member(json_root(text), "text")), "last");
+        assert_non_null(json_member(json_member(json_root(text), "schema"), "a"));
+        (void)json_free(text);
+        free(line);
+}
+
+/* What takes six bytes for each of its own. */
+static void test_the_history_s_text_is_never_longer_than_said(void **state) {
+        char *line = NULL, worst[6 * 1024 + 1];
+        JsonDocument *text;
+        size_t size, length;
+        FILE *out = open_memstream(&line, &size);
+
+        (void)state;
+        for (size_t i = 0; i < 1024; i++)
+                (void)strcpy(worst + 6 * i, "\\u0001");
+        (void)fputs(
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.note\",\"params\":{\"argv\":[\"a\"",
+                out);
+        for (int i = 0; i < 50; i++)
+                (void)fprintf(out, ",\"%s\"", worst);
+        (void)fputs("],\"env\":{\"A\":\"0\"", out);
+        for (int i = 0; i < 9; i++)
+                (void)fprintf(out, ",\"%d%s\":\"%s\"", i, worst + 6, worst);
+        (void)fprintf(out, "},\"more\":[\"a\",\"%s\"],\"schema\":{\"a\":\"", worst);
+        for (int i = 0; i < 9; i++)
+                (void)fputs(worst, out);
+        (void)fprintf(out, "\"},\"text\":\"%s\"}}\n", worst);
+        assert_int_equal(fclose(out), 0);
+        text = noted(line, &length);
+        assert_in_range(length, 32 << 10, 48 << 10);
+        assert_string_equal(json_string(items_of(text, "argv").first), "a");
+        assert_string_equal(json_string(items_of(text, "env").first), "0");
+        assert_string_equal(json_string(json_member(json_root(text), "schema")), "...");
+        assert_non_null(json_member(json_root(text), "text"));
+        (void)json_free(text);
+        free(line);
+}
+
 /* --- the reference --- */
 
 static void test_the_reference_as_text(void **state) {
@@ -436,6 +537,8 @@ int main(void) {
                 TEST(a_string_of_its_largest_size),
                 TEST(each_error_has_its_code),
                 TEST(long_strings_are_cut_for_the_history),
+                TEST(of_many_items_the_history_has_the_first),
+                TEST(the_history_s_text_is_never_longer_than_said),
                 TEST(the_reference_as_text),
                 TEST(the_reference_as_json),
                 TEST(answers_are_told),
