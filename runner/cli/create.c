@@ -113,7 +113,7 @@ static int add_grant(Store *store, const char *layer, const char *option, const 
         json_write_end(&w);
         return !grant || json_write_finish(&w) < 0
                        ? error_oom(reterr)
-                       : store_audit_add(store, "grant", w.data, reterr);
+                       : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
 }
 
 /* What takes a piece of the boundary away for as long as the session is there. */

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "session/methods.h"
+#include "session/unwritten.h"
 
 struct Act {
         Act *next;
@@ -52,7 +54,8 @@ int act_begin(Keeper *keeper, RpcConnection *connection, const char *name, const
         return 0;
 }
 
-int act_end(Keeper *keeper, const RpcConnection *connection, const char *result, Error *reterr) {
+int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
+            const char **ret_unrecorded, Error *reterr) {
         Act **at = find(&keeper->acts, connection);
         _cleanup_free_ Act *act = *at;
 
@@ -61,7 +64,11 @@ int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
                 return error_cure(reterr, -ENOENT, "history.begin begins one.");
         }
         *at = act->next;
-        return store_history_end(keeper->store, act->row, result, time_epoch_ms(), reterr);
+        *ret_unrecorded = unwritten_record(keeper->unwritten,
+                                           &(const StoreHistory){ .id = act->row,
+                                                                  .result = result,
+                                                                  .ended_ms = time_epoch_ms() });
+        return 0;
 }
 
 bool act_goes_on(const Keeper *keeper, const RpcConnection *connection) {
@@ -73,7 +80,8 @@ bool act_goes_on(const Keeper *keeper, const RpcConnection *connection) {
 void acts_forget(Keeper *keeper, const RpcConnection *connection) {
         static const char gone[] = "{\"success\":false,\"kind\":\"setup\",\"errno\":\"ECANCELED\","
                                    "\"error\":\"the client has gone\"}";
+        const char *unrecorded;
         Error ignored;
 
-        (void)act_end(keeper, connection, gone, &ignored);
+        (void)act_end(keeper, connection, gone, &unrecorded, &ignored);
 }

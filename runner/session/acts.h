@@ -13,8 +13,10 @@ typedef struct Act Act;
  * the store's. */
 int act_begin(Keeper *keeper, RpcConnection *connection, const char *name, const char *params,
               Error *reterr);
-/* result is JSON, as the history has it. -ENOENT with an ERROR_MISSING where none goes on. */
-int act_end(Keeper *keeper, const RpcConnection *connection, const char *result, Error *reterr);
+/* result is JSON, as the history has it. *ret_unrecorded: NULL, or why that is not in the history
+ * yet (session/unwritten.h). -ENOENT with an ERROR_MISSING where none goes on. */
+int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
+            const char **ret_unrecorded, Error *reterr);
 /* Whether its calls are part of one. */
 bool act_goes_on(const Keeper *keeper, const RpcConnection *connection);
 /* The connection has ended: so has its act. */

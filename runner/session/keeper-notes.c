@@ -86,20 +86,18 @@ static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
         const char *why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers,
                                              denial);
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
 
         json_write_object(&w, NULL);
         result_write_denial(&w, denial, count, why_not);
         write_execs(keeper, settled, &w);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
-                (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+                unwritten_audit(keeper->unwritten, "denial", w.data);
 }
 
 /* A program of a foreign ABI. */
 static void audit_foreign(const Keeper *keeper, const Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
 
         if (process->outcome.signal != SIGSYS)
                 return;
@@ -110,7 +108,7 @@ static void audit_foreign(const Keeper *keeper, const Process *process) {
         json_write_end(&w);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
-                (void)store_audit_add(keeper->store, "denial", w.data, &ignored);
+                unwritten_audit(keeper->unwritten, "denial", w.data);
 }
 
 void keeper_audit_denials(Keeper *keeper, const Process *settled) {
@@ -128,7 +126,6 @@ void keeper_audit_denials(Keeper *keeper, const Process *settled) {
 static void audit_end(Keeper *keeper, const Process *process) {
         const Cause cause = process->outcome.cause;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Error ignored;
 
         if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED && cause != CAUSE_OOM)
                 return;
@@ -137,8 +134,8 @@ static void audit_end(Keeper *keeper, const Process *process) {
         json_write_string(&w, "cause", cause_name(cause));
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
-                (void)store_audit_add(keeper->store, cause == CAUSE_KILLED ? "kill" : "limit",
-                                      w.data, &ignored);
+                unwritten_audit(keeper->unwritten, cause == CAUSE_KILLED ? "kill" : "limit",
+                                w.data);
 }
 
 void keeper_note_end(Keeper *keeper, Process *process) {
@@ -161,6 +158,6 @@ void keeper_sweep(Keeper *keeper) {
                 json_write_string(&w, "set_aside", moved.items[i]);
                 json_write_end(&w);
                 if (json_write_finish(&w) == 0)
-                        (void)store_audit_add(keeper->store, "guard", w.data, &error);
+                        unwritten_audit(keeper->unwritten, "guard", w.data);
         }
 }

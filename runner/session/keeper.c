@@ -27,10 +27,8 @@
 #include "session/unwritten.h"
 
 enum {
-        FLUSH_TIME = 200000,  /* usec for the last answers to leave */
-        REST_TIME = 1000000,  /* usec without use until memory is given back */
-        HISTORY_TIME = 50000, /* usec until the database takes what is pending */
-        HISTORY_RETRY_TIME = 1000000,
+        FLUSH_TIME = 200000, /* usec for the last answers to leave */
+        REST_TIME = 1000000, /* usec without use until memory is given back */
 };
 
 /* --- what clients are told --- */
@@ -72,22 +70,6 @@ static void notify_end(Process *process) {
  * of the keeper has no end. */
 static void on_sweep(void *data) {
         keeper_sweep(data);
-}
-
-/* The history's rows are on the disk when a command is answered; the database takes them when there
- * is time, many at once. */
-static void on_history(void *data) {
-        Keeper *keeper = data;
-        Error ignored;
-
-        if (store_history_flush(keeper->store, &ignored) < 0)
-                loop_timer_set(keeper->history_timer, time_now_usec() + HISTORY_RETRY_TIME);
-}
-
-static void on_history_pending(void *data) {
-        Keeper *keeper = data;
-
-        loop_timer_set(keeper->history_timer, time_now_usec() + HISTORY_TIME);
 }
 
 static void on_settled(void *data, Process *process) {
@@ -318,11 +300,6 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                                    reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_sweep, keeper, &keeper->sweep_timer, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, on_history, keeper, &keeper->history_timer,
-                                   reterr);
-        if (r == 0)
-                store_on_pending(keeper->store, on_history_pending, keeper);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
                                    reterr);

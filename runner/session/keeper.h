@@ -69,11 +69,10 @@ typedef struct Keeper {
         struct Staged *staged;  /* directories that have no place yet; session/staged.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         struct Receives *receives;
-        struct Unwritten *unwritten; /* history that waits for room */
+        struct Unwritten *unwritten; /* history and audit that wait for room */
         Denials denials, audited;
         uint64_t used_at; /* usec of time_now_usec() */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
-        LoopTimer *history_timer;
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */

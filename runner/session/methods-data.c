@@ -147,6 +147,7 @@ int method_history_end(RpcCall *call, void *data, Error *error) {
         static const char *const texts[] = { "kind", "errno", "error" };
         const bool success = rpc_bool(call, "success", false);
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        const char *unrecorded = NULL;
         int r;
 
         json_write_object(&w, NULL);
@@ -154,9 +155,14 @@ int method_history_end(RpcCall *call, void *data, Error *error) {
         for (size_t i = 0; !success && i < ELEMENTSOF(texts); i++)
                 json_write_string(&w, texts[i], rpc_string(call, texts[i]));
         json_write_end(&w);
-        r = json_write_finish(&w) < 0 ? error_oom(error)
-                                      : act_end(data, rpc_call_connection(call), w.data, error);
-        return r < 0 ? r : reply_nothing(call);
+        r = json_write_finish(&w) < 0
+                    ? error_oom(error)
+                    : act_end(data, rpc_call_connection(call), w.data, &unrecorded, error);
+        if (r < 0)
+                return r;
+        if (unrecorded)
+                json_write_string(rpc_result(call), "unrecorded", unrecorded);
+        return reply_nothing(call);
 }
 
 int method_audit_list(RpcCall *call, void *data, Error *error) {

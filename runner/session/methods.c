@@ -427,8 +427,9 @@ const RpcMethod session_methods[] = {
           "what this connection does with files from now on is one row of the history, until "
           "history.end or its own end",
           "nothing", PARAMS(history_begin_params), method_history_begin },
-        { "history.end", "how that went", "nothing", PARAMS(history_end_params),
-          method_history_end },
+        { "history.end", "how that went",
+          "unrecorded, on a full disk: why it is not in the history yet",
+          PARAMS(history_end_params), method_history_end },
         { "audit.list", "denials, kills, limits, grants, calls of tools, the newest first",
           "rows, next", PARAMS(audit_params), method_audit_list },
 };

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "base/time.h"
 #include "session/tools-internal.h"
-#include "store/store.h"
+#include "session/unwritten.h"
 
 struct ToolCall {
         ToolCall *previous, *next;
@@ -73,9 +73,8 @@ static void write_response(const Note *note, JsonWriter *w) {
                 json_write_string(w, "responsePreview", note->response);
 }
 
-static void write_down(Store *store, const Note *note) {
+static void write_down(struct Unwritten *unwritten, const Note *note) {
         _cleanup_(json_write_clear) JsonWriter params = { 0 }, result = { 0 }, detail = { 0 };
-        Error ignored;
 
         json_write_object(&params, NULL);
         write_request(note, &params);
@@ -90,12 +89,13 @@ static void write_down(Store *store, const Note *note) {
         if (json_write_finish(&params) < 0 || json_write_finish(&result) < 0 ||
             json_write_finish(&detail) < 0)
                 return;
-        (void)store_audited_add(store,
-                                &(const StoreHistory){ .name = "tool.call",
-                                                       .params = params.data,
-                                                       .result = result.data,
-                                                       .started_ms = note->started_ms },
-                                "tool", detail.data, &ignored);
+        unwritten_audited(unwritten,
+                          &(const StoreHistory){ .name = "tool.call",
+                                                 .params = params.data,
+                                                 .result = result.data,
+                                                 .started_ms = note->started_ms,
+                                                 .ended_ms = time_epoch_ms() },
+                          "tool", detail.data);
 }
 
 static void note_end(const ToolCall *call, const JsonValue *value, const char *failure_name) {
@@ -107,7 +107,7 @@ static void note_end(const ToolCall *call, const JsonValue *value, const char *f
                             .response = response,
                             .failure_name = failure_name };
 
-        write_down(call->all->keeper->store, &note);
+        write_down(call->all->keeper->unwritten, &note);
 }
 
 /* One that never came to be. */
@@ -121,7 +121,7 @@ static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonV
         grant->refusals++;
         request = preview(payload);
         (void)snprintf(shown, sizeof(shown), "%s", name);
-        write_down(all->keeper->store,
+        write_down(all->keeper->unwritten,
                    &(const Note){ .tool = shown,
                                   .exec = grant->exec,
                                   .request = request,

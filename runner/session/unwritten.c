@@ -2,65 +2,154 @@
 #include "session/unwritten.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/time.h"
 
-enum { RETRY_TIME = 1000000 }; /* usec */
+enum {
+        MOVE_TIME = 50000, /* usec until the database takes what is beside it */
+        RETRY_TIME = 1000000,
+};
+
+typedef enum RowKind {
+        ROW_PUT,     /* of the history */
+        ROW_END,     /* ... only its end */
+        ROW_AUDIT,   /* of the audit */
+        ROW_AUDITED, /* of both */
+        ROW_KIND_MAX,
+} RowKind;
 
 typedef struct Row {
-        struct Row *next;
-        StoreHistory row; /* whose texts are its own */
+        RowKind kind;
+        StoreHistory history;
+        StoreAudit audit;
 } Row;
+
+enum { ROW_TEXTS = 5 };
+
+typedef struct Waiting {
+        struct Waiting *next;
+        Row row; /* whose texts are its own */
+} Waiting;
 
 struct Unwritten {
         Keeper *keeper;
-        LoopTimer *again;
-        Row *first;
-        size_t count;
-        uint64_t lost; /* that were too many */
+        LoopTimer *timer; /* set while anything waits */
+        Waiting *first;
+        size_t counts[ROW_KIND_MAX];
+        uint64_t lost; /* that were too many, or too large */
         Error error;   /* of the last that could not be written */
 };
 
-static Row *row_free(Row *row) {
-        free((char *)row->row.name);
-        free((char *)row->row.params);
-        free((char *)row->row.result);
-        free(row);
+/* --- what is written by one call of the store --- */
+
+static int write_put(Store *store, const Row *row, Error *reterr) {
+        return store_history_put(store, &row->history, reterr);
+}
+
+static int write_end(Store *store, const Row *row, Error *reterr) {
+        return store_history_end(store, row->history.id, row->history.result, row->history.ended_ms,
+                                 reterr);
+}
+
+static int write_audit(Store *store, const Row *row, Error *reterr) {
+        return store_audit_add(store, row->audit.kind, row->audit.detail, row->audit.at_ms, reterr);
+}
+
+static int write_audited(Store *store, const Row *row, Error *reterr) {
+        return store_audited_add(store, &row->history, row->audit.kind, row->audit.detail, reterr);
+}
+
+static int (*const writers[])(Store *store, const Row *row, Error *reterr) = {
+        [ROW_PUT] = write_put,
+        [ROW_END] = write_end,
+        [ROW_AUDIT] = write_audit,
+        [ROW_AUDITED] = write_audited,
+};
+static_assert(ELEMENTSOF(writers) == ROW_KIND_MAX, "every kind can be written");
+
+static void texts_of(Row *row, const char **ret[ROW_TEXTS]) {
+        ret[0] = &row->history.name;
+        ret[1] = &row->history.params;
+        ret[2] = &row->history.result;
+        ret[3] = &row->audit.kind;
+        ret[4] = &row->audit.detail;
+}
+
+/* --- what waits --- */
+
+static void waiting_free(Waiting *waiting) {
+        const char **texts[ROW_TEXTS];
+
+        texts_of(&waiting->row, texts);
+        for (size_t i = 0; i < ROW_TEXTS; i++)
+                free((char *)*texts[i]);
+        free(waiting);
+}
+
+static Waiting *waiting_new(const Row *row) {
+        Waiting *waiting = malloc(sizeof(*waiting));
+        const char **texts[ROW_TEXTS];
+        bool whole = true;
+
+        if (!waiting)
+                return NULL;
+        *waiting = (Waiting){ .row = *row };
+        texts_of(&waiting->row, texts);
+        for (size_t i = 0; i < ROW_TEXTS; i++)
+                if (*texts[i]) {
+                        *texts[i] = strdup(*texts[i]);
+                        whole &= *texts[i] != NULL;
+                }
+        if (whole)
+                return waiting;
+        waiting_free(waiting);
         return NULL;
 }
 
-static void keep(Unwritten *all, const StoreHistory *row) {
-        Row **last = &all->first, *copy = all->count < UNWRITTEN_MAX ? malloc(sizeof(*copy)) : NULL;
-
-        loop_timer_set(all->again, time_now_usec() + RETRY_TIME);
-        if (!copy) {
-                all->lost++;
-                return;
-        }
-        *copy = (Row){ .row = *row };
-        copy->row.name = strdup(row->name);
-        copy->row.params = strdup(row->params);
-        copy->row.result = strdup(row->result);
-        if (!copy->row.name || !copy->row.params || !copy->row.result) {
-                (void)row_free(copy);
-                all->lost++;
-                return;
-        }
-        while (*last)
-                last = &(*last)->next;
-        *last = copy;
-        all->count++;
+/* What waits already has its time. */
+static void try_again(const Unwritten *all) {
+        if (!all->first && all->lost == 0)
+                loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
 }
 
-static int write_row(Unwritten *all, const StoreHistory *row) {
-        Store *store = all->keeper->store;
-        int r = row->id ? store_history_end(store, row->id, row->result, row->ended_ms, &all->error)
-                        : store_history_put(store, row, &all->error);
+static void lose(Unwritten *all) {
+        try_again(all);
+        all->lost++;
+}
 
-        /* There never will be room for that. */
-        return r == -E2BIG ? 0 : r;
+static void keep(Unwritten *all, const Row *row) {
+        Waiting **last = &all->first;
+        Waiting *waiting = all->counts[row->kind] < UNWRITTEN_MAX ? waiting_new(row) : NULL;
+
+        if (!waiting)
+                return lose(all);
+        try_again(all);
+        while (*last)
+                last = &(*last)->next;
+        *last = waiting;
+        all->counts[row->kind]++;
+}
+
+static void drop_first(Unwritten *all) {
+        Waiting *waiting = all->first;
+
+        all->first = waiting->next;
+        all->counts[waiting->row.kind]--;
+        waiting_free(waiting);
+}
+
+/* --- writing --- */
+
+/* -E2BIG: it is lost, for there never will be room. */
+static int write_row(Unwritten *all, const Row *row) {
+        int r = writers[row->kind](all->keeper->store, row, &all->error);
+
+        if (r == -E2BIG)
+                lose(all);
+        return r;
 }
 
 static int write_lost(Unwritten *all) {
@@ -69,9 +158,9 @@ static int write_lost(Unwritten *all) {
 
         if (all->lost == 0)
                 return 0;
-        (void)snprintf(detail, sizeof(detail), "{\"cause\":\"disk\",\"unrecorded\":%llu}",
-                       (unsigned long long)all->lost);
-        r = store_audit_add(all->keeper->store, "limit", detail, &all->error);
+        (void)snprintf(detail, sizeof(detail), "{\"cause\":\"disk\",\"unrecorded\":%" PRIu64 "}",
+                       all->lost);
+        r = store_audit_add(all->keeper->store, "limit", detail, time_epoch_ms(), &all->error);
         if (r == 0)
                 all->lost = 0;
         return r;
@@ -79,57 +168,84 @@ static int write_lost(Unwritten *all) {
 
 /* Those that wait, in their order. */
 static int write_all(Unwritten *all) {
-        int r = 0;
+        while (all->first) {
+                int r = write_row(all, &all->first->row);
 
-        while (all->first && (r = write_row(all, &all->first->row)) == 0) {
-                Row *row = all->first;
-
-                all->first = row->next;
-                all->count--;
-                (void)row_free(row);
+                if (r < 0 && r != -E2BIG)
+                        return r;
+                drop_first(all);
         }
-        return r < 0 ? r : write_lost(all);
+        return write_lost(all);
 }
 
-static void on_again(void *data) {
-        Unwritten *all = data;
-
-        if (write_all(all) < 0)
-                loop_timer_set(all->again, time_now_usec() + RETRY_TIME);
-}
-
-const char *unwritten_record(Unwritten *all, const StoreHistory *row) {
+static const char *write_or_keep(Unwritten *all, const Row *row) {
         int r = write_all(all);
 
         if (r == 0)
                 r = write_row(all, row);
-        if (r == 0)
-                return NULL;
-        keep(all, row);
-        return all->error.text;
+        if (r < 0 && r != -E2BIG)
+                keep(all, row);
+        return r < 0 ? all->error.text : NULL;
+}
+
+const char *unwritten_record(Unwritten *all, const StoreHistory *row) {
+        return write_or_keep(all,
+                             &(const Row){ .kind = row->id ? ROW_END : ROW_PUT, .history = *row });
+}
+
+void unwritten_audit(Unwritten *all, const char *kind, const char *detail) {
+        (void)write_or_keep(all, &(const Row){ .kind = ROW_AUDIT,
+                                               .audit = { .at_ms = time_epoch_ms(),
+                                                          .kind = kind,
+                                                          .detail = detail } });
+}
+
+void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind,
+                       const char *detail) {
+        (void)write_or_keep(all, &(const Row){ .kind = ROW_AUDITED,
+                                               .history = *row,
+                                               .audit = { .kind = kind, .detail = detail } });
+}
+
+/* --- its time --- */
+
+static void on_time(void *data) {
+        Unwritten *all = data;
+        Error ignored;
+        const int moved = store_history_flush(all->keeper->store, &ignored);
+
+        if (write_all(all) < 0 || moved < 0)
+                loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
+}
+
+static void on_pending(void *data) {
+        const Unwritten *all = data;
+
+        loop_timer_set(all->timer, time_now_usec() + MOVE_TIME);
 }
 
 int unwritten_new(Keeper *keeper, Unwritten **ret, Error *reterr) {
         Unwritten *all = calloc(1, sizeof(*all));
+        int r;
 
         if (!all)
                 return error_oom(reterr);
         all->keeper = keeper;
         *ret = all;
-        return loop_timer_new(keeper->loop, on_again, all, &all->again, reterr);
+        r = loop_timer_new(keeper->loop, on_time, all, &all->timer, reterr);
+        if (r == 0)
+                store_on_pending(keeper->store, on_pending, all);
+        return r;
 }
 
 Unwritten *unwritten_free(Unwritten *all) {
         if (!all)
                 return NULL;
         (void)write_all(all);
-        while (all->first) {
-                Row *row = all->first;
-
-                all->first = row->next;
-                (void)row_free(row);
-        }
-        (void)loop_timer_free(all->again);
+        while (all->first)
+                drop_first(all);
+        store_on_pending(all->keeper->store, NULL, NULL);
+        (void)loop_timer_free(all->timer);
         free(all);
         return NULL;
 }

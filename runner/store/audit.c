@@ -24,28 +24,29 @@ static_assert(ELEMENTSOF(statements) == AUDIT_MAX, "every one is in the table");
 
 static const StatementTable audit = { STORE_AUDIT, statements, AUDIT_MAX };
 
-int store_audit_insert(Store *store, const char *kind, const char *detail, Error *reterr) {
+int store_audit_insert(Store *store, const char *kind, const char *detail, uint64_t at_ms,
+                       Error *reterr) {
         uint64_t id;
         int r;
 
         r = store_check_text(detail, "a detail", reterr);
         if (r == 0)
                 r = statement_run(store, &audit, AUDIT_ADD,
-                                  VALUES(NUMBER(time_epoch_ms()), TEXT(kind), TEXT(detail)),
-                                  reterr);
+                                  VALUES(NUMBER(at_ms), TEXT(kind), TEXT(detail)), reterr);
         if (r < 0)
                 return r;
         id = (uint64_t)sqlite3_last_insert_rowid(store->db);
         return store_make_room(store, &audit, AUDIT_DROP, id, NULL, reterr);
 }
 
-int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr) {
+int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t at_ms,
+                    Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
         int r;
 
         r = store_begin(store, &transaction, reterr);
         if (r == 0)
-                r = store_audit_insert(store, kind, detail, reterr);
+                r = store_audit_insert(store, kind, detail, at_ms, reterr);
         return r < 0 ? r : store_commit(&transaction, reterr);
 }
 

@@ -122,7 +122,7 @@ static int add(Store *store, StoreHistory *row, const char *kind, const char *de
         if (r == 0)
                 r = insert(store, row, reterr);
         if (r == 0 && kind)
-                r = store_audit_insert(store, kind, detail, reterr);
+                r = store_audit_insert(store, kind, detail, row->ended_ms, reterr);
         if (r == 0)
                 r = store_commit(&transaction, reterr);
         if (r == 0)
@@ -168,10 +168,9 @@ int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
 
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr) {
-        StoreHistory ended = *row;
+        StoreHistory added = *row;
 
-        ended.ended_ms = time_epoch_ms();
-        return add(store, &ended, kind, detail, reterr);
+        return add(store, &added, kind, detail, reterr);
 }
 
 /* --- listing --- */

@@ -142,7 +142,8 @@ void store_rollbackp(Store **store);
 /* --- audit.c --- */
 
 /* store_audit_add(), within a transaction. */
-int store_audit_insert(Store *store, const char *kind, const char *detail, Error *reterr);
+int store_audit_insert(Store *store, const char *kind, const char *detail, uint64_t at_ms,
+                       Error *reterr);
 
 /* --- schema.c --- */
 

@@ -125,9 +125,10 @@ typedef struct StoreAudit {
         const char *detail; /* JSON */
 } StoreAudit;
 
-/* -E2BIG (detail) */
-int store_audit_add(Store *store, const char *kind, const char *detail, Error *reterr);
-/* store_history_put() of what ends now, and store_audit_add(), both into the database: both or
+/* at_ms is since the epoch. -E2BIG (detail) */
+int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t at_ms,
+                    Error *reterr);
+/* store_history_put(), and store_audit_add() of when that ended, both into the database: both or
  * neither. */
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr);

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from lib import leaks
+from lib.bridge import Host
 from lib.identity import Identity
 from lib.sessions import Closed, Json, Rpc, RpcError, Session, Sessions, keepers, until
 
@@ -556,4 +557,35 @@ def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, ses
         until(lambda: "unrecorded" in rpc("exec", argv=["sh", "-c", ": waits"]), "it is full")
         (session.directory / "workspace" / "big").unlink()
         until(lambda: ": waits" in json.dumps(session.history()), "it is written")
+    assert full.clean_up() == []
+
+
+@pytest.mark.root_host
+def test_what_is_audited_on_a_full_disk_waits_as_well(small_disk: Path, sessions: Sessions) -> None:
+    """Denials, kills and calls of tools; and acts end, whether their client says so or goes."""
+    full = Sessions(sessions.holt, small_disk)
+    session = full.create("w")
+    with session.rpc() as rpc, session.rpc() as left, session.rpc() as ended:
+        host = Host(rpc, {})
+        host.tool("t", lambda p: 5)
+        left.call("history.begin", name="left")
+        ended.call("history.begin", name="ended")
+        sleeps = host.call("process.spawn", shell="exec sleep 1000")["id"]
+        host.sh("head -c 1000000 /dev/zero >/workspace/big")
+        until(lambda: "unrecorded" in host.sh(": waits"), "it is full")
+        assert host.sh("unshare --map-root-user true")["exit_code"] == 1
+        assert host.sh("holt-tool t '{}'")["stdout"] == "5\n"
+        host.call("process.kill", id=sleeps)
+        host.call("process.wait", id=sleeps)
+        left.close()
+        assert "the disk is full" in ended.call("history.end", success=True)["unrecorded"]
+        assert session.audit() == []
+        assert not any(row["result"] for row in session.history() if row["name"] in ("left", "ended", "tool.call"))
+
+        (session.directory / "workspace" / "big").unlink()
+        until(lambda: {row["kind"] for row in session.audit()} == {"denial", "tool", "kill"}, "the audit is written")
+        until(lambda: all(row["result"] for row in session.history()), "all have an end")
+        results = {row["name"]: row["result"] for row in session.history()}
+        assert "ECANCELED" in results["left"] and json.loads(results["ended"]) == {"success": True}
+        assert json.loads(results["tool.call"])["responsePreview"] == "5"
     assert full.clean_up() == []

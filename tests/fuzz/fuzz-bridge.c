@@ -17,6 +17,7 @@
 #include "rpc/framing.h"
 #include "session/bridge.h"
 #include "session/tools-internal.h"
+#include "session/unwritten.h"
 #include "tests/fuzz/harness.h"
 
 enum {
@@ -75,20 +76,18 @@ static JsonDocument *parse(const char *text) {
         return document;
 }
 
-int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
-                      Error *reterr) {
+void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind,
+                       const char *detail) {
         JsonDocument *document = parse(detail);
         const JsonValue *tool = json_member(json_root(document), "tool");
 
-        (void)store;
-        (void)reterr;
+        (void)all;
         REQUIRE(streq(row->name, "tool.call") && row->started_ms > 0 && streq(kind, "tool"));
         REQUIRE(tool && json_string(tool) && strlen(json_string(tool)) <= TOOL_NAME_MAX);
         json_free(document);
         json_free(parse(row->params));
         json_free(parse(row->result));
         world.noted++;
-        return 0;
 }
 
 static void stop(void *loop) {

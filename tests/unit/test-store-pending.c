@@ -238,7 +238,9 @@ static void test_it_is_said_once_until_it_is_moved(void **state) {
 
 static void test_the_order_is_that_of_the_calls(void **state) {
         _cleanup_(store_freep) Store *store = open_store(STORE_DB, STORE_WRITE);
-        const StoreHistory tool = { .name = "t", .params = "4", .result = "r", .started_ms = 1 };
+        const StoreHistory tool = {
+                .name = "t", .params = "4", .result = "r", .started_ms = 1, .ended_ms = 2
+        };
         uint64_t id = 0;
 
         (void)state;

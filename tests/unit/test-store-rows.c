@@ -229,10 +229,10 @@ static void test_texts_have_a_limit(void **state) {
         assert_int_equal(error.kind, ERROR_LIMIT);
         assert_int_equal(store_history_end(store, 1, text, time_epoch_ms(), &error), -E2BIG);
         assert_int_equal(add_history_row(store, "a", "1", text, 1, &error), -E2BIG);
-        assert_int_equal(store_audit_add(store, "a", text, &error), -E2BIG);
+        assert_int_equal(store_audit_add(store, "a", text, 1, &error), -E2BIG);
         text[STORE_TEXT_MAX] = '\0';
         OK(add_history_row(store, "a", text, text, 1, &error));
-        OK(store_audit_add(store, "a", text, &error));
+        OK(store_audit_add(store, "a", text, 1, &error));
         check_size(store, STORE_HISTORY, 1, 2 * STORE_TEXT_MAX);
         check_size(store, STORE_AUDIT, 1, STORE_TEXT_MAX);
 }
@@ -244,9 +244,9 @@ static void test_audit_is_read_in_pieces(void **state) {
         Listing piece;
 
         (void)state;
-        OK(store_audit_add(store, "denial", "1", &error));
-        OK(store_audit_add(store, "kill", "2", &error));
-        OK(store_audit_add(store, "denial", "3", &error));
+        OK(store_audit_add(store, "denial", "1", 1, &error));
+        OK(store_audit_add(store, "kill", "2", 1, &error));
+        OK(store_audit_add(store, "denial", "3", 1, &error));
         piece = list_audit(store, 0, NULL, 2);
         assert_string_equal(piece.text, "denial3 kill2 ");
         assert_string_equal(list_audit(store, piece.last_id, NULL, 2).text, "denial1 ");
@@ -259,13 +259,13 @@ static void test_oldest_audit_makes_room(void **state) {
 
         (void)state;
         store->caps[STORE_AUDIT].rows = 2;
-        OK(store_audit_add(store, "a", "1", &error));
-        OK(store_audit_add(store, "a", "2", &error));
-        OK(store_audit_add(store, "a", "3", &error));
+        OK(store_audit_add(store, "a", "1", 1, &error));
+        OK(store_audit_add(store, "a", "2", 1, &error));
+        OK(store_audit_add(store, "a", "3", 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "a3 a2 ");
         check_size(store, STORE_AUDIT, 2, 2);
         store->caps[STORE_AUDIT] = (StoreSize){ 100, 6 };
-        OK(store_audit_add(store, "a", "45678", &error));
+        OK(store_audit_add(store, "a", "45678", 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "a45678 a3 ");
 }
 
@@ -275,21 +275,23 @@ static void test_a_flood_of_one_kind_pushes_out_no_other(void **state) {
 
         (void)state;
         store->caps[STORE_AUDIT].rows = 4;
-        OK(store_audit_add(store, "denial", "1", &error));
-        OK(store_audit_add(store, "kill", "2", &error));
+        OK(store_audit_add(store, "denial", "1", 1, &error));
+        OK(store_audit_add(store, "kill", "2", 1, &error));
         for (char n[] = "3"; n[0] <= '9'; n[0]++)
-                OK(store_audit_add(store, "tool", n, &error));
+                OK(store_audit_add(store, "tool", n, 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool9 tool8 kill2 denial1 ");
         /* Of several there is as much of, the oldest. */
         store->caps[STORE_AUDIT].rows = 2;
-        OK(store_audit_add(store, "kill", "x", &error));
+        OK(store_audit_add(store, "kill", "x", 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "killx tool9 ");
 }
 
 static void test_both_are_written_or_neither(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
         _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
-        const StoreHistory row = { .name = "a", .params = "1", .result = "2", .started_ms = 5 };
+        const StoreHistory row = {
+                .name = "a", .params = "1", .result = "2", .started_ms = 5, .ended_ms = 6
+        };
 
         (void)state;
         memset(text, 'x', STORE_TEXT_MAX + 1);
@@ -311,7 +313,7 @@ static void test_listing_ends_when_asked_to(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
 
         (void)state;
-        OK(store_audit_add(store, "a", "1", &error));
+        OK(store_audit_add(store, "a", "1", 1, &error));
         assert_int_equal(store_audit_list(store, 0, NULL, 9, refuse_row, NULL, &error), -ECANCELED);
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "a1 ");
 }

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session/unwritten.c: what can't be written waits, in its order, and what is lost is counted. On a
+ * disk that is really full: tests/e2e/test_session_crashes.py. */
+#include "store-fixture.h"
+
+#include <fcntl.h>
+
+#include "session/unwritten.h"
+
+static Error error;
+
+typedef struct World {
+        Keeper keeper;
+        LoopTimer *stop;
+        Unwritten *all;
+        int pending_fd; /* while nothing can be written */
+} World;
+
+static World world;
+
+static void stop(void *loop) {
+        loop_stop(loop);
+}
+
+static int enter(void **state) {
+        if (enter_directory(state) < 0)
+                return -1;
+        world = (World){ .pending_fd = FD_NONE };
+        world.keeper.store = create_store();
+        OK(loop_new(&world.keeper.loop, &error));
+        OK(loop_timer_new(world.keeper.loop, stop, world.keeper.loop, &world.stop, &error));
+        OK(unwritten_new(&world.keeper, &world.all, &error));
+        return 0;
+}
+
+static int leave(void **state) {
+        world.all = unwritten_free(world.all);
+        world.keeper.store = store_free(world.keeper.store);
+        world.keeper.loop = loop_free(world.keeper.loop);
+        return leave_directory(state);
+}
+
+/* Neither into the database nor beside it. */
+static void fill(void) {
+        Pending *pending = &world.keeper.store->pending;
+
+        assert_int_equal(
+                sqlite3_exec(world.keeper.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL),
+                SQLITE_OK);
+        world.pending_fd = pending->fd;
+        pending->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        assert_true(pending->fd >= 0);
+}
+
+static void make_room(void) {
+        Pending *pending = &world.keeper.store->pending;
+
+        assert_int_equal(
+                sqlite3_exec(world.keeper.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL),
+                SQLITE_OK);
+        (void)close(pending->fd);
+        pending->fd = world.pending_fd;
+}
+
+/* --- what is there --- */
+
+static char listing[8192];
+static size_t listed;
+
+static void say(const char *fmt, ...) _printf_(1, 2);
+static void say(const char *fmt, ...) {
+        const size_t used = strlen(listing);
+        va_list args;
+
+        va_start(args, fmt);
+        (void)vsnprintf(listing + used, sizeof(listing) - used, fmt, args);
+        va_end(args);
+        listed++;
+}
+
+static int say_history(void *data, const StoreHistory *row) {
+        (void)data;
+        say("%s(%s)=%s@%llu ", row->name, row->params, row->result ? row->result : "",
+            (unsigned long long)row->ended_ms);
+        return 0;
+}
+
+static int say_audit(void *data, const StoreAudit *row) {
+        (void)data;
+        say("%s:%s ", row->kind, row->detail);
+        return 0;
+}
+
+static const char *history(void) {
+        listing[0] = '\0';
+        listed = 0;
+        OK(store_history_list(world.keeper.store, 0, NULL, 10000, say_history, NULL, &error));
+        return listing;
+}
+
+static const char *audit(void) {
+        listing[0] = '\0';
+        listed = 0;
+        OK(store_audit_list(world.keeper.store, 0, NULL, 10000, say_audit, NULL, &error));
+        return listing;
+}
+
+static int take_time(void *data, const StoreAudit *row) {
+        *(uint64_t *)data = row->at_ms;
+        return 0;
+}
+
+/* Of the newest of that kind. */
+static uint64_t audit_time(const char *kind) {
+        uint64_t at_ms = 0;
+
+        OK(store_audit_list(world.keeper.store, 0, kind, 1, take_time, &at_ms, &error));
+        return at_ms;
+}
+
+/* --- what is to be written --- */
+
+static const char *record(const char *name, uint64_t id, const char *result) {
+        return unwritten_record(world.all, &(const StoreHistory){ .id = id,
+                                                                  .name = name,
+                                                                  .params = "{}",
+                                                                  .result = result,
+                                                                  .started_ms = 1,
+                                                                  .ended_ms = 2 });
+}
+
+static void call_tool(const char *result) {
+        unwritten_audited(world.all,
+                          &(const StoreHistory){ .name = "tool.call",
+                                                 .params = "{}",
+                                                 .result = result,
+                                                 .started_ms = 3,
+                                                 .ended_ms = 4 },
+                          "tool", result);
+}
+
+/* --- tests --- */
+
+static void test_what_there_is_room_for_is_written_at_once(void **state) {
+        (void)state;
+        assert_null(record("exec", 0, "1"));
+        unwritten_audit(world.all, "denial", "2");
+        call_tool("3");
+        assert_string_equal(history(), "tool.call({})=3@4 exec({})=1@2 ");
+        assert_string_equal(audit(), "tool:3 denial:2 ");
+        assert_int_equal(audit_time("tool"), 4);
+}
+
+static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
+        char text[] = "temporary";
+        uint64_t id = 0, before, after;
+
+        (void)state;
+        OK(store_history_begin(world.keeper.store, "exec", "{}", &id, &error));
+        fill();
+        before = time_epoch_ms();
+        unwritten_audit(world.all, text, text);
+        after = time_epoch_ms();
+        memset(text, 'x', sizeof(text) - 1); /* all was borrowed */
+        assert_non_null(record("exec", id, "first"));
+        assert_non_null(record("second", 0, "2"));
+        call_tool("third");
+        assert_string_equal(audit(), "");
+        assert_string_equal(history(), "exec({})=@0 ");
+        while (time_epoch_ms() <= after)
+                ; /* until another time would be seen */
+        make_room();
+        assert_null(record("last", 0, "4"));
+        assert_string_equal(history(),
+                            "last({})=4@2 tool.call({})=third@4 second({})=2@2 exec({})=first@2 ");
+        assert_string_equal(audit(), "tool:third temporary:temporary ");
+        assert_int_equal(audit_time("tool"), 4);
+        assert_in_range(audit_time("temporary"), before, after);
+}
+
+static void test_what_is_too_much_is_counted(void **state) {
+        (void)state;
+        fill();
+        for (int i = 0; i < UNWRITTEN_MAX + 5; i++)
+                unwritten_audit(world.all, "denial", "1");
+        make_room();
+        unwritten_audit(world.all, "kill", "2");
+        audit();
+        assert_int_equal(listed, UNWRITTEN_MAX + 2);
+        assert_non_null(
+                strstr(listing, "kill:2 limit:{\"cause\":\"disk\",\"unrecorded\":5} denial:1 "));
+        unwritten_audit(world.all, "kill", "3"); /* once */
+        audit();
+        assert_int_equal(listed, UNWRITTEN_MAX + 3);
+}
+
+static void test_a_flood_takes_no_other_kind_s_place(void **state) {
+        (void)state;
+        fill();
+        for (int i = 0; i < UNWRITTEN_MAX + 1; i++)
+                call_tool("1");
+        assert_non_null(record("exec", 0, "1"));
+        unwritten_audit(world.all, "denial", "1");
+        make_room();
+        assert_null(record("last", 0, "1"));
+        assert_true(str_starts(history(), "last({})=1@2 exec({})=1@2 tool"));
+        assert_int_equal(listed, UNWRITTEN_MAX + 2);
+        assert_true(str_starts(audit(), "limit:{\"cause\":\"disk\",\"unrecorded\":1} denial:1 "));
+}
+
+static void test_what_is_too_large_is_counted_too(void **state) {
+        _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
+
+        (void)state;
+        memset(text, 'x', STORE_TEXT_MAX + 1);
+        assert_non_null(record("exec", 0, text));
+        unwritten_audit(world.all, "denial", text);
+        assert_null(record("exec", 0, "1"));
+        assert_string_equal(history(), "exec({})=1@2 ");
+        assert_string_equal(audit(), "limit:{\"cause\":\"disk\",\"unrecorded\":1} "
+                                     "limit:{\"cause\":\"disk\",\"unrecorded\":1} ");
+}
+
+static size_t rows_in_database(void) {
+        StoreSize size;
+
+        OK(store_size(world.keeper.store, STORE_HISTORY, &size, &error));
+        return size.rows;
+}
+
+/* Nothing but the loop. */
+static void wait_for_rows(size_t count) {
+        const uint64_t end = time_now_usec() + 20 * 1000000;
+
+        while (rows_in_database() < count) {
+                assert_true(time_now_usec() < end);
+                loop_timer_set(world.stop, time_now_usec() + 10000);
+                OK(loop_run(world.keeper.loop));
+        }
+}
+
+static void test_it_is_written_without_another_call(void **state) {
+        (void)state;
+        assert_null(record("beside", 0, "1"));
+        assert_int_equal(rows_in_database(), 0);
+        wait_for_rows(1);
+        fill();
+        assert_non_null(record("waits", 0, "1"));
+        call_tool("1");
+        make_room();
+        wait_for_rows(3);
+        assert_string_equal(audit(), "tool:1 ");
+}
+
+/* Whatever fails the first time is tried again. */
+static void test_it_is_tried_until_there_is_room(void **state) {
+        const uint64_t begin = time_now_usec();
+
+        (void)state;
+        fill();
+        assert_non_null(record("waits", 0, "1"));
+        while (time_now_usec() < begin + 1500000) {
+                loop_timer_set(world.stop, begin + 1500000);
+                OK(loop_run(world.keeper.loop));
+        }
+        make_room();
+        wait_for_rows(1);
+}
+
+static void test_the_last_try_is_at_the_end(void **state) {
+        (void)state;
+        fill();
+        unwritten_audit(world.all, "denial", "1");
+        make_room();
+        world.all = unwritten_free(world.all);
+        assert_string_equal(audit(), "denial:1 ");
+        fill();
+        OK(unwritten_new(&world.keeper, &world.all, &error));
+        unwritten_audit(world.all, "denial", "2");
+        world.all = unwritten_free(world.all);
+        make_room();
+        assert_string_equal(audit(), "denial:1 ");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_what_there_is_room_for_is_written_at_once),
+                TEST(test_each_kind_waits_and_has_its_place_and_its_time),
+                TEST(test_what_is_too_much_is_counted),
+                TEST(test_a_flood_takes_no_other_kind_s_place),
+                TEST(test_what_is_too_large_is_counted_too),
+                TEST(test_it_is_written_without_another_call),
+                TEST(test_it_is_tried_until_there_is_room),
+                TEST(test_the_last_try_is_at_the_end),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
