@@ -50,9 +50,10 @@ def _preview(value: Any) -> str:
 class Outcome:
     """How something ended.
 
-    cause      "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
-    exit_code  its own; 128 + n after signal n, 124 after a timeout
-    *_dropped  bytes that were more than the limit for output
+    cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
+    exit_code   its own; 128 + n after signal n, 124 after a timeout
+    *_dropped   bytes that were more than the limit for output
+    unrecorded  why it is not in the session's history yet, as on a full disk; "" where it is
     """
 
     id: str
@@ -64,6 +65,7 @@ class Outcome:
     stderr_dropped: int = 0
     usage: Usage = Usage()
     denials: Tuple[Denial, ...] = ()
+    unrecorded: str = ""
 
     @property
     def stdout(self) -> str:
@@ -160,6 +162,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
             Denial(d["layer"], d["what"], d["count"], d["answer"], d.get("grant"), d.get("why_not"))
             for d in answer.get("denials") or ()
         ),
+        "unrecorded": answer.get("unrecorded") or "",
     }
 
 

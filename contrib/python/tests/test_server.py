@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 from conftest import until
 
-from holt import ClosedError, HoltError, LimitError, ProtocolError, Server, Tool, ToolError, UsageError
+from holt import ClosedError, HoltError, LimitError, ProtocolError, Sandbox, Server, Tool, ToolError, UsageError
 from holt import tools
 from holt.tools import Tools
 
@@ -60,6 +60,21 @@ def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
     futures = [server.submit(name, {}) for name in ("a", "b", "c")]
     assert [f.result(60) for f in futures] == ["a", "b", "c"]
     assert notes == [{"session": "s", "id": "p1", "seq": 1}]
+
+
+def test_results_say_what_a_full_disk_could_not_record(fake: Fake) -> None:
+    full, ended = "'unrecorded': 'the disk is full'", "'id': 'p1', 'exit_code': 0, 'cause': 'exited'"
+    server = fake("\n".join([
+        "answer({})",  # session.create
+        "answer({'id': 'p1', 'pid': 2})", f"answer({{{ended}, {full}}})",
+        "answer({'id': 'p1', 'pid': 2})", f"answer({{{ended}}})",
+        f"answer({{{ended}, {full}}})", f"answer({{{ended}}})", "echo_forever()",
+    ]))
+    with Sandbox("w", server=server) as box:
+        lost, noted = box.bash("a"), box.bash("b")
+        assert (lost.unrecorded, noted.unrecorded) == ("the disk is full", "")
+        assert lost.ok and "unrecorded='the disk is full'" in repr(lost) and "unrecorded" not in repr(noted)
+        assert [box.python(code).unrecorded for code in ("a", "b")] == ["the disk is full", ""]
 
 
 def test_no_more_is_asked_at_once_than_is_answered(fake: Fake) -> None:
