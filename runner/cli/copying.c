@@ -74,11 +74,7 @@ void copying_end(Copying *copying) {
 }
 
 void copying_discard(const FilesPlace *place) {
-        Files *files = NULL;
-
-        if (files_new(place->dir_fd, "/", &files, NULL) == 0)
-                (void)files_remove(files, place->name, true, NULL);
-        files_free(files);
+        (void)files_remove_tree(place->dir_fd, place->name);
 }
 
 /* --- the sweep --- */

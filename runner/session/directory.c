@@ -16,7 +16,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/sys.h"
-#include "session/files.h"
+#include "session/files-path.h"
 #include "session/leftovers.h"
 
 #ifndef RENAME_NOREPLACE
@@ -242,21 +242,16 @@ int session_publish(const char *prepared, const char *name, Error *reterr) {
 
 /* --- taking away --- */
 
-/* What commands have left may be deep, closed and full of links: the walk of files.h. */
 static int remove_tree(const char *path, Error *reterr) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *base = strndup(path, (size_t)(slash - path));
         _cleanup_close_ int fd = base ? open(base, O_PATH | O_DIRECTORY | O_CLOEXEC) : FD_NONE;
-        Files *files = NULL;
         int r;
 
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", base ? base : path);
-        r = files_new(fd, "/", &files, reterr);
-        if (r == 0)
-                r = files_remove(files, slash, true, reterr);
-        files_free(files);
-        return r;
+        r = files_remove_tree(fd, slash + 1);
+        return r < 0 ? files_fail(r, "remove", path, reterr) : 0;
 }
 
 void session_discard(const char *prepared) {

@@ -77,7 +77,7 @@ static int remove_name(void *data, int dir_fd, const char *name, unsigned char t
         return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static int remove_tree(int dir_fd, const char *name) {
+int files_remove_tree(int dir_fd, const char *name) {
         Removal removal = { .left = WALK_ENTRIES_MAX, .top_fd = FD_NONE };
 
         return remove_name(&removal, dir_fd, name, DT_UNKNOWN);
@@ -90,7 +90,7 @@ static int remove_place(const FilesPlace *place, bool recursive) {
         if (fd < 0)
                 return fd;
         if (recursive)
-                return remove_tree(place->dir_fd, place->name);
+                return files_remove_tree(place->dir_fd, place->name);
         if (fstat(fd, &st) < 0)
                 return -errno;
         return unlinkat(place->dir_fd, place->name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0
@@ -226,7 +226,7 @@ static int check_place(const FilesPlace *place, bool replace) {
 static void undo_copy(const Files *files, const FilesPlace *made) {
         const atomic_bool *stop = walk_until(NULL);
 
-        if (remove_tree(made->dir_fd, made->name) == 0)
+        if (files_remove_tree(made->dir_fd, made->name) == 0)
                 temporary_end(files, made->name);
         (void)walk_until(stop);
 }
@@ -288,7 +288,7 @@ static int move_across(const Files *files, const FilesPlace *from, int from_fd,
 
         if (r == 0)
                 r = copy_to(files, from_fd, to, replace, true, &left_out);
-        return r < 0 ? r : remove_tree(from->dir_fd, from->name);
+        return r < 0 ? r : files_remove_tree(from->dir_fd, from->name);
 }
 
 static int move_place(const Files *files, const FilesPlace *from, const FilesPlace *to,

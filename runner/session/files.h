@@ -112,6 +112,10 @@ int files_exists(Files *files, const char *path, bool *ret, Error *reterr);
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr);
 /* A directory that is not empty takes recursive, and may be of any depth. No link is followed. */
 int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
+/* The same of what has that one name in a directory of the host's: what commands have left may be
+ * deep, closed and full of links. Nothing there is no error. 0 or a negative errno, which
+ * files_fail() puts into words. */
+int files_remove_tree(int dir_fd, const char *name);
 /* Renames, across mounts by copying, all or nothing. replace: what is at to may be replaced, but
  * for a directory that is not empty. */
 int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr);

@@ -72,21 +72,12 @@ static bool is_leftover(const char *name, const char *prefix) {
                strspn(name + length, "0123456789abcdef") == DIGITS;
 }
 
-/* What commands have left in there may be deep, closed and full of links: the walk of files.h. */
-static void remove_tree(int dir_fd, const char *name) {
-        Files *files = NULL;
-
-        if (files_new(dir_fd, "/", &files, NULL) == 0)
-                (void)files_remove(files, name, true, NULL);
-        files_free(files);
-}
-
 static void sweep_one(int dir_fd, const char *name) {
         _cleanup_close_ int fd = openat(dir_fd, name,
                                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-                remove_tree(dir_fd, name);
+                (void)files_remove_tree(dir_fd, name);
 }
 
 void leftovers_sweep(const char *path, const char *prefix) {

@@ -49,6 +49,22 @@ static void test_remove_what_was_closed(void **state) {
         become_root();
 }
 
+/* By the directory alone, an O_PATH fd at that. */
+static void test_remove_a_tree_of_the_host_s(void **state) {
+        _cleanup_close_ int fd = open("root/work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        (void)state;
+        assert_int_equal(mkdir("root/work/dir", 0755), 0);
+        assert_int_equal(symlink("../../../outside", "root/work/dir/link"), 0);
+        make_file("root/work/dir/file", "x");
+        make_file("root/work/other", "y");
+        assert_int_equal(files_remove_tree(fd, "absent"), 0);
+        assert_true(files_remove_tree(fd, "..") < 0);
+        assert_int_equal(files_remove_tree(fd, "dir"), 0);
+        assert_false(there("root/work/dir"));
+        assert_file("root/work/other", "y");
+}
+
 /* Deeper than any walk goes down, and with a path that no call takes. */
 static void test_remove_any_depth(void **state) {
         Fixture *f = *state;
@@ -344,6 +360,7 @@ int main(void) {
                 files_test(test_remove),
                 files_test(test_remove_follows_no_link),
                 files_test(test_remove_what_was_closed),
+                files_test(test_remove_a_tree_of_the_host_s),
                 files_test(test_remove_any_depth),
                 files_test(test_move),
                 files_test(test_copy_a_tree),
