@@ -40,6 +40,7 @@ saved = [os.dup(fd) for fd in (1, 2)]  # not inheritable
 owner = os.getpid()
 running = waiting = broken_off = False
 in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
+interrupts = 0  # that have come, as the keeper counts those that it sends
 cells = 0
 
 main = types.ModuleType("__main__")
@@ -268,9 +269,10 @@ def beside(name):
 
 
 def interrupted(number, frame):
-    global broken_off, early
+    global broken_off, early, interrupts
     if os.getpid() != owner:
         return
+    interrupts += 1
     early = not running and (early or in_hand or is_asked())
     broken_off = early and waiting
     if running or broken_off:
@@ -530,6 +532,17 @@ def wait():
     return {**describe(stopped), "message": "a task of an earlier run did not let this one begin"}
 
 
+def settle_interrupts(sent):
+    """Until all have come that were for earlier runs: they go another way than requests do, and some may come as one."""
+    global interrupts, early
+    import time
+
+    end = time.monotonic() + 1
+    while interrupts < sent and time.monotonic() < end:
+        time.sleep(0.001)
+    interrupts, early = sent, interrupts > sent
+
+
 def requests():
     """Each, with the error that is its answer or None. What is read is never more than is waited for, and only once it is
     known to be in hand."""
@@ -538,8 +551,12 @@ def requests():
     while True:
         line, end, rest = left.partition(b"\n")
         if end:
-            left = rest
-            yield json.loads(line), error
+            left, request = rest, json.loads(line)
+            if "interrupts" in request:
+                settle_interrupts(request["interrupts"])
+                error = error if early else None
+                continue
+            yield request, error
             error = None
             continue
         if "holt_loop" in sys.modules:

@@ -3,7 +3,6 @@
 #include "session/interpreter-internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 static int busy(Error *reterr, const char *what, int limit) {
@@ -139,7 +138,7 @@ static bool cancel_waiting(Request *request) {
 
 bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name) {
         Request *request = name ? find_run(all, client, name) : NULL;
-        const Interpreter *i = request ? request->interpreter : all->lasting;
+        Interpreter *i = request ? request->interpreter : all->lasting;
 
         if (name && !request)
                 return false;
@@ -147,7 +146,7 @@ bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const
                 return true;
         if (!i || !i->asked || !i->process)
                 return false;
-        process_signal(i->process, SIGINT);
+        interpreter_signal(i);
         return true;
 }
 

@@ -35,11 +35,12 @@ typedef struct Interpreter {
         int channel;      /* to be read */
         LoopWatch *watch;
         Framing in;
-        bool ready, asked; /* it has said so; the first request has been sent */
-        bool stopped;      /* it is being killed by word of a client */
-        bool broken;       /* it said what no interpreter says */
-        unsigned stale;    /* answers to what is answered, since the last other */
-        Usage spent;       /* up to its last answer, times only, by its own word */
+        bool ready, asked;            /* it has said so; the first request has been sent */
+        bool stopped;                 /* it is being killed by word of a client */
+        bool broken;                  /* it said what no interpreter says */
+        uint64_t interrupts, settled; /* that were sent; of which it has been told */
+        unsigned stale;               /* answers to what is answered, since the last other */
+        Usage spent;                  /* up to its last answer, times only, by its own word */
         Request *first;
         unsigned waiting;
         LoopTimer *wake, *deadline;
@@ -53,6 +54,8 @@ struct Interpreters {
 
 /* One that has no process yet. 0 or -ENOMEM. */
 int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr);
+/* Interrupts the run that it has been asked for. */
+void interpreter_signal(Interpreter *i);
 /* By word of a client: fails what waits and kills it, whose process is there. */
 void interpreter_end(Interpreter *i);
 

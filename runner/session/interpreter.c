@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -251,6 +252,7 @@ static int start(Interpreter *i, Error *reterr) {
                 return r;
         i->ready = i->asked = i->stopped = i->broken = false;
         i->stale = 0;
+        i->interrupts = i->settled = 0;
         i->spent = (Usage){ 0 };
         i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
         if (i->channel < 0)
@@ -273,6 +275,26 @@ static Request *take_next(Interpreter *i) {
         return NULL;
 }
 
+/* An interrupt goes by init and a request by the channel, where it may be there first: before any
+ * that follows on interrupts the interpreter is told how many there were to come. */
+static int settle_interrupts(Interpreter *i, Error *reterr) {
+        char line[64];
+        int length, r;
+
+        if (i->settled == i->interrupts)
+                return 0;
+        length = snprintf(line, sizeof(line), "{\"interrupts\":%" PRIu64 "}\n", i->interrupts);
+        r = process_write(i->process, line, (size_t)length, reterr);
+        if (r == 0)
+                i->settled = i->interrupts;
+        return r;
+}
+
+void interpreter_signal(Interpreter *i) {
+        process_signal(i->process, SIGINT);
+        i->interrupts++;
+}
+
 static void ask_next(Interpreter *i) {
         Keeper *keeper = i->all->keeper;
         Request *request;
@@ -289,7 +311,8 @@ static void ask_next(Interpreter *i) {
                 (void)capture_watch(&i->process->output, request->watcher,
                                     i->process->output.next_seq, request->base64);
         request->asked_at = time_now_usec();
-        if (process_write(i->process, request->line.data, request->line.length, &error) < 0) {
+        if (settle_interrupts(i, &error) < 0 ||
+            process_write(i->process, request->line.data, request->line.length, &error) < 0) {
                 fail_first(i, &error);
                 loop_timer_set(i->wake, time_now_usec());
                 return;
@@ -311,7 +334,7 @@ static void on_deadline(void *data) {
         if (i->first->timed_out)
                 return let_go(i);
         i->first->timed_out = true;
-        process_signal(i->process, SIGINT);
+        interpreter_signal(i);
         loop_timer_set(i->deadline, time_now_usec() + i->all->keeper->plan.kill_after);
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,26 @@ def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session:
         assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
         assert value(rpc, "x") == "1"
         assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # it is not interrupted twice
+
+
+def test_an_interrupt_that_comes_too_late_is_not_the_next_run_s(session: Session) -> None:
+    """It goes by init, which has not got round to it when the run that it was for has ended."""
+    with session.rpc() as client:
+        rpc, init = Bound(client, {}), session.init()
+        until_go = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.001)"
+        first = rpc.send("python.run", code=f"open('/tmp/on', 'w').close()\n{until_go}")
+        until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it runs")
+        os.kill(init, signal.SIGSTOP)
+        try:
+            rpc.call("python.interrupt")
+            rpc.call("files.write", path="/tmp/go", content="")
+            assert rpc.result(first)["error"] is None
+            second = rpc.send("python.run", code="time.sleep(0.5); 5")
+            time.sleep(0.1)
+        finally:
+            os.kill(init, signal.SIGCONT)
+        assert rpc.result(second)["result"] == "5"
+        assert value(rpc, "6") == "6"
 
 
 def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
