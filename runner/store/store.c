@@ -413,7 +413,7 @@ int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr) {
 void store_on_pending(Store *store, void (*fn)(void *data), void *data) {
         store->pending.fn = fn;
         store->pending.data = data;
-        if (store->pending.rows > 0)
+        if (fn && store->pending.rows > 0)
                 fn(data);
 }
 

@@ -108,7 +108,7 @@ int store_history_put(Store *store, const StoreHistory *row, Error *reterr);
  * there is nothing. What fails is tried again by the next. */
 int store_history_flush(Store *store, Error *reterr);
 /* fn is called with the first row that is to be moved, or at once where there are some; none of the
- * store's functions may be called by it. */
+ * store's functions may be called by it. NULL: nobody is told any more. */
 void store_on_pending(Store *store, void (*fn)(void *data), void *data);
 typedef int (*StoreHistoryFn)(void *data, const StoreHistory *row);
 /* Newest first; only rows older than the id before (0: all), of that name (NULL: any), limit at

@@ -234,6 +234,9 @@ static void test_it_is_said_once_until_it_is_moved(void **state) {
         assert_int_equal(rows_in_database(store), 2);
         add(store, "a", "3");
         assert_int_equal(calls, 2);
+        store_on_pending(store, NULL, NULL);
+        store_on_pending(store, count_call, &calls);
+        assert_int_equal(calls, 3);
 }
 
 static void test_the_order_is_that_of_the_calls(void **state) {
