@@ -23,7 +23,8 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY
 
 def _is_inside(directory: int, writable: Sequence[str]) -> bool:
     where = os.readlink(f"/proc/self/fd/{directory}")
-    return any(where == root or where.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, writable))
+    roots = [os.path.realpath(each) for each in writable]
+    return any(where == root or where.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
 def _mode_of(directory: int, name: str, inside: bool) -> int:
