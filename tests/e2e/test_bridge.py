@@ -545,7 +545,8 @@ def test_a_command_ends_with_who_waits_for_it(session: Session, place: Path, hol
 
     def alive() -> bool:
         try:
-            return Path(f"/proc/{(mark / 'pid').read_text().strip()}/stat").read_text().split()[2] != "Z"
+            pid = (mark / "pid").read_text().strip()  # nothing, before it is written
+            return bool(pid) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
         except FileNotFoundError:
             return False
 
