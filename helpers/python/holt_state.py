@@ -9,15 +9,22 @@ import pickle
 import types
 
 
+def size_of(value):
+    shape = getattr(value, "shape", None)  # numpy itself has one, a function
+    if isinstance(shape, tuple):
+        return str(shape)
+    return str(len(value)) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None
+
+
 def variables(request, own, namespace, guarded):
     """Name, type and a short repr of each; no value's own code is trusted to end well."""
     listed = []
     for name, value in own.items():
         text, _, _ = guarded(lambda value=value: repr(value))
         text = text if isinstance(text, str) else "?"
-        size = getattr(value, "shape", None) or (len(value) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None)
+        size, _, _ = guarded(lambda value=value: size_of(value))
         listed.append({
-            "name": name, "type": type(value).__name__, "size": str(size) if size is not None else None,
+            "name": name, "type": type(value).__name__, "size": size,
             "repr": text if len(text) <= 200 else f"{text[:200]}...",
         })
     return {"answer": {"variables": listed}}

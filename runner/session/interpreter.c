@@ -378,7 +378,9 @@ static void settle(Interpreter *i) {
                         capture_unwatch(&i->process->output, i->first->watcher);
                 drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
-                (void)error_set(&error, ERROR_SETUP, 0, "the interpreter has ended by itself");
+                (void)error_set(&error, ERROR_SETUP, 0, "the interpreter %s",
+                                i->first->timed_out ? "was stopped after its time"
+                                                    : "has ended by itself");
                 (i->asked ? fail_first : fail_all)(i, &error);
         }
         close_channel(i);

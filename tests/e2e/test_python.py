@@ -382,6 +382,29 @@ def test_variables_are_listed(rpc: Bound) -> None:
     assert len(listed["b"]["repr"]) < 300 and listed["c"]["repr"] == "?"
 
 
+def test_sizes_of_variables(rpc: Bound) -> None:
+    run(rpc, "class Table:\n  shape = (2, 3)\nclass Other:\n  shape = len\n  def __getattr__(self, name): raise ValueError(name)\n"
+             "class Odd:\n  def __getattr__(self, name): raise ValueError(name)\ntable, other, odd = Table(), Other(), Odd()")
+    listed = {v["name"]: v["size"] for v in rpc.call("python.variables")["variables"]}
+    assert (listed["table"], listed["other"], listed["odd"]) == ("(2, 3)", None, None)
+
+
+ENDLESS = "class Endless:\n  def __repr__(self):\n    while True: pass\n  def __reduce__(self):\n    while True: pass\ne = Endless(); n = 5"
+STUBBORN = ENDLESS.replace("while", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while")
+
+
+def test_variables_have_the_time_of_a_run(sessions: Sessions) -> None:
+    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
+    run(rpc, ENDLESS)
+
+    assert [v["repr"] for v in rpc.call("python.variables")["variables"] if v["name"] == "e"] == ["?"]
+    assert rpc.call("python.save")["saved"] == ["n"]
+    assert value(rpc, "n") == "5"
+    run(rpc, STUBBORN)
+    assert "stopped after its time" in rpc.refused("python.variables").message
+    assert value(rpc, "1") == "1"
+
+
 def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
     run(keeper, "import math, datetime\na = {'k': [1]}\nd = datetime.date(2026, 11, 21)\ndef f(): pass\nclass C: pass\nc = C()\ng = (i for i in ())")
     saved = keeper.call("python.save")
