@@ -111,6 +111,10 @@ def text_of(value):
     return clean(value if isinstance(value, str) else json.dumps(value))
 
 
+def texts_of(bundle):
+    return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
+
+
 def bundle_of(value):
     """The rich forms of a value, each asked of its type; one that fails is left out."""
     bundle = {}
@@ -120,7 +124,7 @@ def bundle_of(value):
     if callable(whole):
         try:
             found = whole()
-            bundle.update(found[0] if isinstance(found, tuple) else found)
+            bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
         except Exception:
             pass
     for name, mime in MIMES.items():
@@ -128,13 +132,13 @@ def bundle_of(value):
             continue
         try:
             found = getattr(value, name)()
+            if isinstance(found, tuple):
+                found = found[0]
+            if found is not None:
+                bundle[mime] = text_of(found)
         except Exception:
             continue
-        if isinstance(found, tuple):
-            found = found[0]
-        if found is not None:
-            bundle[mime] = found
-    return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
+    return bundle
 
 
 def shorten(text):
@@ -176,7 +180,7 @@ class IPythonDisplay:
     def display(*values, raw=False, **_options):
         for value in values:
             if raw:  # it is a bundle
-                displays.add({clean(str(mime)): text_of(data) for mime, data in value.items()})
+                displays.add(texts_of(value))
             else:
                 display(value)
 
@@ -371,9 +375,12 @@ def format_error(error):
 def describe(error):
     try:
         text = format_error(error)
+    except BaseException as failed:  # what is in it is the code's
+        text = f"{type(error).__name__} that cannot be shown: {type(failed).__name__}\n"
+    try:
         message = str(error)
-    except Exception as failed:  # its __str__ is the code's
-        text = message = f"{type(error).__name__} that cannot be shown: {type(failed).__name__}"
+    except BaseException:  # its __str__ is the code's, too, and may exit
+        message = "<exception str() failed>"  # as in a traceback
     return {"name": type(error).__name__, "message": shorten(message), "traceback": shorten(text)}
 
 
@@ -457,6 +464,8 @@ def run(request):
     cells += 1
     name = f"<python {cells}>"
     source = request["code"]
+    if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
+        source = source[1:]
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     displays = Displays()
     Installer.forget()

@@ -96,7 +96,9 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
     ("input()", "EOFError", "has no stdin"),
     ("import sys; sys.stdin.read()", "EOFError", "has no stdin"),
     ("import no_such_module", "ModuleNotFoundError", "--wheels DIR"),
-    ("class E(Exception):\n  def __str__(self): raise E\nraise E", "E", "cannot be shown"),
+    ("class E(Exception):\n  def __str__(self): raise E\nraise E", "E", "raise E\nE: <exception str() failed>\n"),
+    ("class E(Exception):\n  def __str__(self): raise SystemExit\nraise E", "E", "<exception str() failed>"),
+    ("class E(Exception):\n  def __str__(self): raise KeyboardInterrupt\nraise E", "E", "<exception str() failed>"),
     ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
     ("import asyncio\nawait asyncio.sleep(0)\nx.y", "NameError", 'last):\n  File "<python 1>", line 3, in <module>\n    x.y'),
 ))
@@ -322,7 +324,7 @@ def test_a_run_that_waits_is_taken_back(method: str, rpc: Bound) -> None:
 
 def test_what_has_a_rich_form_is_displayed(rpc: Bound) -> None:
     result = run(rpc, "class H:\n  def _repr_html_(self): return '<b>é</b>'\n  def _repr_png_(self): return b'\\x89PNG'\n"
-                      "  def _repr_svg_(self): raise ValueError\n  def __repr__(self): return 'H'\ndisplay(H())\nH()")
+                      "  def _repr_svg_(self): raise ValueError\n  def _repr_latex_(self): return object()\n  def __repr__(self): return 'H'\ndisplay(H())\nH()")
 
     bundle = {"text/html": "<b>é</b>", "image/png": base64.b64encode(b"\x89PNG").decode(), "text/plain": "H"}
     assert result["displays"] == [bundle, bundle]
