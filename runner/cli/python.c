@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/paths.h"
+#include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/report.h"
 #include "cli/tools.h"
@@ -215,6 +216,16 @@ static uint64_t count_missed(const Run *run) {
         return all > run->printed ? all - run->printed : 0;
 }
 
+/* As python3 does: what is given to sys.exit() is a message where it is no number. */
+static void print_error(const JsonValue *error) {
+        const char *message = ask_text(error, "message");
+
+        if (!streq(ask_text(error, "name"), "SystemExit"))
+                (void)fputs(ask_text(error, "traceback"), stderr);
+        else if (message[strspn(message, "-0123456789")] != '\0')
+                (void)fprintf(stderr, "%s\n", message);
+}
+
 static int print_end(const Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
@@ -227,9 +238,8 @@ static int print_end(const Run *run, Error *reterr) {
                 (void)printf("%s\n", text);
         if (r < 0)
                 return r;
-        if (!run->options->json && error && json_type(error) == JSON_OBJECT &&
-            !streq(ask_text(error, "name"), "SystemExit"))
-                (void)fputs(ask_text(error, "traceback"), stderr);
+        if (!run->options->json && error && json_type(error) == JSON_OBJECT)
+                print_error(error);
         if (missed > 0)
                 (void)fprintf(stderr,
                               "holt: %" PRIu64 " bytes of output came too fast and are left out\n",
@@ -401,6 +411,11 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
         if (action >= 0)
                 return act(name, (size_t)action, options, reterr);
         r = path ? read_code(path, &code, reterr) : 0;
+        if (r == 0 && !utf8_valid(code ? code : options->code)) {
+                r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",
+                              path ? path : "-c");
+                return error_cure(reterr, r, "Save it as UTF-8, without another \"coding:\".");
+        }
         return r < 0 ? r : python_run(name, options, code ? code : options->code, reterr);
 }
 

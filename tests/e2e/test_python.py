@@ -444,13 +444,21 @@ def test_the_command_line(session: Session, holt: Holt) -> None:
     assert python(session, "-", stdin=b"x + 1\n").ok().out == "5\n"
     failed = python(session, "-c", "1/0")
     assert failed.code == 1 and failed.err.endswith("ZeroDivisionError: division by zero\n")
-    assert python(session, "-c", "import sys; sys.exit(7)").code == 7
+    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, "")):
+        ended = python(session, "-c", f"import sys; sys.exit({code})")
+        assert (ended.code, ended.err) == (number, message)
     assert python(session, "--timeout", "100ms", "-c", "while True: pass").code == 124
     result = json.loads(python(session, "--json", "-c", "print(1); x").ok().out)
     assert (result["stdout"], result["result"]) == ("1\n", "4")
     assert "x: int = 4" in python(session, "--variables").out
     assert python(session, "--restart").ok().out == ""
     assert "NameError" in python(session, "-c", "x").err
+
+
+def test_files_as_other_systems_write_them(session: Session) -> None:
+    assert python(session, "-", stdin=b"\xef\xbb\xbfx = 'a'\r\nx\r\n").ok().out == "'a'\n"
+    assert "not UTF-8" in python(session, "-", stdin=b"# coding: latin-1\nprint('\xe9')").refusal()
+    assert "not UTF-8" in python(session, "-c", "print('\udce9')").refusal()
 
 
 def test_all_of_a_long_output_is_printed_or_counted(session: Session) -> None:
