@@ -24,7 +24,10 @@ Path = Union[str, "os.PathLike[str]"]
 
 def as_bytes(content: Content) -> bytes:
     if isinstance(content, str):
-        return content.encode()
+        try:
+            return content.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError("the text has half of a surrogate pair, which is no character") from error
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
     raise UsageError(

@@ -66,8 +66,7 @@ def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[i
         finally:
             os.close(directory)
     except OSError as error:  # the caller knows it by this name
-        error.filename, error.filename2 = os.fspath(path), None
-        raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _replace(directory: int, name: str, data: bytes, mode: int) -> None:

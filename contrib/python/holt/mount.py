@@ -157,6 +157,8 @@ class MountApi(Part):
         mimetype     is for callers of other services: here a file's type is told by its name
         """
         _check_mount(mount_id)
+        if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):
+            raise UsageError(f"a path, bytes, a file object or a URL is uploaded, not {source!r}")
         name = os.fspath(remote_path) if remote_path else _name_of(source)
         if mimetype and not posixpath.splitext(name)[1] and remote_path is None:
             name += mimetypes.guess_extension(mimetype) or ""

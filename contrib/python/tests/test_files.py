@@ -194,5 +194,13 @@ def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: San
     for source in ("plain", place / "own" / "to-workspace" / "plain", Path("plain").absolute().as_uri()):
         planted.mount.upload(source)
     assert planted.bash("cat /mnt/files/plain").stdout == "fine"
-    with pytest.raises(FileNotFoundError, match="'none/at/all'"):
+    with pytest.raises(FileNotFoundError, match="'none/at/all'$"):
         planted.mount.upload("none/at/all")
+
+
+def test_what_is_no_file_is_not_uploaded(box: Sandbox) -> None:
+    for wrong in (5, None, ["a"]):
+        with pytest.raises(UsageError, match="a path, bytes, a file object or a URL"):
+            box.mount.upload(wrong, "x")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="surrogate"):
+        box.files.write("x", "\ud800")
