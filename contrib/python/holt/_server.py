@@ -16,6 +16,7 @@ import collections
 import contextlib
 import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -43,11 +44,50 @@ ANY = ""
 Note = Callable[[Mapping[str, Any]], None]
 
 
+INTEGER_MAX = 2**53 - 1
+"""Of JSON's integers, as holt serve takes them."""
+
+DEPTH_MAX = 64
+"""Of objects and lists in each other in a message."""
+
+
 def _path(value: Any) -> str:
     """What JSON has nothing like, in parameters."""
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
+
+
+def _check(value: Any, what: str, depth: int = 1) -> None:
+    """Raises UsageError for what json.dumps() writes and is no strict JSON: the server could not read it, and thus not
+    say to which request that is the answer."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{what}: {value} is no number that JSON has")
+    if isinstance(value, int) and abs(value) > INTEGER_MAX:
+        raise UsageError(
+            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Write it as text."
+        )
+    if not isinstance(value, (dict, list, tuple)):
+        return
+    if depth > DEPTH_MAX:
+        raise UsageError(f"{what}: there are more than {DEPTH_MAX} objects and lists in each other")
+    for name in value if isinstance(value, dict) else ():
+        if not isinstance(name, str):
+            raise UsageError(f"{what}: the name {name!r} is no text", hint=f"Write str({name!r}).")
+    for each in value.values() if isinstance(value, dict) else value:
+        _check(each, what, depth + 1)
+
+
+def _line_of(message: Mapping[str, Any], what: str) -> bytes:
+    """As it is sent. Raises UsageError; what: of whom it speaks."""
+    _check(message, what)
+    try:
+        line = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_path).encode() + b"\n"
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what}: a text has half of a surrogate pair, which is no character") from error
+    if _NUL.search(line):
+        raise UsageError(f"{what}: a text has a NUL, which no text of a message may have")
+    return line
 
 
 def find_holt(holt: Optional[str] = None) -> str:
@@ -147,13 +187,7 @@ class Server:
         with self._lock:
             self._start()
             number, future = next(self._ids), Future()  # type: Tuple[int, Future[Any]]
-            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            try:
-                line = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_path).encode() + b"\n"
-            except UnicodeEncodeError as error:
-                raise UsageError(f"{method}: a text has half of a surrogate pair, which is no character") from error
-            if _NUL.search(line):
-                raise UsageError(f"{method}: a text has a NUL, which no text of a request may have")
+            line = _line_of({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, method)
             if len(line) > LINE_MAX:
                 raise LimitError(
                     f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",
@@ -227,10 +261,16 @@ class Server:
 
     def answer(self, number: Any, message: Mapping[str, Any]) -> None:
         """Answers a request of the server's: {"result": ...} or {"error": ...}."""
-        line = json.dumps({"jsonrpc": "2.0", "id": number, **message}, separators=(",", ":")).encode() + b"\n"
-        if len(line) > LINE_MAX:
-            text = f"the tool's result has {len(line)} bytes; {LINE_MAX} are the most"
-            self.answer(number, {"error": {"code": -32000, "message": text, "data": {"type": "internal_error"}}})
+        wrong = None
+        try:
+            line = _line_of({"jsonrpc": "2.0", "id": number, **message}, "the tool's result")
+        except UsageError as error:
+            wrong = error.message
+        else:
+            if len(line) > LINE_MAX:
+                wrong = f"the tool's result has {len(line)} bytes; {LINE_MAX} are the most"
+        if wrong is not None:
+            self.answer(number, {"error": {"code": -32000, "message": wrong, "data": {"type": "internal_error"}}})
             return
         with contextlib.suppress(ClosedError):
             self._send(line)

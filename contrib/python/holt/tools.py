@@ -324,11 +324,14 @@ def _error(error: BaseException) -> Dict[str, Any]:
         kind, text = error.type, str(error)
     else:
         kind, text = "internal_error", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return {"error": {"code": -32000, "message": text[:4000], "data": {"type": kind}}}
+    text = text[:4000].encode(errors="replace").decode().replace("\0", "\ufffd")  # what no message may have
+    return {"error": {"code": -32000, "message": text, "data": {"type": kind}}}
 
 
 def tools_of(tools: Optional[Sequence[ToolLike]]) -> List[Tool]:
     """Raises UsageError where two have one name."""
+    if callable(tools) or isinstance(tools, Tool):
+        raise UsageError(f"tools is a list, not {tools!r}", hint="Write tools=[...].")
     made = [tool_of(each) for each in tools or ()]
     names = [each.name for each in made]
     for name in names:

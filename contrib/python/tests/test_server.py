@@ -102,6 +102,16 @@ def test_what_can_t_be_sent_is_an_error_at_once(fake: Fake) -> None:
         ask(server, "x", text="y" * (1 << 20))
     with pytest.raises(UsageError, match="surrogate"):
         ask(server, "x", text="\ud800")
+    nested: Any = 1
+    for _ in range(63):
+        nested = [nested]
+    for wrong, why in (
+        ({"a": [float("nan")]}, "nan is no number"), (2**53, "past 2\\^53 - 1"), ({1: 2}, "1 is no text"), (nested, "more than 64"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            ask(server, "x", wrong=wrong)
+    deepest = {"n": nested[0], "i": -(2**53) + 1}
+    assert ask(server, "fine", **deepest)["params"] == deepest
     assert ask(server, "fine", text="ä")["params"] == {"text": "ä"}
 
 

@@ -212,6 +212,23 @@ class TestBridge:
             assert box.python("[t['name'] for t in search('adds numbers')]").result == "['add']"
             assert [row.params["tool"] for row in box.history(name="tool.call")] == ["bump", "later", "add"]
 
+    def test_results_that_no_message_can_have(self) -> None:
+        values: "dict[str, Any]" = {"nan": float("nan"), "nul": "a\0b", "half": "\ud800", "big": 2**70}
+
+        def give(key: str) -> Any:
+            return values[key]
+
+        def fail() -> int:
+            raise ValueError("a\0b\udcff")
+
+        with Sandbox(tools=[give, fail]) as box:
+            box.python(USE)
+            for key, why in (("nan", "nan is no number"), ("nul", "a NUL"), ("half", "half of a surrogate pair"), ("big", "2^53 - 1")):
+                error = box.python(f"call('give', {{'key': {key!r}}})").error
+                assert error and error.message.startswith("[internal_error] the tool's result: ") and why in error.message
+            error = box.python("call('fail', {})").error
+            assert error and error.message == "[internal_error] ValueError: a\ufffdb?"
+
     def test_errors_have_their_type(self) -> None:
         def broken(x: int) -> int:
             raise KeyError("no")
