@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import base64
+import math
 import os
 import secrets
 from concurrent.futures import Future
-from typing import Any, List, Mapping, Union
+from typing import Any, List, Mapping, Optional, Union
 
 from ._operations import Steps
 from ._server import Server
@@ -55,6 +56,20 @@ def line_of(command: Any) -> str:
     if not isinstance(command, str):
         raise UsageError(f"a line of bash is text, not {command!r}", hint="A list of arguments is for exec().")
     return command
+
+
+def list_of(values: Any, what: str) -> List[Any]:
+    """Raises UsageError for text, which is a list of characters to Python."""
+    if isinstance(values, (str, bytes)):
+        raise UsageError(f"{what} is a list, not the text {values!r}", hint=f"Write {what}=[{values!r}].")
+    return list(values)
+
+
+def seconds_of(value: Any) -> Optional[float]:
+    """None for no limit. Raises UsageError for what is no number."""
+    if isinstance(value, str) or value != value:
+        raise UsageError(f"a timeout is a number of seconds, not {value!r}")
+    return None if value is None or value == math.inf else float(value)
 
 
 def encoded(data: bytes) -> str:

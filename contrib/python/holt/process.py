@@ -10,7 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, AsyncIterator, Deque, Iterator, List, Mapping, Optional, Union
 
-from ._face import Content, Part, as_bytes
+from ._face import Content, Part, as_bytes, seconds_of
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from ._server import Server
 from .errors import UsageError
@@ -85,6 +85,7 @@ class Output:
 
 def within(future: "Future[Any]", seconds: Optional[float]) -> "Future[Any]":
     """The same, or TimeoutError after so many seconds."""
+    seconds = seconds_of(seconds)
     if seconds is None:
         return future
     timed: Future[Any] = Future()

@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import secrets
-import tempfile
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
-from ._face import Content, Part, Path, argv_of, as_bytes, line_of
+from ._face import Content, Part, Path, argv_of, as_bytes, line_of, list_of, seconds_of
 from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
+from ._settings import Policy, Settings, Size, Time
 from .errors import ExistsError, HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
@@ -26,12 +25,6 @@ from .mount import AsyncMount, Mount
 from .process import AsyncProcess, Chunk, Output, Process, ProcessApi
 from .results import PythonResult, Result, python_result_of, result_of
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
-
-Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-Time = Union[str, int, float]
-"""Seconds, or text as holt has it: "10m"."""
-Size = Union[str, int]
-"""Bytes, or text as holt has it: "2GiB"."""
 
 TERMINAL = 7  # fds 0 to 2
 
@@ -62,12 +55,6 @@ class AuditRow:
     detail: Any
 
 
-def _text_of(value: Union[str, int, float], unit: str) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{round(value * 1000)}ms" if unit == "ms" else str(int(value))
-
-
 def _parsed(text: Any) -> Any:
     if not isinstance(text, str):
         return text
@@ -78,50 +65,13 @@ def _parsed(text: Any) -> Any:
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
+    """What is left of a time may be none: it is over at once then."""
+    seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a session is made with; see Sandbox."""
-
-    policy: Optional[Policy] = None
-    workspace: "Union[str, os.PathLike[str], None]" = None
-    timeout: Optional[Time] = None
-    memory: Optional[Size] = None
-    idle: Optional[Time] = None
-    tier: Optional[str] = None
-    env: Optional[Mapping[str, str]] = None
-    read_only: Sequence[str] = ()
-    read_write: Sequence[str] = ()
-    options: Sequence[str] = ()
-
-    @contextlib.contextmanager
-    def arguments(self) -> "Iterator[List[str]]":
-        """As holt create has them. A policy that is a dict is in a file meanwhile."""
-        argv: List[str] = []
-        with contextlib.ExitStack() as stack:
-            if isinstance(self.policy, Mapping):
-                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json"))
-                json.dump({"holt": 1, **self.policy}, file)
-                file.flush()
-                argv += ["--policy", file.name]
-            elif self.policy is not None:
-                argv += ["--policy", os.fspath(self.policy)]
-            if self.workspace is not None:
-                argv += ["--workspace", os.path.abspath(os.fspath(self.workspace))]
-            for name, value, unit in (
-                ("--timeout", self.timeout, "ms"), ("--memory", self.memory, ""), ("--idle", self.idle, "ms"),
-                ("--tier", self.tier, ""),
-            ):
-                if value is not None:
-                    argv += [name, _text_of(value, unit)]
-            for name, text in (self.env or {}).items():
-                argv += ["--env", f"{name}={text}"]
-            for flag, paths in (("--ro", self.read_only), ("--rw", self.read_write)):
-                for path in paths:
-                    argv += [flag, os.fspath(path)]
-            yield [*argv, *self.options]
+def _names(tools: Optional[Sequence[str]]) -> Optional[List[str]]:
+    return None if tools is None else list_of(tools, "tools")
 
 
 class SandboxApi(Part):
@@ -147,12 +97,13 @@ class SandboxApi(Part):
         holt: Optional[str] = None,
         server: Optional[Server] = None,
     ) -> None:
-        self.name = name or f"py-{os.getpid()}-{secrets.token_hex(6)}"
+        self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
         super().__init__(server or Server(holt), self.name)
         self.throwaway = name is None
         self._own_server = server is None
         self._settings = Settings(
-            policy, workspace, timeout, memory, idle, tier, env, tuple(read_only), tuple(read_write), tuple(options)
+            policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
+            tuple(list_of(read_write, "read_write")), tuple(list_of(options, "options")),
         )
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
@@ -258,7 +209,7 @@ class SandboxApi(Part):
     ) -> "Steps[Result]":
         started = yield from self._spawned("process.spawn", {
             **command, "cwd": cwd, "env": env, "input": True if stdin else None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "tools": None if tools is None else list(tools),
+            "output_max": output_max, "keep": keep, "tools": _names(tools),
         })
         process = ProcessApi(self._server, self._session, started["id"], started["pid"])
         try:
@@ -319,7 +270,7 @@ class SandboxApi(Part):
             **what, "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
             **({"terminal": TERMINAL, "rows": rows, "columns": columns} if terminal else {}),
             "timeout_ms": _milliseconds(timeout), "output_max": output_max,
-            "tools": None if tools is None else list(tools),
+            "tools": _names(tools),
         })
         process = self._process(self._server, self._session, started["id"], started["pid"])
         yield from process._watch()
@@ -342,7 +293,7 @@ class SandboxApi(Part):
         """
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "base64": True, "tools": None if tools is None else list(tools),
+            "output_max": output_max, "keep": keep, "base64": True, "tools": _names(tools),
             "run": secrets.token_hex(8),
         }
         if on_output is None:
@@ -545,9 +496,16 @@ class AsyncSandbox(SandboxApi, AsyncFace):
             self._opened = True  # type: ignore[attr-defined]
         return self
 
-    def _part(self, part: Any) -> Any:
-        if not self._opened:
+    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+        self._check_open()
+        return super()._ask(method, params, urgent)
+
+    def _check_open(self) -> None:
+        if self._lease is None:
             raise UsageError("the sandbox is not open yet", hint="async with AsyncSandbox() as box: ...")
+
+    def _part(self, part: Any) -> Any:
+        self._check_open()
         return part(self._server, self.name)
 
     @property

@@ -126,6 +126,8 @@ def test_it_has_to_be_opened(holt: str) -> None:
     box = AsyncSandbox()
     with pytest.raises(UsageError, match="async with"):
         box.files
+    with pytest.raises(UsageError, match="async with"):
+        asyncio.run(box.bash("true"))  # type: ignore[arg-type]
     assert session_names(holt) == []
 
 

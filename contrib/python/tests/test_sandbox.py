@@ -12,6 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from conftest import children, session_names, until
@@ -347,6 +348,36 @@ def test_a_nul_is_refused_at_once(call, box: Sandbox) -> None:
     with pytest.raises(UsageError, match="NUL"):
         call(box)
     assert box.bash(r"echo '\u0000 \\u0000'").stdout == "\\u0000 \\\\u0000\n"
+
+
+def test_a_timeout_is_a_number(box: Sandbox) -> None:
+    for wrong in (float("nan"), "5s"):
+        with pytest.raises(UsageError, match="seconds"):
+            box.bash("true", timeout=wrong)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="seconds"):
+            box.spawn("true").wait(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="number or text"):
+        Sandbox(timeout=float("nan"))
+    assert box.bash("true", timeout=float("inf")).ok and box.spawn("true").wait(float("inf")).ok
+    assert box.bash("sleep 1000", timeout=-1).cause == "timeout"
+    with Sandbox(timeout=float("inf")) as other:
+        assert other.bash("true").ok
+
+
+@pytest.mark.parametrize("settings, why", (
+    ({"read_only": "/opt"}, "read_only is a list"), ({"read_write": "/opt"}, "read_write is a list"),
+    ({"options": "--ephemeral"}, "options is a list"), ({"tools": print}, "tools is a list"),
+    ({"env": {"A=B": "c"}}, "no \"=\""), ({"name": ""}, "can't be the name"),
+))
+def test_settings_that_are_something_else(settings: "dict[str, Any]", why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Sandbox(**settings)
+
+
+def test_tools_of_a_call_are_a_list(box: Sandbox) -> None:
+    for call in (box.bash, box.python):
+        with pytest.raises(UsageError, match="tools is a list"):
+            call("1", tools="one")
 
 
 @pytest.mark.parametrize("end", (signal.SIGTERM, signal.SIGKILL), ids=("TERM", "KILL"))
