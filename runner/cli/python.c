@@ -361,6 +361,15 @@ static int find_action(const PythonOptions *options) {
         return -1;
 }
 
+/* For what runs no code: nothing that was asked for is passed over. */
+static int check_no_run(const PythonOptions *options, Error *reterr) {
+        if (!options->cwd && !options->timeout && !options->fresh && options->env.count == 0 &&
+            options->tools.count == 0)
+                return 0;
+        return error_set(reterr, ERROR_USAGE, 0,
+                         "--cwd, --env, --timeout, --tool and --fresh are for code that is run");
+}
+
 /* A script of the host's. */
 static int read_code(const char *path, char **ret, Error *reterr) {
         const bool is_stdin = streq(path, "-");
@@ -408,8 +417,10 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
                               "--variables, --interrupt, --restart, --save and --load says");
                 return error_cure(reterr, r, "holt python %s -c '1 + 1'", name);
         }
-        if (action >= 0)
-                return act(name, (size_t)action, options, reterr);
+        if (action >= 0) {
+                r = check_no_run(options, reterr);
+                return r < 0 ? r : act(name, (size_t)action, options, reterr);
+        }
         r = path ? read_code(path, &code, reterr) : 0;
         if (r == 0 && !utf8_valid(code ? code : options->code)) {
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",

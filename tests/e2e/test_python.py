@@ -483,6 +483,8 @@ def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> Non
 def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
     for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
         assert python(session, *args, cwd=holt.cwd).refusal()
+    for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--tool", "a=cat"]):
+        assert "for code that is run" in python(session, "--variables", *args).refusal()
 
 
 def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: object) -> None:
