@@ -48,13 +48,23 @@ def test_a_thousand_commands_at_once() -> None:
 
 def test_a_cancelled_task_kills_its_command() -> None:
     async def main(box: AsyncSandbox) -> None:
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(box.bash("sleep 1357"), 0.3)
+        async def cancel(call: "Coroutine[Any, Any, Any]") -> None:
+            """Once it has made the file "on"."""
+            task = asyncio.ensure_future(call)
+            while not await box.files.exists("on"):
+                await asyncio.sleep(0.005)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await box.files.remove("on")
+
+        await cancel(box.bash("touch on; sleep 1357"))
         while "sleep 1357" in (await box.bash("ps -eo args")).stdout:
             await asyncio.sleep(0.01)
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(box.python("x = 1\nwhile True: pass"), 0.3)
+        await cancel(box.python("x = 1\nopen('on', 'w').close()\nwhile True: pass"))
         assert (await box.python("x")).result == "1"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(box.bash("sleep 1357"), 0.01)
 
     run(main)
 
