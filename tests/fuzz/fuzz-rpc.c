@@ -126,10 +126,8 @@ static void turn(Loop *loop, LoopTimer *timer) {
         REQUIRE(loop_run(loop) == 0);
 }
 
-/* Takes what has come; each line has to be an answer. Returns how many. */
-static size_t take_answers(int fd, Framing *f) {
-        size_t count = 0, size;
-        FramingLine line;
+static bool take_bytes(int fd, Framing *f) {
+        size_t size;
         ssize_t n;
         char *room;
 
@@ -137,6 +135,14 @@ static size_t take_answers(int fd, Framing *f) {
         n = recv(fd, room, size, MSG_DONTWAIT);
         if (n > 0)
                 framing_add(f, (size_t)n);
+        return n > 0;
+}
+
+/* Takes what is whole of what has come; each line has to be an answer. Returns how many. */
+static size_t take_lines(Framing *f) {
+        FramingLine line;
+        size_t count = 0;
+
         while (framing_next(f, &line)) {
                 JsonDocument *document = NULL;
                 Error error;
@@ -150,6 +156,14 @@ static size_t take_answers(int fd, Framing *f) {
                 }
                 json_free(document);
         }
+        return count;
+}
+
+static size_t take_answers(int fd, Framing *f) {
+        size_t count = 0;
+
+        while (take_bytes(fd, f))
+                count += take_lines(f);
         return count;
 }
 
@@ -189,7 +203,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 answers += take_answers(ends[1], &f);
         }
         REQUIRE(shutdown(ends[1], SHUT_WR) == 0);
-        for (size_t i = 0; i < lines / 16 + 3; i++) {
+        /* Where this process had to wait for its processor a turn is as short as a line. */
+        for (size_t i = 0; i < lines + 3 && rpc_server_connections(server) > 0; i++) {
                 turn(loop, timer);
                 answers += take_answers(ends[1], &f);
         }
