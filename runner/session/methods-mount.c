@@ -124,9 +124,9 @@ int method_mount_list(RpcCall *call, void *data, Error *error) {
         FilesWork *work;
         int r = method_take_cursor(call, "cursor", &after, error);
 
-        if (r == 0)
-                r = work_new(keeper->files, MOUNT, NULL, prefix ? relative(prefix) : "", &work,
-                             error);
+        if (r < 0)
+                return r;
+        r = work_new(keeper->files, MOUNT, NULL, prefix ? relative(prefix) : "", &work, error);
         if (r < 0)
                 return r;
         work->after = TAKE_PTR(after);
