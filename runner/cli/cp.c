@@ -41,7 +41,7 @@ static const OptionSyntax cp_syntax = {
 typedef struct Cp {
         CpOptions options;
         RpcClient *client;
-        const char *session;
+        char session[SESSION_NAME_MAX + 1];
         uint64_t left_out;
 } Cp;
 
@@ -441,22 +441,20 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
 
 static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
-        char name[SESSION_NAME_MAX + 1] = "";
         const char *path = "";
         bool into = false;
-        int r = check_words(words, name, &into, reterr);
+        int r = check_words(words, cp->session, &into, reterr);
 
         if (r == 0)
-                r = transfer_open(name, &cp->client, reterr);
+                r = transfer_open(cp->session, &cp->client, reterr);
         if (r < 0)
                 return cure_colon(words, r, reterr);
-        cp->session = name;
-        copying_sweep(cp->client, name);
+        copying_sweep(cp->client, cp->session);
         transfer_begin(cp->client, "cp", words->operands);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];
 
-                (void)split(into ? destination : source, name, &path);
+                (void)split(into ? destination : source, cp->session, &path);
                 if (!into && !path[0])
                         path = "."; /* NAME: is the workspace */
                 r = into ? put(cp, source, path, last > 1, reterr)
@@ -467,7 +465,7 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                                  "A path is as inside, from the workspace on; what there is: "
                                  "holt files NAME ls");
         if (r < 0)
-                operands_name_session(name, reterr);
+                operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
         cp->client = rpc_client_free(cp->client);
         return r;
