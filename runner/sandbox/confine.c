@@ -87,7 +87,7 @@ static int send_fds(const Launch *launch, int listener_fd, Error *error) {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
         } control = { 0 };
-        char which = 0;
+        uint8_t which = 0;
         struct iovec vector = { .iov_base = &which, .iov_len = 1 };
         struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
         int fds[LAUNCH_FDS], count = 0;
@@ -95,7 +95,7 @@ static int send_fds(const Launch *launch, int listener_fd, Error *error) {
         for (int i = 0; i < LAUNCH_FDS; i++)
                 if (all[i] >= 0) {
                         fds[count++] = all[i];
-                        which |= (char)(1 << i);
+                        which |= (uint8_t)(1U << i);
                 }
         if (count == 0)
                 return 0;
