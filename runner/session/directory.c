@@ -262,9 +262,8 @@ void session_discard(const char *prepared) {
  */
 int session_remove(const char *name, Error *reterr) {
         char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2], gone[PATH_MAX];
-        _cleanup_close_ int lock_fd = FD_NONE;
         uint64_t random = 0;
-        int r = session_base(base, reterr);
+        int lock_fd, r = session_base(base, reterr);
 
         if (r < 0)
                 return r;
@@ -274,9 +273,11 @@ int session_remove(const char *name, Error *reterr) {
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         lock_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
-        r = remove_tree(gone, reterr);
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
+        else
+                r = remove_tree(gone, reterr);
         sweep(base);
+        (void)fd_close(lock_fd);
         return r;
 }
 
