@@ -26,8 +26,10 @@ void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail)
 /* Takes out the chunk that *at points to. */
 static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
         CaptureChunk *chunk = *at;
-        CaptureStream *stream = &output->streams[chunk->stream];
+        CaptureStream *stream;
 
+        assert(chunk);
+        stream = &output->streams[chunk->stream];
         *at = chunk->next;
         if (!chunk->next)
                 output->last = before;
@@ -180,6 +182,7 @@ static void cut_stream(Capture *output, unsigned number) {
                 CaptureChunk *chunk = *at;
                 size_t cut = more;
 
+                assert(chunk); /* some have what is kept */
                 if (chunk->stream != number) {
                         before = chunk;
                         at = &chunk->next;
