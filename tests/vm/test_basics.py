@@ -33,7 +33,7 @@ def test_what_run_was_told_holds_in_here() -> None:
     """Otherwise a skip would be none's failure, and a test wait for as long as elsewhere."""
     told = dict(shlex.split(line)[0].split("=", 1) for line in Path("/run/environment").read_text().splitlines())
 
-    for name in ("HANGS", "MUST_RUN"):
+    for name in ("CRASH_ROUNDS", "HANGS", "MUST_RUN"):
         assert os.environ.get(name) == told[name]
 
 
