@@ -93,14 +93,19 @@ int build_network_begin(Launch *launch, Error *error) {
         return 0;
 }
 
-int build_network(Launch *launch, Error *error) {
+void build_network_wait(void) {
         uint32_t running;
+
+        while ((running = __atomic_load_n(&network.running, __ATOMIC_ACQUIRE)))
+                (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
+}
+
+int build_network(Launch *launch, Error *error) {
         int r = 0;
 
         if (launch->layers.missing & LAYER_BIT(LAYER_NET))
                 return 0;
-        while ((running = __atomic_load_n(&network.running, __ATOMIC_ACQUIRE)))
-                (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
+        build_network_wait();
         if (network.errnum)
                 return step_fail(error, LAYER_NET, network.errnum, "cannot", network.failed);
         if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)

@@ -507,5 +507,10 @@ static const Step build_steps[] = {
 };
 
 int build_run(Launch *launch, Error *error) {
-        return steps_run(build_steps, ELEMENTSOF(build_steps), launch, error);
+        int r = steps_run(build_steps, ELEMENTSOF(build_steps), launch, error);
+
+        /* The thread's memory is the launcher's, who may launch again. */
+        if (r < 0)
+                build_network_wait();
+        return r;
 }

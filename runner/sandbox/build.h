@@ -26,7 +26,8 @@ int build_target(int root_fd, const char *path, bool directory, Error *error);
 const char *build_decimal(uint64_t value, char buf[24]);
 
 /* Steps. */
-int build_network_begin(Launch *launch, Error *error); /* build_network() waits for it */
+int build_network_begin(Launch *launch, Error *error);
+void build_network_wait(void); /* for what has been begun; build_network() does */
 int build_network(Launch *launch, Error *error);
 int build_sources(Launch *launch, Error *error);
 int build_private(Launch *launch, Error *error);
