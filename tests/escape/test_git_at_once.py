@@ -61,7 +61,8 @@ def test_a_run_above_gives_one_below_no_repository(
     if sandboxed:
         with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
             assert running.readline() == "ready"
-            holt.sh(f"{above}; touch lib/go").ok()
+            holt.sh(above).ok()
+            (repository.path / "lib/go").touch()
             assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
     else:
         script = f"{above}; touch lib/go; cd lib; {below}"
