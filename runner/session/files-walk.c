@@ -114,7 +114,7 @@ static int open_dir(int path_fd, DIR **ret) {
         *ret = fdopendir(fd);
         if (!*ret)
                 return -errno;
-        fd = FD_NONE;
+        (void)TAKE_FD(fd);
         return 0;
 }
 

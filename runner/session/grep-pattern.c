@@ -19,8 +19,10 @@ static const char *bracket_end(const char *s) {
         s += *s == '^';
         s += *s == ']';
         while (*s && *s != ']') {
-                char kind = s[0] == '[' ? s[1] : 0;
+                char kind = 0;
 
+                if (s[0] == '[')
+                        kind = s[1];
                 /* [:alpha:], [.x.], [=x=] */
                 if (kind == ':' || kind == '.' || kind == '=') {
                         for (s += 2; *s && !(s[0] == kind && s[1] == ']'); s++)

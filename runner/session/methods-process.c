@@ -212,8 +212,9 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
         r = take_fds(call, spec, error);
         if (r == 0)
                 r = take_mode(call, &prepared, error);
-        if (r == 0)
-                r = start(keeper, call, &prepared, &process, error);
+        if (r < 0)
+                return r;
+        r = start(keeper, call, &prepared, &process, error);
         if (r < 0)
                 return r;
         keeper_note_begun(keeper, process); /* while init starts it */
