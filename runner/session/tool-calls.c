@@ -441,8 +441,10 @@ int tools_call(Tools *all, Grant *grant, const char *name, const JsonValue *payl
         Tool *tool = NULL;
         int r = check_call(all, grant, name, payload, &tool, failure);
 
-        if (r == 0)
+        if (r == 0) {
+                assert(tool);
                 r = start(all, grant, tool, payload, ret, failure);
+        }
         if (r < 0) {
                 note_refusal(all, grant, name, payload, failure);
                 return r;

@@ -157,13 +157,14 @@ int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error
         Tool *tool = NULL;
         int r = check_name(spec->name, reterr);
 
-        if (r == 0 && old && old->owner != owner) {
+        if (r < 0)
+                return r;
+        if (old && old->owner != owner) {
                 (void)error_set(reterr, ERROR_EXISTS, 0,
                                 "another client has registered a tool \"%s\"", spec->name);
                 return error_cure(reterr, -EEXIST, "Choose another name.");
         }
-        if (r == 0)
-                r = tool_new(owner, spec, &tool, reterr);
+        r = tool_new(owner, spec, &tool, reterr);
         if (r == 0)
                 r = check_room(all, tool, reterr);
         if (r < 0) {
