@@ -130,7 +130,7 @@ def test_serve_takes_no_place_that_is_a_file_s(sessions: Sessions, place: Path) 
     file = place / "data" / "file"
     file.write_text("mine")
     sessions.holt.identity.own(file)
-    assert "EADDRINUSE" in sessions(["serve", "--socket", file]).refusal()
+    assert "EEXIST" in sessions(["serve", "--socket", file]).refusal()
     assert file.read_text() == "mine"
 
 
