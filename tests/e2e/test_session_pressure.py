@@ -21,6 +21,7 @@ def other(session: Session) -> Rpc:
     return session.rpc()
 
 
+@pytest.mark.not_sanitized  # which keeps what is freed
 def test_answers_for_who_does_not_read_are_not_made(session: Session, connect: Connect, other: Rpc) -> None:
     """32 of 4 MB each, all at once: they are made as they are read."""
     rpc = connect()
@@ -59,6 +60,7 @@ def test_output_that_nobody_reads_makes_room_and_says_so(session: Session, other
         assert error.kind == "limit" and "exited, exit code 0" in error.message and "history" in error.hint
 
 
+@pytest.mark.not_sanitized  # which keeps what is freed
 def test_lists_for_who_does_not_read_are_not_made(session: Session, rpc: Rpc, other: Rpc) -> None:
     session.out("mkdir -p tree/{1..10}; for d in tree/*; do (cd $d && seq -f '%0240g' 150 | xargs touch); done")
     params: Json = {"path": "tree", "recursive": True, "limit": 10000}
