@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/report.h"
 #include "session/files-copy.h"
 #include "session/keeper.h"
 
@@ -94,15 +95,18 @@ static void write_operands(const char *const *operands, JsonWriter *w) {
 
 void transfer_begin(RpcClient *client, const char *name, const char *const *operands) {
         JsonWriter w = { 0 };
-        Error ignored;
+        Error error;
 
         json_write_object(&w, NULL);
         json_write_string(&w, "name", name);
         write_operands(operands, &w);
-        (void)transfer_call(client, "history.begin", &w, FD_NONE, NULL, &ignored);
+        if (transfer_call(client, "history.begin", &w, FD_NONE, NULL, &error) < 0 &&
+            (error.errnum == ENOSPC || error.errnum == EDQUOT))
+                report_unrecorded(error.text, stderr);
 }
 
 void transfer_end(RpcClient *client, int r, const Error *error) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         JsonWriter w = { 0 };
         Error ignored;
 
@@ -114,7 +118,8 @@ void transfer_end(RpcClient *client, int r, const Error *error) {
                         json_write_string(&w, "errno", error_errno_name(error->errnum));
                 json_write_string(&w, "error", error->text);
         }
-        (void)transfer_call(client, "history.end", &w, FD_NONE, NULL, &ignored);
+        if (transfer_call(client, "history.end", &w, FD_NONE, &message, &ignored) == 0)
+                report_unrecorded(ask_text(message.result, "unrecorded"), stderr);
 }
 
 /* --- names --- */

@@ -540,6 +540,8 @@ def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk:
         assert told.code == 0 and "not in the session's history yet" in told.err and "the disk is full" in told.err
         told = session.exec("sh", "-c", ": told", flags=["--json"])
         assert "the disk is full" in json.loads(told.err)["unrecorded"]
+        told = session("files", "ls").ok()
+        assert "not in the session's history yet" in told.err and "the disk is full" in told.err
         assert rpc.refused("kv.set", key="k", value="x" * 100000).errno == "ENOSPC"
         assert rpc.refused("files.write", path="f", content="x" * 100000).errno == "ENOSPC"
 
