@@ -85,7 +85,8 @@ def _line_of(message: Mapping[str, Any], what: str) -> bytes:
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_path).encode() + b"\n"
     except UnicodeEncodeError as error:
         raise UsageError(f"{what}: a text has half of a surrogate pair, which is no character") from error
-    if _NUL.search(line):
+    # The first is a hundred times as fast, and nearly always enough.
+    if b"\\u0000" in line and _NUL.search(line):
         raise UsageError(f"{what}: a text has a NUL, which no text of a message may have")
     return line
 
