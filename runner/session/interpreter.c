@@ -290,7 +290,10 @@ static int settle_interrupts(Interpreter *i, Error *reterr) {
         return r;
 }
 
+/* What it is asked waits for the loop's next turn; an interrupt that came before it would be for
+ * nothing. */
 void interpreter_signal(Interpreter *i) {
+        process_flush_input(i->process);
         process_signal(i->process, SIGINT);
         i->interrupts++;
 }

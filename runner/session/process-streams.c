@@ -134,6 +134,11 @@ int process_write(Process *process, const char *data, size_t length, Error *rete
         return r;
 }
 
+void process_flush_input(Process *process) {
+        if (process->input_watch)
+                on_input(process, 0);
+}
+
 void process_close_input(Process *process) {
         process->input_ends = true;
         if (process->input >= 0 && process->pending_length == 0 &&

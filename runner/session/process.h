@@ -152,6 +152,8 @@ void process_terminate(Process *process);
 /* Queues bytes for stdin. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,
  * -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
 int process_write(Process *process, const char *data, size_t length, Error *reterr);
+/* Writes at once what there is room for. */
+void process_flush_input(Process *process);
 /* Once all queued bytes are written. */
 void process_close_input(Process *process);
 /* -ENOTTY with an ERROR_USAGE where it has no terminal here. */
