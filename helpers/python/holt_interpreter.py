@@ -542,14 +542,16 @@ def wait():
 
 
 def settle_interrupts(sent):
-    """Until all have come that were for earlier runs: they go another way than requests do, and some may come as one."""
+    """Until all have come that were for earlier runs: they go another way than requests do, and some may come as one.
+    There are more where code has signalled itself, while it ran."""
     global interrupts, early
     import time
 
     end = time.monotonic() + 1
     while interrupts < sent and time.monotonic() < end:
         time.sleep(0.001)
-    interrupts, early = sent, interrupts > sent
+    early = early and interrupts > sent
+    interrupts = interrupts if early else sent
 
 
 def requests():

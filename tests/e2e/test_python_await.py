@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lib.python import run, value
-from lib.sessions import Bound, Session, Sessions, until
+from lib.sessions import Bound, Json, Session, Sessions, until
 
 
 def pending(pid: int, number: signal.Signals) -> bool:
@@ -49,22 +50,61 @@ def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
     assert value(rpc, "await asyncio.sleep(0.6); ended") == "[1]"
 
 
+def interrupted_before_it_begins(session: Session, rpc: Bound, code: str) -> Json:
+    """Its time passes while the interpreter stands still, as it may where a host has much to do."""
+    (interpreter,) = session.processes("python3")
+    os.kill(interpreter.pid, signal.SIGSTOP)
+    number = rpc.send("python.run", code=code, timeout_ms=100)
+    until(lambda: pending(interpreter.pid, signal.SIGINT), "it has been interrupted")
+    os.kill(interpreter.pid, signal.SIGCONT)
+    return rpc.result(number)
+
+
 @pytest.mark.parametrize("loop", (False, True))
 def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session: Session) -> None:
-    """Its time passes while the interpreter stands still, as it may where a host has much to do."""
     with session.rpc() as client:
         rpc = Bound(client, {})
         run(rpc, "x = 1" + "\nimport asyncio\nawait asyncio.sleep(0)" * loop)
-        (interpreter,) = session.processes("python3")
-        os.kill(interpreter.pid, signal.SIGSTOP)
-        number = rpc.send("python.run", code="x = 2", timeout_ms=100)
-        until(lambda: pending(interpreter.pid, signal.SIGINT), "it has been interrupted")
-        os.kill(interpreter.pid, signal.SIGCONT)
-        result = client.result(number)
+        result = interrupted_before_it_begins(session, rpc, "x = 2")
 
         assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
         assert value(rpc, "x") == "1"
         assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # it is not interrupted twice
+
+
+def test_who_is_interrupted_before_it_begins_keeps_nobody_waiting(session: Session) -> None:
+    """Nothing more is to come of what it was interrupted by."""
+    took = []
+    with session.rpc() as client:
+        rpc = Bound(client, {})
+        run(rpc, "1")
+        for _ in range(3):
+            for _ in range(2):
+                assert interrupted_before_it_begins(session, rpc, "2")["error"]["name"] == "KeyboardInterrupt"
+            took.append(run(rpc, "3")["usage"]["wall_us"])
+    assert min(took) < 1_000_000
+
+
+def test_an_interrupt_that_comes_with_its_run_is_not_lost(session: Session) -> None:
+    """All in one piece, and with what takes the keeper's time before it writes what the interpreter is to run."""
+    calls = (
+        ("run", "python.run", {"code": "time.sleep(0.3)", "run": "r"}), ("stop", "python.interrupt", {"run": "r"}),
+        ("list", "files.list", {"path": "/usr/lib"}),
+    )
+    lines = [json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": p}).encode() + b"\n" for i, m, p in calls]
+    with session.rpc() as client:
+        run(Bound(client, {}), "import time")
+        for _ in range(20):
+            client.raw(b"".join(lines))
+            assert client.result("stop") == {"interrupted": True} and client.result("list")
+            error = client.result("run")["error"]
+            assert error and error["name"] == "KeyboardInterrupt"
+
+
+def test_code_that_interrupts_itself_interrupts_no_later_run(rpc: Bound) -> None:
+    run(rpc, "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: pass")
+    assert run(rpc, "while True: pass", timeout_ms=100)["cause"] == "timeout"
+    assert value(rpc, "5") == "5"
 
 
 def test_an_interrupt_that_comes_too_late_is_not_the_next_run_s(session: Session) -> None:
