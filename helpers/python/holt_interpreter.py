@@ -27,6 +27,7 @@ import socket
 import sys
 import traceback
 import types
+from time import monotonic, sleep
 
 REPR_MAX = 256 * 1024  # characters of a result's repr, or of a traceback
 DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all that one run displays, as the channel has them
@@ -265,7 +266,11 @@ def beside(name):
 
     spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # an interrupt: half of it is worth nothing
+        del sys.modules[name]
+        raise
     return module
 
 
@@ -545,11 +550,9 @@ def settle_interrupts(sent):
     """Until all have come that were for earlier runs: they go another way than requests do, and some may come as one.
     There are more where code has signalled itself, while it ran."""
     global interrupts, early
-    import time
-
-    end = time.monotonic() + 1
-    while interrupts < sent and time.monotonic() < end:
-        time.sleep(0.001)
+    end = monotonic() + 1
+    while interrupts < sent and monotonic() < end:
+        sleep(0.001)
     early = early and interrupts > sent
     interrupts = interrupts if early else sent
 

@@ -216,13 +216,21 @@ static uint64_t count_missed(const Run *run) {
         return all > run->printed ? all - run->printed : 0;
 }
 
+/* Whether a program that exits by this number has that code. */
+static bool is_number_of(const char *message, uint64_t exit_code) {
+        char *end;
+        const long long number = strtoll(message, &end, 10);
+
+        return end > message && *end == '\0' && ((uint64_t)number & 255) == exit_code;
+}
+
 /* As python3 does: what is given to sys.exit() is a message where it is no number. */
-static void print_error(const JsonValue *error) {
+static void print_error(const JsonValue *error, uint64_t exit_code) {
         const char *message = ask_text(error, "message");
 
         if (!streq(ask_text(error, "name"), "SystemExit"))
                 (void)fputs(ask_text(error, "traceback"), stderr);
-        else if (message[strspn(message, "-0123456789")] != '\0')
+        else if (!is_number_of(message, exit_code))
                 (void)fprintf(stderr, "%s\n", message);
 }
 
@@ -230,6 +238,7 @@ static int print_end(const Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
         const uint64_t missed = run->options->json ? 0 : count_missed(run);
+        const uint64_t exit_code = ask_number(result, "exit_code");
         int r = 0;
 
         if (run->options->json)
@@ -239,14 +248,14 @@ static int print_end(const Run *run, Error *reterr) {
         if (r < 0)
                 return r;
         if (!run->options->json && error && json_type(error) == JSON_OBJECT)
-                print_error(error);
+                print_error(error, exit_code);
         if (missed > 0)
                 (void)fprintf(stderr,
                               "holt: %" PRIu64 " bytes of output came too fast and are left out\n",
                               missed);
         if (!run->options->fresh)
                 tell_end(result);
-        return (int)ask_number(result, "exit_code");
+        return (int)exit_code;
 }
 
 static int python_run(const char *name, const PythonOptions *options, const char *code,

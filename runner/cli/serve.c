@@ -17,6 +17,7 @@
 #include "cli/serve-owned.h"
 #include "cli/verbs.h"
 #include "session/directory.h"
+#include "session/files-copy.h"
 #include "session/proxy.h"
 #include "session/tier.h"
 
@@ -216,7 +217,7 @@ static int listen_then_name(int fd, const char *path) {
 
         if (parent_fd < 0)
                 return -errno;
-        (void)snprintf(name, sizeof(name), ".holt-%d", getpid());
+        new_file_name(name);
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", parent_fd,
                        name);
         mask = umask(0177);

@@ -44,7 +44,7 @@ enum {
         RPC_LINE_MAX = 1 << 20,      /* bytes of a request; JSON_SIZE_MAX */
         RPC_QUEUE_SOFT = 1 << 20,    /* bytes */
         RPC_QUEUE_ASKED = 8 << 20,   /* ... of a client that has requests of ours to answer */
-        RPC_QUEUE_MAX = 4 << 20,     /* ... past which answers are errors */
+        RPC_QUEUE_MAX = 4 << 20,     /* ... past which larger answers are errors */
         RPC_ANSWER_MAX = 32 << 20,   /* bytes of one answer */
         RPC_ANSWER_SMALL = 64 << 10, /* bytes of one that comes however many are not read yet */
         RPC_TURN_TIME = 2000,        /* usec, from which on no other request is begun */

@@ -172,7 +172,7 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
                                 fds[count++] = message->fds[i];
                 upstream->stopped |= streq(rpc_call_method(pending->call)->name, "session.stop");
                 rpc_reply_fds(pending->call, fds, count);
-        } else if (may_ask_again(pending, -error->errnum)) {
+        } else if (!message->result && may_ask_again(pending, -error->errnum)) {
                 upstream->stopped = true;
                 ask_again(upstream->proxy, pending);
                 return;
@@ -452,9 +452,9 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
                             &pending->id, error);
         for (size_t i = 0; i < count; i++)
                 fd_close(fds[i]);
-        upstream->sent++;
         pending->with_fds = count > 0;
         pending->unsent = r == -EPIPE || r == -ECONNRESET;
+        upstream->sent += !pending->unsent;
         settle(upstream);
         return pending->unsent ? 0 : r; /* that it has gone, and why, shows in what is read */
 }

@@ -270,7 +270,8 @@ Receives *receives_free(Receives *all) {
          * process, and the next keeper takes away what it has made. */
         for (Receive *receive = all->first; receive; receive = next) {
                 next = receive->next;
-                (void)thread_wait(&receive->thread, until);
+                if (receive->running)
+                        (void)thread_wait(&receive->thread, until);
         }
         (void)threads_free(all->threads);
         if (!all->first)

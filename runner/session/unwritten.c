@@ -214,7 +214,7 @@ static void on_time(void *data) {
         Error ignored;
         const int moved = store_history_flush(all->keeper->store, &ignored);
 
-        if (write_all(all) < 0 || moved < 0)
+        if (moved < 0 || write_all(all) < 0)
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
 }
 

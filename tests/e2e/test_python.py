@@ -444,7 +444,7 @@ def test_the_command_line(session: Session, holt: Holt) -> None:
     assert python(session, "-", stdin=b"x + 1\n").ok().out == "5\n"
     failed = python(session, "-c", "1/0")
     assert failed.code == 1 and failed.err.endswith("ZeroDivisionError: division by zero\n")
-    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, "")):
+    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, ""), ("'5'", 1, "5\n"), ("'2024-01-01'", 1, "2024-01-01\n")):
         ended = python(session, "-c", f"import sys; sys.exit({code})")
         assert (ended.code, ended.err) == (number, message)
     assert python(session, "--timeout", "100ms", "-c", "while True: pass").code == 124

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import os
 import secrets
@@ -67,9 +68,13 @@ def list_of(values: Any, what: str) -> List[Any]:
 
 def seconds_of(value: Any) -> Optional[float]:
     """None for no limit. Raises UsageError for what is no number."""
-    if isinstance(value, str) or value != value:
-        raise UsageError(f"a timeout is a number of seconds, not {value!r}")
-    return None if value is None or value == math.inf else float(value)
+    if value is None or value == math.inf:
+        return None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        seconds = float(value)
+        if math.isfinite(seconds) and not isinstance(value, str):
+            return seconds
+    raise UsageError(f"a timeout is a number of seconds, not {value!r}")
 
 
 def encoded(data: bytes) -> str:
