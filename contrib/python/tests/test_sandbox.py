@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import os
 import pickle
@@ -351,7 +352,7 @@ def test_a_nul_is_refused_at_once(call, box: Sandbox) -> None:
 
 
 def test_a_timeout_is_a_number(box: Sandbox) -> None:
-    for wrong in (float("nan"), "5s"):
+    for wrong in (float("nan"), -float("inf"), "5s", [], datetime.timedelta(1)):
         with pytest.raises(UsageError, match="seconds"):
             box.bash("true", timeout=wrong)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="seconds"):
