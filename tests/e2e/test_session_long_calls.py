@@ -41,8 +41,7 @@ def test_others_are_served_during_a_long_call(method: str, session: Session, rpc
     """Whoever came later, and asks for something short, is answered first."""
     plant(session, method)
     rpc("kv.set", key="k", value="v")
-    long = rpc.send(method, **LONG[method])
-    short = rpc.send("kv.get", key="k")
+    long, short = rpc.send_together((method, LONG[method]), ("kv.get", {"key": "k"}))
 
     assert rpc.result(short) == {"value": "v"}
     assert not rpc.answered(long)
@@ -77,9 +76,9 @@ def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, ses
     """Here it waits for its turn behind copies, which is as long."""
     plant(session, "files.copy")
     rpc("kv.set", key="k", value="v")
-    copies = [rpc.send("files.copy", **{"from": "tree", "to": f"copy{i}", "recursive": True}) for i in range(4)]
-    write = rpc.send(method, content="text", **WRITES[method])
-    short = rpc.send("kv.get", key="k")
+    copying = [("files.copy", {"from": "tree", "to": f"copy{i}", "recursive": True}) for i in range(4)]
+    writing = (method, {"content": "text", **WRITES[method]})
+    *copies, write, short = rpc.send_together(*copying, writing, ("kv.get", {"key": "k"}))
 
     assert rpc.result(short) == {"value": "v"}
     assert not rpc.answered(write)

@@ -145,10 +145,20 @@ class Rpc:
     def send(self, method: str, fds: Sequence[int] = (), **params: Any) -> int:
         """Asks without waiting; the id for result()."""
         self._drop_fds()
+        number, line = self._request(method, params)
+        self.raw(line, fds)
+        return number
+
+    def send_together(self, *calls: tuple[str, Json]) -> list[int]:
+        """In one piece, so that each is there before the first has been answered."""
+        requests = [self._request(method, params) for method, params in calls]
+        self.raw(b"".join(line for _, line in requests))
+        return [number for number, _ in requests]
+
+    def _request(self, method: str, params: Json) -> tuple[int, bytes]:
         number = next(self._ids)
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.raw(json.dumps(request, ensure_ascii=False).encode() + b"\n", fds)
-        return number
+        return number, json.dumps(request, ensure_ascii=False).encode() + b"\n"
 
     def call(self, method: str, fds: Sequence[int] = (), *, timeout: float = HANGS, **params: Any) -> Json:
         """The result. Raises RpcError, or Closed."""
