@@ -396,12 +396,16 @@ STUBBORN = ENDLESS.replace("while", "import signal; signal.signal(signal.SIGINT,
 
 
 def test_variables_have_the_time_of_a_run(sessions: Sessions) -> None:
-    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
+    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "60s").rpc(), {})
     run(rpc, ENDLESS)
 
     assert [v["repr"] for v in rpc.call("python.variables")["variables"] if v["name"] == "e"] == ["?"]
     assert rpc.call("python.save")["saved"] == ["n"]
     assert value(rpc, "n") == "5"
+
+
+def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> None:
+    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
     run(rpc, STUBBORN)
     assert "stopped after its time" in rpc.refused("python.variables").message
     assert value(rpc, "1") == "1"

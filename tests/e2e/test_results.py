@@ -106,7 +106,7 @@ def test_a_command_has_the_time_of_kill_after_to_end_well(holt: Holt) -> None:
 
 
 def test_without_kill_after_the_end_of_the_time_is_the_end(holt: Holt) -> None:
-    result = holt.sh("trap '' TERM; while :; do sleep 0.05; done", "--timeout", "300ms", "--kill-after", "0")
+    result = holt.sh("trap '' TERM; while :; do sleep 0.05; done", "--timeout", "2s", "--kill-after", "0")
 
     assert ending(result) == (124, "timeout", "SIGKILL")
 
