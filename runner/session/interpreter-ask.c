@@ -137,30 +137,35 @@ static bool cancel_waiting(Request *request) {
         return true;
 }
 
-bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name) {
+/* The one whose run is meant, or the lasting one, if it has a process. *ret_done: the run waited,
+ * and is cancelled. */
+static Interpreter *find_running(Interpreters *all, const RpcConnection *client, const char *name,
+                                 bool *ret_done) {
         Request *request = name ? find_run(all, client, name) : NULL;
         Interpreter *i = request ? request->interpreter : all->lasting;
 
-        if (name && !request)
-                return false;
-        if (request && cancel_waiting(request))
-                return true;
-        if (!i || !i->asked || !i->process)
-                return false;
+        *ret_done = request && cancel_waiting(request);
+        if (*ret_done || (name && !request))
+                return NULL;
+        return i && i->process ? i : NULL;
+}
+
+bool interpreter_interrupt(Interpreters *all, const RpcConnection *client, const char *name) {
+        bool done;
+        Interpreter *i = find_running(all, client, name, &done);
+
+        if (!i || !i->asked)
+                return done;
         interpreter_signal(i);
         return true;
 }
 
 bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char *name) {
-        Request *request = name ? find_run(all, client, name) : NULL;
-        Interpreter *i = request ? request->interpreter : all->lasting;
+        bool done;
+        Interpreter *i = find_running(all, client, name, &done);
 
-        if (name && !request)
-                return false;
-        if (request && cancel_waiting(request))
-                return true;
-        if (!i || !i->process)
-                return false;
+        if (!i)
+                return done;
         interpreter_end(i);
         return true;
 }
