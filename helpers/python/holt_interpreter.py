@@ -29,8 +29,7 @@ import traceback
 import types
 from time import monotonic, sleep
 
-REPR_MAX = 256 * 1024  # characters of a result's repr, or of a traceback
-DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all that one run displays, as the channel has them
+HERE = os.path.dirname(__file__)
 
 channel = socket.socket(fileno=os.dup(0))
 channel.set_inheritable(False)
@@ -49,6 +48,25 @@ main.__builtins__ = builtins
 sys.modules["__main__"] = main
 namespace = main.__dict__
 hidden = {"__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__", "__annotations__"}
+
+
+def beside(name):
+    """A module of ours, wherever sys.path leads."""
+    if name in sys.modules:
+        return sys.modules[name]
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(name, f"{HERE}/{name}.py")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # an interrupt: half of it is worth nothing
+        del sys.modules[name]
+        raise
+    return module
+
+
+displays = beside("holt_displays")
 
 
 # --- what the code finds ---
@@ -72,173 +90,6 @@ def no_input(prompt=""):
     NoInput()._refuse()
 
 
-class Displays:
-    """What a run shows besides its output: mime bundles, bounded."""
-
-    def __init__(self):
-        self.items, self.size = [], 0
-
-    def add(self, bundle):
-        size = sum(len(text) for text in bundle.values())
-        if self.size + size > DISPLAYS_MAX:
-            bundle = {"text/plain": f"left out: {size} bytes, {self.size} displayed before, of {DISPLAYS_MAX} in a run"}
-            size = len(bundle["text/plain"])
-            if self.items and self.items[-1].get("text/plain", "").startswith("left out: "):
-                return
-        self.size += size
-        self.items.append(bundle)
-
-
-displays = Displays()
-
-MIMES = {
-    "_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
-    "_repr_png_": "image/png", "_repr_jpeg_": "image/jpeg", "_repr_pdf_": "application/pdf",
-    "_repr_latex_": "text/latex", "_repr_json_": "application/json", "_repr_javascript_": "application/javascript",
-}
-
-
-def clean(text):
-    """As strict JSON takes it: no lone surrogates, and no NUL, which ends strings elsewhere."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-
-
-def text_of(value):
-    """What a mime type's data is on the channel, always text: bytes in base64, objects as JSON."""
-    import base64
-
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode()
-    return clean(value if isinstance(value, str) else json.dumps(value))
-
-
-def texts_of(bundle):
-    return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
-
-
-def bundle_of(value):
-    """The rich forms of a value, each asked of its type; one that fails is left out."""
-    bundle = {}
-    if isinstance(value, type):
-        return bundle
-    whole = getattr(value, "_repr_mimebundle_", None)
-    if callable(whole):
-        try:
-            found = whole()
-            bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
-        except Exception:
-            pass
-    for name, mime in MIMES.items():
-        if mime in bundle or not callable(getattr(type(value), name, None)):
-            continue
-        try:
-            found = getattr(value, name)()
-            if isinstance(found, tuple):
-                found = found[0]
-            if found is not None:
-                bundle[mime] = text_of(found)
-        except Exception:
-            continue
-    return bundle
-
-
-def shorten(text):
-    text = clean(text)
-    return text if len(text) <= REPR_MAX else f"{text[:REPR_MAX]}... ({len(text)} characters)"
-
-
-def display(*values):
-    """Shows values richly: the host gets a mime bundle of each."""
-    for value in values:
-        bundle = bundle_of(value)
-        bundle.setdefault("text/plain", shorten(repr(value)))
-        displays.add(bundle)
-
-
-class IPythonDisplay:
-    """Makes display() of IPython ours where code imports it: without a shell of IPython's own it would only print."""
-
-    PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 the second alone
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name not in cls.PLACES:
-            return None
-        import importlib.machinery
-
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec and spec.loader:
-            load = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: (load(module), cls.take(module))
-        return spec
-
-    @classmethod
-    def take(cls, module):
-        if "display" in vars(module):
-            module.display = cls.display
-
-    @staticmethod
-    def display(*values, raw=False, **_options):
-        for value in values:
-            if raw:  # it is a bundle
-                displays.add(texts_of(value))
-            else:
-                display(value)
-
-
-def take_figures():
-    """Every figure of matplotlib that is open, which is closed by it."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if not pyplot:
-        return
-    failed = None
-    for number in pyplot.get_fignums():
-        figure = pyplot.figure(number)
-        data = io.BytesIO()
-        try:
-            figure.savefig(data, format="png", bbox_inches="tight")
-        except Exception as error:  # a formula that cannot be drawn: the others can
-            failed = failed or error
-            continue
-        finally:
-            pyplot.close(figure)
-        width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
-        displays.add({"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"})
-    if failed:
-        raise failed
-
-
-def backend():
-    """matplotlib's backend, by which plt.show() is a display (MPLBACKEND=module://holt_matplotlib)."""
-    from matplotlib.backends import backend_agg
-
-    module = types.ModuleType("holt_matplotlib")
-    module.FigureCanvas = backend_agg.FigureCanvasAgg
-    module.FigureManager = backend_agg.FigureManagerBase if hasattr(backend_agg, "FigureManagerBase") else None
-    module.show = lambda *args, **kwargs: take_figures()
-    return module
-
-
-class BackendFinder:
-    """Makes that module when it is asked for, and matplotlib is not loaded for nothing."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "holt_matplotlib":
-            return None
-        import importlib.machinery
-
-        return importlib.machinery.ModuleSpec(name, BackendFinder)
-
-    @staticmethod
-    def create_module(spec):
-        return backend()
-
-    @staticmethod
-    def exec_module(module):
-        pass
-
-
 # --- packages ---
 
 
@@ -256,22 +107,6 @@ class Installer:
         """There may be more to install from by the next run."""
         if "holt_packages" in sys.modules:
             sys.modules["holt_packages"].failed.clear()
-
-
-def beside(name):
-    """A module of ours, wherever sys.path leads."""
-    if name in sys.modules:
-        return sys.modules[name]
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:  # an interrupt: half of it is worth nothing
-        del sys.modules[name]
-        raise
-    return module
 
 
 # --- running code ---
@@ -355,10 +190,10 @@ def run_source(source, name):
     if value is None or source.rstrip().endswith(";"):
         return None
     namespace["_"] = value
-    bundle = bundle_of(value)
+    bundle = displays.bundle_of(value)
     if bundle:
-        displays.add(bundle | {"text/plain": shorten(repr(value))})
-    return shorten(repr(value))
+        displays.shown.add(bundle | {"text/plain": displays.shorten(repr(value))})
+    return displays.shorten(repr(value))
 
 
 def format_error(error):
@@ -370,7 +205,7 @@ def format_error(error):
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        frames = [f for f in each.stack if f.filename != __file__]
+        frames = [f for f in each.stack if os.path.dirname(f.filename) != HERE]
         first = next((n for n, f in enumerate(frames) if f.filename.startswith("<python ")), 0)
         each.stack = traceback.StackSummary.from_list(frames[first:])
         left += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]
@@ -386,7 +221,7 @@ def describe(error):
         message = str(error)
     except BaseException:  # its __str__ is the code's, too, and may exit
         message = "<exception str() failed>"  # as in a traceback
-    return {"name": type(error).__name__, "message": shorten(message), "traceback": shorten(text)}
+    return {"name": type(error).__name__, "message": displays.shorten(message), "traceback": displays.shorten(text)}
 
 
 def exit_code(error):
@@ -465,14 +300,14 @@ def used():
 
 
 def run(request):
-    global displays, cells
+    global cells
     cells += 1
     name = f"<python {cells}>"
     source = request["code"]
     if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
         source = source[1:]
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    displays = Displays()
+    displays.begin()
     Installer.forget()
     before_usage = used()
     before, here = apply_env(request.get("env") or {}), None
@@ -483,7 +318,7 @@ def run(request):
             os.chdir(request["cwd"])
         result, error, code = guarded(lambda: run_source(source, name))
         if "matplotlib.pyplot" in sys.modules:
-            _, failed, _ = guarded(take_figures)
+            _, failed, _ = guarded(displays.take_figures)
             error, code = (error, code) if error or not failed else (failed, 1)
     except OSError as failed:
         error, code = describe(failed), 1
@@ -496,7 +331,7 @@ def run(request):
     usage = used()
     for name in ("user_us", "system_us"):
         usage[name] -= before_usage[name]
-    return {"result": result, "displays": displays.items, "error": error, "exit_code": code, "usage": usage}
+    return {"result": result, "displays": displays.shown.items, "error": error, "exit_code": code, "usage": usage}
 
 
 # --- variables ---
@@ -594,14 +429,14 @@ def serve():
 def prepare():
     _signal.signal(_signal.SIGINT, interrupted)
     os.environ.setdefault("MPLBACKEND", "module://holt_matplotlib")
-    sys.meta_path[:] = [IPythonDisplay, *sys.meta_path, BackendFinder, Installer]
+    sys.meta_path[:] = [displays.IPythonDisplay, *sys.meta_path, displays.BackendFinder, Installer]
     sys.stdin = NoInput()
     builtins.input = no_input
     sys.argv = [""]
     sys.path[0] = ""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    namespace["display"] = display
+    namespace["display"] = displays.display
 
 
 prepare()

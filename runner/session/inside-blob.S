@@ -12,6 +12,7 @@ holt_inside_\name\()_end:
         .endm
 
         embed interpreter, helpers/python/holt_interpreter.py
+        embed displays, helpers/python/holt_displays.py
         embed hints, helpers/python/holt_hints.py
         embed loop, helpers/python/holt_loop.py
         embed packages, helpers/python/holt_packages.py

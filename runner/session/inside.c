@@ -6,6 +6,7 @@
 
 extern const char holt_inside_interpreter[], holt_inside_interpreter_end[];
 extern const char holt_inside_packages[], holt_inside_packages_end[];
+extern const char holt_inside_displays[], holt_inside_displays_end[];
 extern const char holt_inside_hints[], holt_inside_hints_end[];
 extern const char holt_inside_loop[], holt_inside_loop_end[];
 extern const char holt_inside_state[], holt_inside_state_end[];
@@ -18,6 +19,7 @@ static const struct {
 } files_inside[] = {
         { INTERPRETER_MODULE, holt_inside_interpreter, holt_inside_interpreter_end, 0644 },
         { INTERPRETER_PACKAGES, holt_inside_packages, holt_inside_packages_end, 0644 },
+        { INTERPRETER_DISPLAYS, holt_inside_displays, holt_inside_displays_end, 0644 },
         { INTERPRETER_HINTS, holt_inside_hints, holt_inside_hints_end, 0644 },
         { INTERPRETER_LOOP, holt_inside_loop, holt_inside_loop_end, 0644 },
         { INTERPRETER_STATE, holt_inside_state, holt_inside_state_end, 0644 },

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of the interpreter shows besides its output: mime bundles of values, figures of matplotlib, and where
+libraries find display(). Loaded by holt_interpreter at its start; what values give here is the code's own."""
+
+import io
+import json
+import sys
+import types
+
+REPR_MAX = 256 * 1024  # characters of a result's repr, or of a traceback
+DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all that one run displays, as the channel has them
+
+
+class Displays:
+    """What a run shows besides its output: mime bundles, bounded."""
+
+    def __init__(self):
+        self.items, self.size = [], 0
+
+    def add(self, bundle):
+        size = sum(len(text) for text in bundle.values())
+        if self.size + size > DISPLAYS_MAX:
+            bundle = {"text/plain": f"left out: {size} bytes, {self.size} displayed before, of {DISPLAYS_MAX} in a run"}
+            size = len(bundle["text/plain"])
+            if self.items and self.items[-1].get("text/plain", "").startswith("left out: "):
+                return
+        self.size += size
+        self.items.append(bundle)
+
+
+shown = Displays()  # by the run that is going on
+
+
+def begin():
+    global shown
+    shown = Displays()
+
+
+MIMES = {
+    "_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
+    "_repr_png_": "image/png", "_repr_jpeg_": "image/jpeg", "_repr_pdf_": "application/pdf",
+    "_repr_latex_": "text/latex", "_repr_json_": "application/json", "_repr_javascript_": "application/javascript",
+}
+
+
+def clean(text):
+    """As strict JSON takes it: no lone surrogates, and no NUL, which ends strings elsewhere."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def text_of(value):
+    """What a mime type's data is on the channel, always text: bytes in base64, objects as JSON."""
+    import base64
+
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    return clean(value if isinstance(value, str) else json.dumps(value))
+
+
+def texts_of(bundle):
+    return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
+
+
+def bundle_of(value):
+    """The rich forms of a value, each asked of its type; one that fails is left out."""
+    bundle = {}
+    if isinstance(value, type):
+        return bundle
+    whole = getattr(value, "_repr_mimebundle_", None)
+    if callable(whole):
+        try:
+            found = whole()
+            bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
+        except Exception:
+            pass
+    for name, mime in MIMES.items():
+        if mime in bundle or not callable(getattr(type(value), name, None)):
+            continue
+        try:
+            found = getattr(value, name)()
+            if isinstance(found, tuple):
+                found = found[0]
+            if found is not None:
+                bundle[mime] = text_of(found)
+        except Exception:
+            continue
+    return bundle
+
+
+def shorten(text):
+    text = clean(text)
+    return text if len(text) <= REPR_MAX else f"{text[:REPR_MAX]}... ({len(text)} characters)"
+
+
+def display(*values):
+    """Shows values richly: the host gets a mime bundle of each."""
+    for value in values:
+        bundle = bundle_of(value)
+        bundle.setdefault("text/plain", shorten(repr(value)))
+        shown.add(bundle)
+
+
+class IPythonDisplay:
+    """Makes display() of IPython ours where code imports it: without a shell of IPython's own it would only print."""
+
+    PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 the second alone
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in cls.PLACES:
+            return None
+        import importlib.machinery
+
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec and spec.loader:
+            load = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (load(module), cls.take(module))
+        return spec
+
+    @classmethod
+    def take(cls, module):
+        if "display" in vars(module):
+            module.display = cls.display
+
+    @staticmethod
+    def display(*values, raw=False, **_options):
+        for value in values:
+            if raw:  # it is a bundle
+                shown.add(texts_of(value))
+            else:
+                display(value)
+
+
+def take_figures():
+    """Every figure of matplotlib that is open, which is closed by it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if not pyplot:
+        return
+    failed = None
+    for number in pyplot.get_fignums():
+        figure = pyplot.figure(number)
+        data = io.BytesIO()
+        try:
+            figure.savefig(data, format="png", bbox_inches="tight")
+        except Exception as error:  # a formula that cannot be drawn: the others can
+            failed = failed or error
+            continue
+        finally:
+            pyplot.close(figure)
+        width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
+        shown.add({"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"})
+    if failed:
+        raise failed
+
+
+def backend():
+    """matplotlib's backend, by which plt.show() is a display (MPLBACKEND=module://holt_matplotlib)."""
+    from matplotlib.backends import backend_agg
+
+    module = types.ModuleType("holt_matplotlib")
+    module.FigureCanvas = backend_agg.FigureCanvasAgg
+    module.FigureManager = backend_agg.FigureManagerBase if hasattr(backend_agg, "FigureManagerBase") else None
+    module.show = lambda *args, **kwargs: take_figures()
+    return module
+
+
+class BackendFinder:
+    """Makes that module when it is asked for, and matplotlib is not loaded for nothing."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "holt_matplotlib":
+            return None
+        import importlib.machinery
+
+        return importlib.machinery.ModuleSpec(name, BackendFinder)
+
+    @staticmethod
+    def create_module(spec):
+        return backend()
+
+    @staticmethod
+    def exec_module(module):
+        pass
