@@ -2,45 +2,25 @@
 #include "base/json-schema.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/json-write.h"
+#include "base/json-schema-rules.h"
 #include "base/strings.h"
 
-/* Where a value is; made into a path only for an error. */
-typedef struct Place {
-        const struct Place *above;
-        const char *key; /* NULL of an item */
-        size_t index;
-} Place;
-
-typedef struct Check {
-        size_t steps;
-        bool over;  /* more steps than allowed */
-        bool quiet; /* an anyOf is trying: nothing is written */
-        Error *reterr;
-} Check;
-
-static int check_value(Check *check, const JsonValue *schema, const JsonValue *value,
-                       const Place *place);
-
-/* False when it has been enough. */
-static bool step(Check *check) {
+bool schema_step(Check *check) {
         check->over |= ++check->steps > JSON_SCHEMA_STEPS_MAX;
         return !check->over;
 }
 
-/* As json_member(), counted. */
-static const JsonValue *find(Check *check, const JsonValue *object, const char *key) {
-        if (json_type(object) != JSON_OBJECT)
+const JsonValue *schema_find(Check *check, const JsonValue *object, const char *key) {
+        if (!object || json_type(object) != JSON_OBJECT)
                 return NULL;
-        for (const JsonValue *m = json_first(object); m && step(check); m = json_next(m))
+        for (const JsonValue *m = json_first(object); m && schema_step(check); m = json_next(m))
                 if (streq(json_key(m), key))
                         return m;
         return NULL;
 }
-
-/* --- errors --- */
 
 static char *place_path(const Place *place) {
         _cleanup_free_ char *above = NULL;
@@ -53,7 +33,14 @@ static char *place_path(const Place *place) {
         return place->key ? json_path_key(above, place->key) : json_path_index(above, place->index);
 }
 
-static int refuse(const Check *check, const Place *place, const char *what) {
+static int too_much(Error *reterr) {
+        (void)error_set(reterr, ERROR_LIMIT, 0, "too much to check against the schema");
+        return -E2BIG;
+}
+
+/* --- a value --- */
+
+int schema_refuse(const Check *check, const Place *place, const char *what) {
         _cleanup_free_ char *path = NULL;
 
         if (check->quiet)
@@ -64,286 +51,220 @@ static int refuse(const Check *check, const Place *place, const char *what) {
         return error_set(check->reterr, ERROR_USAGE, 0, "%s: %s", path, what);
 }
 
-static void append(char *text, size_t size, const char *more) {
-        const size_t used = strlen(text);
-
-        (void)snprintf(text + used, size - used, "%s", more);
-}
-
-/* "a, b or c" */
-static void append_choice(char *text, size_t size, const char *word, bool first, bool last) {
-        if (!first)
-                append(text, size, last ? " or " : ", ");
-        append(text, size, word);
-}
-
-/* --- type --- */
-
-static const struct {
-        const char *name, *shown;
-        JsonType type;
-} types[] = {
-        { "string", "a string", JSON_STRING },  { "integer", "an integer", JSON_NUMBER },
-        { "number", "a number", JSON_NUMBER },  { "boolean", "true or false", JSON_BOOL },
-        { "object", "an object", JSON_OBJECT }, { "array", "an array", JSON_ARRAY },
-        { "null", "null", JSON_NULL },
-};
-
-static const char *type_shown(const char *name) {
-        for (size_t i = 0; i < ELEMENTSOF(types); i++)
-                if (streq(types[i].name, name))
-                        return types[i].shown;
-        return name;
-}
-
-/* From 2^53 on there are no others. trunc(3) would take libm where the compiler calls it. */
-static bool is_whole(double number) {
-        const double most = 9007199254740992;
-
-        return number <= -most || number >= most || (double)(int64_t)number == number;
-}
-
-static bool has_type(const JsonValue *value, const char *name) {
-        double number = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
-                if (!streq(types[i].name, name))
-                        continue;
-                if (types[i].type != json_type(value))
-                        return false;
-                (void)json_number(value, &number);
-                return !streq(name, "integer") || is_whole(number);
-        }
-        return true; /* no type that is known */
-}
-
-static int check_type(Check *check, const JsonValue *wanted, const JsonValue *value,
-                      const Place *place) {
-        char text[160] = "must be ";
-        const JsonValue *first = json_first(wanted);
-
-        if (json_string(wanted)) {
-                if (has_type(value, json_string(wanted)))
-                        return 0;
-                append(text, sizeof(text), type_shown(json_string(wanted)));
-                return refuse(check, place, text);
-        }
-        if (json_type(wanted) != JSON_ARRAY || !first)
-                return 0;
-        for (const JsonValue *t = first; t && step(check); t = json_next(t)) {
-                if (!json_string(t) || has_type(value, json_string(t)))
-                        return 0;
-                append_choice(text, sizeof(text), type_shown(json_string(t)), t == first,
-                              !json_next(t));
-        }
-        return refuse(check, place, text);
-}
-
-/* --- enum --- */
-
-static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b);
-
-static size_t count_children(Check *check, const JsonValue *value) {
-        size_t count = 0;
-
-        for (const JsonValue *v = json_first(value); v && step(check); v = json_next(v))
-                count++;
-        return count;
-}
-
-static bool is_equal_inside(Check *check, const JsonValue *a, const JsonValue *b) {
-        const bool objects = json_type(a) == JSON_OBJECT;
-        const JsonValue *other = json_first(b);
-
-        if (count_children(check, a) != count_children(check, b))
-                return false;
-        for (const JsonValue *v = json_first(a); v; v = json_next(v)) {
-                const JsonValue *w = objects ? find(check, b, json_key(v)) : other;
-
-                if (!w || !is_equal(check, v, w))
-                        return false;
-                other = objects ? NULL : json_next(other);
-        }
-        return true;
-}
-
-static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b) {
-        double number_a = 0, number_b = 0;
-        bool yes_a = false, yes_b = false;
-
-        if (!step(check) || json_type(a) != json_type(b))
-                return false;
-        if (json_string(a))
-                return streq(json_string(a), json_string(b));
-        if (json_number(a, &number_a) == 0 && json_number(b, &number_b) == 0)
-                return number_a == number_b;
-        if (json_bool(a, &yes_a) == 0 && json_bool(b, &yes_b) == 0)
-                return yes_a == yes_b;
-        return json_type(a) == JSON_NULL || is_equal_inside(check, a, b);
-}
-
-/* A value of an enum as its JSON, short. */
-static void append_value(char *text, size_t size, const JsonValue *value, bool first, bool last) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        char word[64];
-
-        json_copy(&w, NULL, value);
-        if (json_write_finish(&w) < 0)
-                return;
-        w.data[w.length - 1] = '\0';
-        (void)str_visible(w.data, word, sizeof(word));
-        append_choice(text, size, word, first, last);
-}
-
-static int check_enum(Check *check, const JsonValue *allowed, const JsonValue *value,
-                      const Place *place) {
-        char text[400] = "must be ";
-        const JsonValue *first = json_first(allowed);
-
-        if (json_type(allowed) != JSON_ARRAY)
-                return 0;
-        for (const JsonValue *a = first; a; a = json_next(a))
-                if (is_equal(check, value, a))
-                        return 0;
-        if (check->quiet)
-                return -EINVAL;
-        for (const JsonValue *a = first; a; a = json_next(a))
-                append_value(text, sizeof(text), a, a == first, !json_next(a));
-        return refuse(check, place, text);
-}
-
-static int check_const(Check *check, const JsonValue *wanted, const JsonValue *value,
+int schema_check_value(Check *check, const JsonValue *schema, const JsonValue *value,
                        const Place *place) {
-        char text[100] = "must be ";
-
-        if (is_equal(check, value, wanted))
-                return 0;
-        append_value(text, sizeof(text), wanted, true, true);
-        return refuse(check, place, text);
-}
-
-/* --- objects and arrays --- */
-
-static int check_required(Check *check, const JsonValue *names, const JsonValue *value,
-                          const Place *place) {
-        if (json_type(value) != JSON_OBJECT)
-                return 0;
-        for (const JsonValue *n = json_first(names); n && step(check); n = json_next(n)) {
-                const Place missing = { place, json_string(n), 0 };
-
-                if (json_string(n) && !find(check, value, json_string(n)))
-                        return check->over ? 0 : refuse(check, &missing, "is missing");
-        }
-        return 0;
-}
-
-static int check_member(Check *check, const JsonValue *properties, const JsonValue *additional,
-                        const JsonValue *member, const Place *place) {
-        const Place below = { place, json_key(member), 0 };
-        const JsonValue *schema = properties ? find(check, properties, json_key(member)) : NULL;
         bool allowed = true;
-
-        if (schema)
-                return check_value(check, schema, member, &below);
-        if (!additional || check->over)
-                return 0;
-        (void)json_bool(additional, &allowed);
-        if (!allowed)
-                return refuse(check, &below, "is not known");
-        return check_value(check, additional, member, &below);
-}
-
-static int check_members(Check *check, const JsonValue *schema, const JsonValue *value,
-                         const Place *place) {
-        const JsonValue *properties = find(check, schema, "properties");
-        const JsonValue *additional = find(check, schema, "additionalProperties");
         int r = 0;
 
-        if (json_type(value) != JSON_OBJECT || (!properties && !additional))
+        if (json_bool(schema, &allowed) == 0)
+                return allowed ? 0 : schema_refuse(check, place, "is not allowed");
+        if (json_type(schema) != JSON_OBJECT || !schema_step(check))
                 return 0;
-        for (const JsonValue *m = json_first(value); m && r == 0 && step(check); m = json_next(m))
-                r = check_member(check, properties, additional, m, place);
+        check->over |= check->depth >= JSON_SCHEMA_NESTED_MAX;
+        check->depth++;
+        for (const JsonValue *said = json_first(schema); said && r == 0 && schema_step(check);
+             said = json_next(said)) {
+                const SchemaKeyword *keyword = schema_keyword(json_key(said));
+
+                if (keyword && keyword->rule)
+                        r = keyword->rule(check, schema, said, value, place);
+        }
+        check->depth--;
         return r;
 }
 
-static int check_items(Check *check, const JsonValue *schema, const JsonValue *value,
-                       const Place *place) {
+int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *reterr) {
+        Check check = { .root = schema, .reterr = reterr };
+        int r = schema_check_value(&check, schema, value, &(const Place){ NULL, NULL, 0 });
+
+        return check.over ? too_much(reterr) : r;
+}
+
+/* --- $ref --- */
+
+/* The member that a part of a JSON pointer (RFC 6901) means, up to its end. */
+static const JsonValue *part_of(Check *check, const JsonValue *value, const char *part,
+                                size_t length) {
+        char key[256];
+        size_t used = 0;
+
+        if (length >= sizeof(key))
+                return NULL;
+        for (size_t i = 0; i < length; i++) {
+                const bool escape = part[i] == '~' && i + 1 < length &&
+                                    (part[i + 1] == '0' || part[i + 1] == '1');
+
+                key[used++] = !escape ? part[i] : part[i + 1] == '0' ? '~' : '/';
+                i += escape;
+        }
+        key[used] = '\0';
+        if (json_type(value) == JSON_ARRAY) {
+                const JsonValue *item = json_first(value);
+                char *end;
+                unsigned long index = strtoul(key, &end, 10);
+
+                for (; item && index > 0 && schema_step(check); index--)
+                        item = json_next(item);
+                return used > 0 && *end == '\0' ? item : NULL;
+        }
+        return schema_find(check, value, key);
+}
+
+static const JsonValue *resolve(Check *check, const char *reference) {
+        const JsonValue *value = check->root;
+
+        if (*reference++ != '#')
+                return NULL;
+        while (value && *reference == '/') {
+                const size_t length = strcspn(++reference, "/");
+
+                value = part_of(check, value, reference, length);
+                reference += length;
+        }
+        return *reference == '\0' ? value : NULL;
+}
+
+int schema_check_reference(Check *check, const JsonValue *schema, const JsonValue *said,
+                           const JsonValue *value, const Place *place) {
+        const JsonValue *other = json_string(said) ? resolve(check, json_string(said)) : NULL;
+
+        (void)schema;
+        return other ? schema_check_value(check, other, value, place) : 0;
+}
+
+/* --- a schema --- */
+
+typedef struct Verify {
+        Check check; /* for what a $ref leads to */
+        const char *name;
+        Error *reterr;
+} Verify;
+
+static int verify_schema(Verify *verify, const JsonValue *schema, const Place *place);
+
+static int senseless(const Verify *verify, const Place *place, const char *what) {
+        _cleanup_free_ char *path = place_path(place);
+
+        if (!path)
+                return error_oom(verify->reterr);
+        return error_set(verify->reterr, ERROR_USAGE, 0, "%s: %s: %s", verify->name, path, what);
+}
+
+static int verify_type(const Verify *verify, const JsonValue *said, const Place *place) {
+        const char *meant = NULL;
+        char text[128], quoted[64];
+        int r;
+
+        if (!json_string(said))
+                return senseless(verify, place, "must be the name of a type, or an array of them");
+        if (schema_type(json_string(said), &meant))
+                return 0;
+        (void)snprintf(text, sizeof(text), "no type is called \"%s\"",
+                       str_quote(json_string(said), quoted, sizeof(quoted)));
+        r = senseless(verify, place, text);
+        if (meant)
+                return error_cure(verify->reterr, r, "Did you mean \"%s\"?", meant);
+        return error_cure(verify->reterr, r,
+                          "string, integer, number, boolean, object, array or null.");
+}
+
+static int verify_reference(Verify *verify, const JsonValue *said, const Place *place) {
+        const char *reference = json_string(said);
+        const JsonValue *other;
+        int r;
+
+        if (!reference)
+                return senseless(verify, place, "must be a string");
+        other = resolve(&verify->check, reference);
+        if (other && (json_type(other) == JSON_OBJECT || json_type(other) == JSON_BOOL))
+                return 0;
+        r = senseless(verify, place, "leads to no schema");
+        return error_cure(verify->reterr, r,
+                          "\"#/$defs/NAME\" is what \"$defs\" at the top of the same schema has; "
+                          "elsewhere nothing is looked for.");
+}
+
+/* Each item or member of what a keyword says. */
+static int verify_each(Verify *verify, const JsonValue *said, const Place *place,
+                       int (*each)(Verify *verify, const JsonValue *one, const Place *place)) {
         Place below = { place, NULL, 0 };
         int r = 0;
 
-        if (json_type(value) != JSON_ARRAY || json_type(schema) != JSON_OBJECT)
-                return 0;
-        for (const JsonValue *i = json_first(value); i && r == 0 && step(check); i = json_next(i)) {
-                r = check_value(check, schema, i, &below);
+        for (const JsonValue *one = json_first(said); one && r == 0; one = json_next(one)) {
+                below.key = json_key(one);
+                r = each(verify, one, &below);
                 below.index++;
         }
         return r;
 }
 
-/* --- anyOf --- */
-
-/* What each of them says of the type, as "a string or null"; false where one says more. */
-static bool any_types(const JsonValue *schemas, char *text, size_t size) {
-        for (const JsonValue *s = json_first(schemas); s; s = json_next(s)) {
-                const JsonValue *type = json_member(s, "type");
-
-                if (!type || !json_string(type))
-                        return false;
-                append_choice(text, size, type_shown(json_string(type)), s == json_first(schemas),
-                              !json_next(s));
-        }
-        return true;
+static int verify_name(Verify *verify, const JsonValue *one, const Place *place) {
+        return json_string(one) ? 0 : senseless(verify, place, "must be a string");
 }
 
-static int check_any(Check *check, const JsonValue *schemas, const JsonValue *value,
-                     const Place *place) {
-        const bool quiet = check->quiet;
-        char text[200] = "must be ";
+static int verify_each_type(Verify *verify, const JsonValue *one, const Place *place) {
+        return verify_type(verify, one, place);
+}
 
-        if (json_type(schemas) != JSON_ARRAY || !json_first(schemas))
+/* What the type of it must be, and what is to be said where it is not. */
+static const struct {
+        JsonType type, or_type;
+        const char *must;
+        int (*each)(Verify *verify, const JsonValue *one, const Place *place);
+} by_says[] = {
+        [SAYS_TEXT] = { JSON_STRING, JSON_STRING, "must be a string", NULL },
+        [SAYS_BOOL] = { JSON_BOOL, JSON_BOOL, "must be true or false", NULL },
+        [SAYS_NUMBER] = { JSON_NUMBER, JSON_NUMBER, "must be a number", NULL },
+        [SAYS_FACTOR] = { JSON_NUMBER, JSON_NUMBER, "must be a number above 0", NULL },
+        [SAYS_BOUND] = { JSON_NUMBER, JSON_BOOL, "must be a number", NULL },
+        [SAYS_COUNT] = { JSON_NUMBER, JSON_NUMBER, "must be a whole number, 0 at least", NULL },
+        [SAYS_LIST] = { JSON_ARRAY, JSON_ARRAY, "must be an array", NULL },
+        [SAYS_NAMES] = { JSON_ARRAY, JSON_ARRAY, "must be an array of strings", verify_name },
+        [SAYS_SCHEMA] = { JSON_OBJECT, JSON_BOOL, "must be a schema", NULL },
+        [SAYS_SCHEMAS] = { JSON_ARRAY, JSON_ARRAY, "must be an array of schemas", verify_schema },
+        [SAYS_NAMED_SCHEMAS] = { JSON_OBJECT, JSON_OBJECT, "must be an object of schemas",
+                                 verify_schema },
+};
+
+static int verify_keyword(Verify *verify, const JsonValue *said, const Place *place) {
+        const SchemaKeyword *keyword = schema_keyword(json_key(said));
+        SchemaSays says = keyword ? keyword->says : SAYS_ANYTHING;
+        const bool array = json_type(said) == JSON_ARRAY;
+        double number = 1;
+        uint64_t count;
+
+        if (says == SAYS_ANYTHING)
                 return 0;
-        check->quiet = true;
-        for (const JsonValue *s = json_first(schemas); s && step(check); s = json_next(s))
-                if (check_value(check, s, value, place) == 0) {
-                        check->quiet = quiet;
-                        return 0;
-                }
-        check->quiet = quiet;
-        return refuse(check, place,
-                      any_types(schemas, text, sizeof(text)) ? text : "is none of what anyOf has");
+        if (says == SAYS_REFERENCE)
+                return verify_reference(verify, said, place);
+        if (says == SAYS_TYPES)
+                return array && json_first(said)
+                               ? verify_each(verify, said, place, verify_each_type)
+                               : verify_type(verify, said, place);
+        if (says == SAYS_SCHEMA_OR_ALL)
+                says = array ? SAYS_SCHEMAS : SAYS_SCHEMA;
+        if (json_type(said) != by_says[says].type && json_type(said) != by_says[says].or_type)
+                return senseless(verify, place, by_says[says].must);
+        if (says == SAYS_FACTOR && json_number(said, &number) == 0 && !(number > 0))
+                return senseless(verify, place, by_says[says].must);
+        if (says == SAYS_COUNT && json_uint(said, JSON_INTEGER_MAX, &count) < 0)
+                return senseless(verify, place, by_says[says].must);
+        if (says == SAYS_SCHEMA)
+                return verify_schema(verify, said, place);
+        return by_says[says].each ? verify_each(verify, said, place, by_says[says].each) : 0;
 }
 
-/* --- a schema --- */
-
-static int check_value(Check *check, const JsonValue *schema, const JsonValue *value,
-                       const Place *place) {
-        static const struct {
-                const char *keyword;
-                int (*check)(Check *check, const JsonValue *said, const JsonValue *value,
-                             const Place *place);
-        } keywords[] = {
-                { "type", check_type },         { "enum", check_enum },   { "const", check_const },
-                { "required", check_required }, { "items", check_items }, { "anyOf", check_any },
-        };
-        int r = 0;
-
-        if (!step(check) || json_type(schema) != JSON_OBJECT)
+static int verify_schema(Verify *verify, const JsonValue *schema, const Place *place) {
+        if (json_type(schema) == JSON_BOOL)
                 return 0;
-        for (size_t i = 0; i < ELEMENTSOF(keywords) && r == 0; i++) {
-                const JsonValue *said = find(check, schema, keywords[i].keyword);
-
-                if (said)
-                        r = keywords[i].check(check, said, value, place);
-        }
-        return r < 0 ? r : check_members(check, schema, value, place);
+        if (json_type(schema) != JSON_OBJECT)
+                return senseless(verify, place, "must be a schema: an object, true or false");
+        return verify_each(verify, schema, place, verify_keyword);
 }
 
-int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *reterr) {
-        Check check = { .reterr = reterr };
-        int r = check_value(&check, schema, value, &(const Place){ NULL, NULL, 0 });
+int json_schema_verify(const JsonValue *schema, const char *name, Error *reterr) {
+        Verify verify = { .check = { .root = schema }, .name = name, .reterr = reterr };
+        int r = verify_schema(&verify, schema, &(const Place){ NULL, NULL, 0 });
 
-        if (!check.over)
-                return r;
-        (void)error_set(reterr, ERROR_LIMIT, 0, "too much to check against the schema");
-        return -E2BIG;
+        return verify.check.over ? too_much(reterr) : r;
 }

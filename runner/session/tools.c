@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/json-schema.h"
 #include "session/tools-internal.h"
 
 const char *tool_failure_name(ToolFailureKind kind) {
@@ -89,6 +90,8 @@ static int check_name(const char *name, Error *reterr) {
 /* A document of its own, and its text. */
 static int copy_schema(const JsonValue *schema, const char *name, JsonDocument **ret,
                        JsonWriter *ret_text, Error *reterr) {
+        int r;
+
         if (!schema)
                 return 0;
         json_copy(ret_text, NULL, schema);
@@ -99,7 +102,8 @@ static int copy_schema(const JsonValue *schema, const char *name, JsonDocument *
                                 TOOL_SCHEMA_MAX >> 10);
                 return -E2BIG;
         }
-        return json_parse(ret_text->data, ret_text->length, name, ret, reterr);
+        r = json_schema_verify(schema, name, reterr);
+        return r < 0 ? r : json_parse(ret_text->data, ret_text->length, name, ret, reterr);
 }
 
 static int tool_new(RpcConnection *owner, const ToolSpec *spec, Tool **ret, Error *reterr) {

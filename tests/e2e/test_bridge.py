@@ -118,6 +118,15 @@ def test_both_sides_are_checked(host: Host) -> None:
     assert out(host.python("print(call('add', {'a': 1.0}))")) == "1"
 
 
+def test_bounds_and_references_are_checked(host: Host) -> None:
+    """As pydantic and others write what a tool takes."""
+    point = {"type": "object", "properties": {"x": {"type": "number", "minimum": 0}, "next": {"$ref": "#/$defs/Point"}}}
+    host.tool("draw", lambda p: 1, {"properties": {"from": {"$ref": "#/$defs/Point"}}, "$defs": {"Point": point}})
+    assert out(host.python("print(call('draw', {'from': {'x': 1, 'next': {'x': 2}}}))")) == "1"
+    wrong = host.python("call('draw', {'from': {'x': 1, 'next': {'x': -2}}})")
+    assert failed(wrong) == "[validation_error] $.from.next.x: must be at least 0"
+
+
 def test_errors_of_a_handler(host: Host) -> None:
     def fail(payload: Json) -> None:
         raise Refused("it broke", **payload)
@@ -450,6 +459,19 @@ def test_limits_of_registering(keeper: Host) -> None:
         keeper.tool(f"t{i}", lambda p: 1)
     assert keeper.refused("tools.register", name="a", description="", input_schema={}).kind == "limit"
     keeper.tool("t7", lambda p: 2)  # in the place of one
+
+
+def test_a_schema_that_makes_no_sense_is_refused(keeper: Host) -> None:
+    for schemas, said, hint in (
+        ({"input_schema": {"properties": {"a": {"type": "intger"}}}},
+         'input_schema: $.properties.a.type: no type is called "intger"', 'Did you mean "integer"?'),
+        ({"input_schema": {}, "output_schema": {"items": {"$ref": "#/$defs/a"}}},
+         "output_schema: $.items.$ref: leads to no schema",
+         '"#/$defs/NAME" is what "$defs" at the top of the same schema has; elsewhere nothing is looked for.'),
+    ):
+        refused = keeper.refused("tools.register", name="t", description="", **schemas)
+        assert (refused.kind, refused.message, refused.hint) == ("usage", said, hint)
+    assert keeper.call("tools.list")["tools"] == []
 
 
 def test_calls_are_noted(host: Host, session: Session) -> None:

@@ -119,11 +119,177 @@ static void test_any_of(void **state) {
         check("{\"anyOf\":[{}],\"type\":\"string\"}", "1", "$: must be a string");
 }
 
+static void test_other_combinations(void **state) {
+        static const char one[] = "{\"oneOf\":[{\"type\":\"integer\"},{\"minimum\":10}]}";
+
+        (void)state;
+        check(one, "5", NULL);
+        check(one, "10.5", NULL);
+        check(one, "1.5", "$: is none of what oneOf has");
+        check(one, "10", "$: is more than one of what oneOf has");
+        check("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}", "\"a\"",
+              "$: must be an integer or null");
+        check("{\"allOf\":[{\"minimum\":1},{\"maximum\":3}]}", "2", NULL);
+        check("{\"allOf\":[{\"minimum\":1},{\"maximum\":3}]}", "4", "$: must be at most 3");
+        check("{\"not\":{\"type\":\"null\"}}", "1", NULL);
+        check("{\"not\":{\"type\":\"null\"}}", "null", "$: is what \"not\" excludes");
+        check("{\"properties\":{\"a\":false}}", "{\"b\":1}", NULL);
+        check("{\"properties\":{\"a\":false}}", "{\"a\":1}", "$.a: is not allowed");
+}
+
+static void test_numbers(void **state) {
+        (void)state;
+        check("{\"minimum\":0}", "0", NULL);
+        check("{\"minimum\":0}", "-0.5", "$: must be at least 0");
+        check("{\"maximum\":1.5}", "1.5", NULL);
+        check("{\"maximum\":1.5}", "2", "$: must be at most 1.5");
+        check("{\"exclusiveMinimum\":0}", "0.1", NULL);
+        check("{\"exclusiveMinimum\":0}", "0", "$: must be more than 0");
+        check("{\"exclusiveMaximum\":3}", "3", "$: must be less than 3");
+        /* As draft 4 wrote it. */
+        check("{\"minimum\":3,\"exclusiveMinimum\":true}", "3", "$: must be more than 3");
+        check("{\"minimum\":3,\"exclusiveMinimum\":false}", "3", NULL);
+        check("{\"maximum\":3,\"exclusiveMaximum\":true}", "3", "$: must be less than 3");
+        check("{\"exclusiveMaximum\":true}", "3", NULL);
+        check("{\"multipleOf\":5}", "-15", NULL);
+        check("{\"multipleOf\":5}", "-14", "$: must be a multiple of 5");
+        check("{\"multipleOf\":0.1}", "0.3", NULL);
+        check("{\"multipleOf\":0.1}", "0.35", "$: must be a multiple of 0.1");
+}
+
+static void test_sizes(void **state) {
+        (void)state;
+        check("{\"minLength\":2}", "\"ab\"", NULL);
+        check("{\"minLength\":2}", "\"\u00e4\"", "$: must have at least 2 characters");
+        check("{\"maxLength\":1}", "\"\u00e4\"", NULL);
+        check("{\"maxLength\":1}", "\"ab\"", "$: must have at most 1 character");
+        check("{\"minItems\":1}", "[]", "$: must have at least 1 item");
+        check("{\"maxItems\":2}", "[1,2,3]", "$: must have at most 2 items");
+        check("{\"minProperties\":1}", "{}", "$: must have at least 1 member");
+        check("{\"maxProperties\":0}", "{\"a\":1}", "$: must have at most 0 members");
+        check("{\"uniqueItems\":true}", "[1,\"1\",{\"a\":1},{\"a\":2}]", NULL);
+        check("{\"uniqueItems\":true}", "[1,{\"a\":1},{\"a\":1}]", "$[2]: is there twice");
+        check("{\"uniqueItems\":false}", "[1,1]", NULL);
+}
+
+static void test_tuples(void **state) {
+        static const char tuple[] = "{\"prefixItems\":[{\"type\":\"string\"},{}],"
+                                    "\"items\":{\"type\":\"null\"}}";
+
+        (void)state;
+        check(tuple, "[\"a\",1,null]", NULL);
+        check(tuple, "[1]", "$[0]: must be a string");
+        check(tuple, "[\"a\",1,null,2]", "$[3]: must be null");
+        check("{\"prefixItems\":[{}],\"items\":false}", "[1,2]", "$[1]: is not allowed");
+        check("{\"items\":[{},{\"type\":\"null\"}]}", "[1,2]", "$[1]: must be null");
+}
+
+static void test_references(void **state) {
+        static const char tree[] =
+                "{\"$ref\":\"#/$defs/"
+                "node\",\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{"
+                "\"left\":{\"$ref\":\"#/$defs/node\"},\"name\":{\"$ref\":\"#/$defs/a~1b\"}}},"
+                "\"a/b\":{\"type\":\"string\"}}}";
+
+        (void)state;
+        check(tree, "{\"left\":{\"left\":{\"name\":\"x\"}}}", NULL);
+        check(tree, "{\"left\":{\"left\":{\"name\":1}}}", "$.left.left.name: must be a string");
+        check("{\"anyOf\":[{\"type\":\"null\"},{\"items\":{\"$ref\":\"#\"},\"type\":\"array\"}]}",
+              "[[],null]", NULL);
+        check("{\"items\":{\"$ref\":\"#/items/anyOf/1\"},\"x\":1}", "[1]", NULL);
+        check("{\"allOf\":[{},{\"type\":\"null\"}],\"$ref\":\"#/allOf/1\"}", "null", NULL);
+        check("{\"properties\":{\"a\":{\"$ref\":\"#/oneOf/1\"}},\"oneOf\":[{},false]}", "{\"a\":1}",
+              "$.a: is not allowed");
+}
+
+/* One that leads to itself, or in a circle, has its end. */
+static void test_circles(void **state) {
+        static const char *const schemas[] = {
+                "{\"$ref\":\"#\"}",
+                "{\"allOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}",
+                "{\"not\":{\"$ref\":\"#\"}}",
+                "{\"oneOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},"
+                "\"b\":{\"$ref\":\"#/$defs/a\"}}}",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(schemas); i++) {
+                JsonDocument *s = parse(schemas[i]), *v = parse("1");
+                Error error;
+
+                assert_int_equal(json_schema_check(json_root(s), json_root(v), &error), -E2BIG);
+                assert_int_equal(error.kind, ERROR_LIMIT);
+                json_free(s);
+                json_free(v);
+        }
+}
+
+static void test_verify(void **state) {
+        static const struct {
+                const char *schema, *message; /* NULL: it makes sense */
+        } cases[] = {
+                { "{}", NULL },
+                { "{\"properties\":{\"type\":{\"type\":\"string\"}},\"required\":[\"type\"]}",
+                  NULL },
+                { "{\"items\":[{},true],\"exclusiveMinimum\":true,\"multipleOf\":0.5}", NULL },
+                { "{\"$defs\":{\"a\":{\"$ref\":\"#\"}},\"x-own\":{\"type\":5}}", NULL },
+                { "{\"default\":5,\"examples\":[1],\"const\":null,\"enum\":[]}", NULL },
+                { "{\"type\":\"strnig\"}", "$.type: no type is called \"strnig\"" },
+                { "{\"type\":5}", "$.type: must be the name of a type, or an array of them" },
+                { "{\"type\":[]}", "$.type: must be the name of a type, or an array of them" },
+                { "{\"type\":[\"null\",\"x\"]}", "$.type[1]: no type is called \"x\"" },
+                { "{\"properties\":[]}", "$.properties: must be an object of schemas" },
+                { "{\"properties\":{\"a b\":5}}",
+                  "$.properties[\"a b\"]: must be a schema: an object, true or false" },
+                { "{\"required\":\"a\"}", "$.required: must be an array of strings" },
+                { "{\"required\":[5]}", "$.required[0]: must be a string" },
+                { "{\"items\":5}", "$.items: must be a schema" },
+                { "{\"items\":{\"anyOf\":{}}}", "$.items.anyOf: must be an array of schemas" },
+                { "{\"minLength\":-1}", "$.minLength: must be a whole number, 0 at least" },
+                { "{\"minimum\":true}", "$.minimum: must be a number" },
+                { "{\"multipleOf\":0}", "$.multipleOf: must be a number above 0" },
+                { "{\"uniqueItems\":1}", "$.uniqueItems: must be true or false" },
+                { "{\"enum\":5}", "$.enum: must be an array" },
+                { "{\"description\":5}", "$.description: must be a string" },
+                { "{\"$ref\":5}", "$.$ref: must be a string" },
+                { "{\"not\":{\"$ref\":\"#/$defs/a\"}}", "$.not.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/type\",\"type\":\"null\"}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"https://example.org/a.json\"}", "$.$ref: leads to no schema" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                JsonDocument *s = parse(cases[i].schema);
+                Error error = { .text = "nothing" };
+                int r = json_schema_verify(json_root(s), "input_schema", &error);
+
+                if (!cases[i].message) {
+                        if (r < 0)
+                                fail_msg("%s: %s", cases[i].schema, error.text);
+                } else {
+                        _cleanup_free_ char *whole = str_format("input_schema: %s",
+                                                                cases[i].message);
+
+                        assert_int_equal(r, -EINVAL);
+                        assert_int_equal(error.kind, ERROR_USAGE);
+                        assert_string_equal(error.text, whole);
+                }
+                json_free(s);
+        }
+}
+
 /* What is no keyword, or not used as one, refuses nothing. */
 static void test_odd_schemas(void **state) {
         static const char *const schemas[] = {
                 "{}",
-                "{\"title\":\"x\",\"format\":\"uri\",\"minimum\":5}",
+                "{\"title\":\"x\",\"format\":\"uri\",\"minimum\":\"5\"}",
+                "{\"minimum\":5,\"maxLength\":0,\"multipleOf\":2}",
+                "{\"minItems\":\"5\",\"uniqueItems\":1,\"multipleOf\":-1,\"not\":5}",
+                "{\"allOf\":1,\"oneOf\":[],\"prefixItems\":{}}",
+                "{\"$ref\":5}",
+                "{\"$ref\":\"#/$defs/none\"}",
+                "{\"$ref\":\"other.json\"}",
+                "{\"patternProperties\":{\"a\":{}},\"additionalProperties\":false}",
                 "{\"type\":5}",
                 "{\"type\":\"any\"}",
                 "{\"type\":[]}",
@@ -132,7 +298,7 @@ static void test_odd_schemas(void **state) {
                 "{\"required\":[1]}",
                 "{\"properties\":[]}",
                 "{\"properties\":{\"a\":true}}",
-                "{\"items\":[{\"type\":\"null\"}]}",
+                "{\"items\":[true]}",
                 "{\"enum\":1}",
                 "{\"anyOf\":{}}",
                 "{\"anyOf\":[]}",
@@ -174,9 +340,19 @@ static void test_too_much(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_types),       cmocka_unit_test(test_objects),
-                cmocka_unit_test(test_enums),       cmocka_unit_test(test_any_of),
-                cmocka_unit_test(test_odd_schemas), cmocka_unit_test(test_too_much),
+                cmocka_unit_test(test_types),
+                cmocka_unit_test(test_objects),
+                cmocka_unit_test(test_enums),
+                cmocka_unit_test(test_any_of),
+                cmocka_unit_test(test_other_combinations),
+                cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_sizes),
+                cmocka_unit_test(test_tuples),
+                cmocka_unit_test(test_references),
+                cmocka_unit_test(test_circles),
+                cmocka_unit_test(test_verify),
+                cmocka_unit_test(test_odd_schemas),
+                cmocka_unit_test(test_too_much),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json-schema-rules.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json-write.h"
+#include "base/nearest.h"
+#include "base/strings.h"
+
+static void append(char *text, size_t size, const char *more) {
+        const size_t used = strlen(text);
+
+        (void)snprintf(text + used, size - used, "%s", more);
+}
+
+/* "a, b or c" */
+static void append_choice(char *text, size_t size, const char *word, bool first, bool last) {
+        if (!first)
+                append(text, size, last ? " or " : ", ");
+        append(text, size, word);
+}
+
+/* A value as its JSON, short. */
+static void append_value(char *text, size_t size, const JsonValue *value, bool first, bool last) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        char word[64];
+
+        json_copy(&w, NULL, value);
+        if (json_write_finish(&w) < 0)
+                return;
+        w.data[w.length - 1] = '\0';
+        (void)str_visible(w.data, word, sizeof(word));
+        append_choice(text, size, word, first, last);
+}
+
+/* "must be at least 3" */
+static int refuse_bound(const Check *check, const Place *place, const char *what,
+                        const JsonValue *bound) {
+        char text[100] = "";
+
+        append(text, sizeof(text), what);
+        append_value(text, sizeof(text), bound, true, true);
+        return schema_refuse(check, place, text);
+}
+
+/* --- type --- */
+
+static const struct {
+        const char *name, *shown;
+        JsonType type;
+} types[] = {
+        { "string", "a string", JSON_STRING },  { "integer", "an integer", JSON_NUMBER },
+        { "number", "a number", JSON_NUMBER },  { "boolean", "true or false", JSON_BOOL },
+        { "object", "an object", JSON_OBJECT }, { "array", "an array", JSON_ARRAY },
+        { "null", "null", JSON_NULL },
+};
+
+const char *schema_type(const char *name, const char **suggested) {
+        Nearest nearest = { .word = name };
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (streq(types[i].name, name))
+                        return types[i].shown;
+        for (size_t i = 0; suggested && i < ELEMENTSOF(types); i++)
+                nearest_try(&nearest, types[i].name);
+        if (suggested)
+                *suggested = nearest.best;
+        return NULL;
+}
+
+static const char *type_shown(const char *name) {
+        const char *shown = schema_type(name, NULL);
+
+        return shown ? shown : name;
+}
+
+/* From 2^53 on there are no others. trunc(3) would take libm where the compiler calls it. */
+static bool is_whole(double number) {
+        const double most = 9007199254740992;
+
+        return number <= -most || number >= most || (double)(int64_t)number == number;
+}
+
+static bool has_type(const JsonValue *value, const char *name) {
+        double number = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
+                if (!streq(types[i].name, name))
+                        continue;
+                if (types[i].type != json_type(value))
+                        return false;
+                (void)json_number(value, &number);
+                return !streq(name, "integer") || is_whole(number);
+        }
+        return true; /* no type that is known */
+}
+
+static int check_type(Check *check, const JsonValue *schema, const JsonValue *said,
+                      const JsonValue *value, const Place *place) {
+        char text[160] = "must be ";
+        const JsonValue *first = json_first(said);
+
+        (void)schema;
+        if (json_string(said)) {
+                if (has_type(value, json_string(said)))
+                        return 0;
+                append(text, sizeof(text), type_shown(json_string(said)));
+                return schema_refuse(check, place, text);
+        }
+        if (json_type(said) != JSON_ARRAY || !first)
+                return 0;
+        for (const JsonValue *t = first; t && schema_step(check); t = json_next(t)) {
+                if (!json_string(t) || has_type(value, json_string(t)))
+                        return 0;
+                append_choice(text, sizeof(text), type_shown(json_string(t)), t == first,
+                              !json_next(t));
+        }
+        return schema_refuse(check, place, text);
+}
+
+/* --- enum, const --- */
+
+static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b);
+
+static size_t count_children(Check *check, const JsonValue *value) {
+        size_t count = 0;
+
+        for (const JsonValue *v = json_first(value); v && schema_step(check); v = json_next(v))
+                count++;
+        return count;
+}
+
+static bool is_equal_inside(Check *check, const JsonValue *a, const JsonValue *b) {
+        const bool objects = json_type(a) == JSON_OBJECT;
+        const JsonValue *other = json_first(b);
+
+        if (count_children(check, a) != count_children(check, b))
+                return false;
+        for (const JsonValue *v = json_first(a); v; v = json_next(v)) {
+                const JsonValue *w = objects ? schema_find(check, b, json_key(v)) : other;
+
+                if (!w || !is_equal(check, v, w))
+                        return false;
+                other = objects ? NULL : json_next(other);
+        }
+        return true;
+}
+
+static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b) {
+        double number_a = 0, number_b = 0;
+        bool yes_a = false, yes_b = false;
+
+        if (!schema_step(check) || json_type(a) != json_type(b))
+                return false;
+        if (json_string(a))
+                return streq(json_string(a), json_string(b));
+        if (json_number(a, &number_a) == 0 && json_number(b, &number_b) == 0)
+                return number_a == number_b;
+        if (json_bool(a, &yes_a) == 0 && json_bool(b, &yes_b) == 0)
+                return yes_a == yes_b;
+        return json_type(a) == JSON_NULL || is_equal_inside(check, a, b);
+}
+
+static int check_enum(Check *check, const JsonValue *schema, const JsonValue *said,
+                      const JsonValue *value, const Place *place) {
+        char text[400] = "must be ";
+        const JsonValue *first = json_first(said);
+
+        (void)schema;
+        if (json_type(said) != JSON_ARRAY)
+                return 0;
+        for (const JsonValue *a = first; a; a = json_next(a))
+                if (is_equal(check, value, a))
+                        return 0;
+        if (check->quiet)
+                return -EINVAL;
+        for (const JsonValue *a = first; a; a = json_next(a))
+                append_value(text, sizeof(text), a, a == first, !json_next(a));
+        return schema_refuse(check, place, text);
+}
+
+static int check_const(Check *check, const JsonValue *schema, const JsonValue *said,
+                       const JsonValue *value, const Place *place) {
+        (void)schema;
+        return is_equal(check, value, said) ? 0 : refuse_bound(check, place, "must be ", said);
+}
+
+/* --- numbers --- */
+
+/* How a number stands to a bound: below, at or above it; 0 too where there is nothing to compare.
+ */
+static int compare(const JsonValue *value, const JsonValue *bound) {
+        double number, limit;
+
+        if (json_number(value, &number) < 0 || json_number(bound, &limit) < 0)
+                return 0;
+        return (number > limit) - (number < limit);
+}
+
+static int check_minimum(Check *check, const JsonValue *schema, const JsonValue *said,
+                         const JsonValue *value, const Place *place) {
+        (void)schema;
+        return compare(value, said) < 0 ? refuse_bound(check, place, "must be at least ", said) : 0;
+}
+
+static int check_maximum(Check *check, const JsonValue *schema, const JsonValue *said,
+                         const JsonValue *value, const Place *place) {
+        (void)schema;
+        return compare(value, said) > 0 ? refuse_bound(check, place, "must be at most ", said) : 0;
+}
+
+/* The number that a value must not reach: in draft 4 true makes the other keyword's so. */
+static const JsonValue *exclusive(Check *check, const JsonValue *schema, const JsonValue *said,
+                                  const char *other) {
+        bool yes = false;
+
+        if (json_bool(said, &yes) == 0)
+                return yes ? schema_find(check, schema, other) : NULL;
+        return said;
+}
+
+static bool reaches(const JsonValue *value, const JsonValue *bound, int side) {
+        return bound && json_type(value) == JSON_NUMBER && json_type(bound) == JSON_NUMBER &&
+               compare(value, bound) * side >= 0;
+}
+
+static int check_above(Check *check, const JsonValue *schema, const JsonValue *said,
+                       const JsonValue *value, const Place *place) {
+        const JsonValue *bound = exclusive(check, schema, said, "minimum");
+
+        return reaches(value, bound, -1) ? refuse_bound(check, place, "must be more than ", bound)
+                                         : 0;
+}
+
+static int check_below(Check *check, const JsonValue *schema, const JsonValue *said,
+                       const JsonValue *value, const Place *place) {
+        const JsonValue *bound = exclusive(check, schema, said, "maximum");
+
+        return reaches(value, bound, 1) ? refuse_bound(check, place, "must be less than ", bound)
+                                        : 0;
+}
+
+/* Of 0.1 there are 3 in 0.3, as people count, and almost 3 in doubles. */
+static int check_multiple(Check *check, const JsonValue *schema, const JsonValue *said,
+                          const JsonValue *value, const Place *place) {
+        double number, factor, times, off;
+
+        (void)schema;
+        if (json_number(value, &number) < 0 || json_number(said, &factor) < 0 || !(factor > 0))
+                return 0;
+        times = number / factor;
+        if (times > 1e15 || times < -1e15) /* its fraction is lost */
+                return 0;
+        off = times - (double)(int64_t)(times + (times < 0 ? -0.5 : 0.5));
+        if (off < 1e-9 && off > -1e-9)
+                return 0;
+        return refuse_bound(check, place, "must be a multiple of ", said);
+}
+
+/* --- sizes --- */
+
+static size_t count_characters(const char *text) {
+        size_t count = 0;
+
+        for (; *text; text++)
+                count += ((unsigned char)*text & 0xc0) != 0x80;
+        return count;
+}
+
+/* Each keyword of a size: what it counts, and on which side it stands. */
+static const struct {
+        const char *keyword, *unit;
+        JsonType type;
+        bool least;
+} sizes[] = {
+        { "minLength", "character", JSON_STRING, true },
+        { "maxLength", "character", JSON_STRING, false },
+        { "minItems", "item", JSON_ARRAY, true },
+        { "maxItems", "item", JSON_ARRAY, false },
+        { "minProperties", "member", JSON_OBJECT, true },
+        { "maxProperties", "member", JSON_OBJECT, false },
+};
+
+static int check_size(Check *check, const JsonValue *schema, const JsonValue *said,
+                      const JsonValue *value, const Place *place) {
+        double bound;
+        char text[100];
+        size_t i = 0;
+
+        (void)schema;
+        while (!streq(sizes[i].keyword, json_key(said)))
+                i++;
+        if (json_type(value) != sizes[i].type || json_number(said, &bound) < 0)
+                return 0;
+        {
+                const double count = (double)(json_string(value)
+                                                      ? count_characters(json_string(value))
+                                                      : count_children(check, value));
+
+                if (check->over || (sizes[i].least ? count >= bound : count <= bound))
+                        return 0;
+        }
+        (void)snprintf(text, sizeof(text), "must have at %s %.0f %s%s",
+                       sizes[i].least ? "least" : "most", bound, sizes[i].unit,
+                       bound == 1 ? "" : "s");
+        return schema_refuse(check, place, text);
+}
+
+/* --- objects --- */
+
+static int check_required(Check *check, const JsonValue *schema, const JsonValue *said,
+                          const JsonValue *value, const Place *place) {
+        (void)schema;
+        if (json_type(value) != JSON_OBJECT)
+                return 0;
+        for (const JsonValue *n = json_first(said); n && schema_step(check); n = json_next(n)) {
+                const Place missing = { place, json_string(n), 0 };
+
+                if (json_string(n) && !schema_find(check, value, json_string(n)))
+                        return check->over ? 0 : schema_refuse(check, &missing, "is missing");
+        }
+        return 0;
+}
+
+static int check_properties(Check *check, const JsonValue *schema, const JsonValue *said,
+                            const JsonValue *value, const Place *place) {
+        int r = 0;
+
+        (void)schema;
+        if (json_type(value) != JSON_OBJECT)
+                return 0;
+        for (const JsonValue *m = json_first(value); m && r == 0 && schema_step(check);
+             m = json_next(m)) {
+                const Place below = { place, json_key(m), 0 };
+                const JsonValue *of = schema_find(check, said, json_key(m));
+
+                if (of)
+                        r = schema_check_value(check, of, m, &below);
+        }
+        return r;
+}
+
+/* Those that properties does not name. Which patternProperties would is not known. */
+static int check_additional(Check *check, const JsonValue *schema, const JsonValue *said,
+                            const JsonValue *value, const Place *place) {
+        const JsonValue *named = schema_find(check, schema, "properties");
+        bool allowed = true;
+        int r = 0;
+
+        if (json_type(value) != JSON_OBJECT || schema_find(check, schema, "patternProperties"))
+                return 0;
+        (void)json_bool(said, &allowed);
+        for (const JsonValue *m = json_first(value); m && r == 0 && schema_step(check);
+             m = json_next(m)) {
+                const Place below = { place, json_key(m), 0 };
+
+                if (schema_find(check, named, json_key(m)) || check->over)
+                        continue;
+                r = allowed ? schema_check_value(check, said, m, &below)
+                            : schema_refuse(check, &below, "is not known");
+        }
+        return r;
+}
+
+/* --- arrays --- */
+
+/* The first items by a schema each; how many schemas there are. */
+static int check_first_items(Check *check, const JsonValue *schemas, const JsonValue *value,
+                             const Place *place) {
+        const JsonValue *schema = json_type(schemas) == JSON_ARRAY ? json_first(schemas) : NULL;
+        Place below = { place, NULL, 0 };
+        int r = 0;
+
+        if (json_type(value) != JSON_ARRAY)
+                return 0;
+        for (const JsonValue *i = json_first(value); i && schema && r == 0 && schema_step(check);
+             i = json_next(i), schema = json_next(schema)) {
+                r = schema_check_value(check, schema, i, &below);
+                below.index++;
+        }
+        return r;
+}
+
+static int check_prefix(Check *check, const JsonValue *schema, const JsonValue *said,
+                        const JsonValue *value, const Place *place) {
+        (void)schema;
+        return check_first_items(check, said, value, place);
+}
+
+/* All but those that prefixItems has; an array of schemas is what prefixItems was once. */
+static int check_items(Check *check, const JsonValue *schema, const JsonValue *said,
+                       const JsonValue *value, const Place *place) {
+        const JsonValue *prefix = schema_find(check, schema, "prefixItems");
+        size_t skipped;
+        Place below = { place, NULL, 0 };
+        int r = 0;
+
+        if (json_type(said) == JSON_ARRAY)
+                return check_first_items(check, said, value, place);
+        if (json_type(value) != JSON_ARRAY)
+                return 0;
+        skipped = prefix ? count_children(check, prefix) : 0;
+        for (const JsonValue *i = json_first(value); i && r == 0 && schema_step(check);
+             i = json_next(i)) {
+                if (below.index >= skipped)
+                        r = schema_check_value(check, said, i, &below);
+                below.index++;
+        }
+        return r;
+}
+
+static int check_unique(Check *check, const JsonValue *schema, const JsonValue *said,
+                        const JsonValue *value, const Place *place) {
+        Place below = { place, NULL, 0 };
+        bool wanted = false;
+
+        (void)schema;
+        (void)json_bool(said, &wanted);
+        if (!wanted || json_type(value) != JSON_ARRAY)
+                return 0;
+        for (const JsonValue *i = json_first(value); i && !check->over; i = json_next(i)) {
+                for (const JsonValue *before = json_first(value); before != i && !check->over;
+                     before = json_next(before))
+                        if (is_equal(check, before, i))
+                                return schema_refuse(check, &below, "is there twice");
+                below.index++;
+        }
+        return 0;
+}
+
+/* --- several schemas --- */
+
+/* What each of them says of the type, as "a string or null"; false where one says more. */
+static bool any_types(const JsonValue *schemas, char *text, size_t size) {
+        for (const JsonValue *s = json_first(schemas); s; s = json_next(s)) {
+                const JsonValue *type = json_member(s, "type");
+
+                if (!type || !json_string(type))
+                        return false;
+                append_choice(text, size, type_shown(json_string(type)), s == json_first(schemas),
+                              !json_next(s));
+        }
+        return true;
+}
+
+/* Whether one of them takes it, without a word; -ENOMEM. */
+static int takes(Check *check, const JsonValue *schema, const JsonValue *value,
+                 const Place *place) {
+        const bool quiet = check->quiet;
+        int r;
+
+        check->quiet = true;
+        r = schema_check_value(check, schema, value, place);
+        check->quiet = quiet;
+        return r == -EINVAL ? 0 : r < 0 ? r : 1;
+}
+
+static int check_any(Check *check, const JsonValue *schema, const JsonValue *said,
+                     const JsonValue *value, const Place *place) {
+        char text[200] = "must be ";
+
+        (void)schema;
+        if (json_type(said) != JSON_ARRAY || !json_first(said))
+                return 0;
+        for (const JsonValue *s = json_first(said); s && schema_step(check); s = json_next(s)) {
+                int r = takes(check, s, value, place);
+
+                if (r != 0)
+                        return r < 0 ? r : 0;
+        }
+        return schema_refuse(check, place,
+                             any_types(said, text, sizeof(text)) ? text
+                                                                 : "is none of what anyOf has");
+}
+
+static int check_one(Check *check, const JsonValue *schema, const JsonValue *said,
+                     const JsonValue *value, const Place *place) {
+        char text[200] = "must be ";
+        unsigned count = 0;
+
+        (void)schema;
+        if (json_type(said) != JSON_ARRAY || !json_first(said))
+                return 0;
+        for (const JsonValue *s = json_first(said); s && count < 2 && schema_step(check);
+             s = json_next(s)) {
+                int r = takes(check, s, value, place);
+
+                if (r < 0)
+                        return r;
+                count += r > 0;
+        }
+        if (count == 1)
+                return 0;
+        if (count > 1)
+                return schema_refuse(check, place, "is more than one of what oneOf has");
+        return schema_refuse(check, place,
+                             any_types(said, text, sizeof(text)) ? text
+                                                                 : "is none of what oneOf has");
+}
+
+static int check_all(Check *check, const JsonValue *schema, const JsonValue *said,
+                     const JsonValue *value, const Place *place) {
+        int r = 0;
+
+        (void)schema;
+        for (const JsonValue *s = json_first(said); s && r == 0 && schema_step(check);
+             s = json_next(s))
+                r = schema_check_value(check, s, value, place);
+        return r;
+}
+
+static int check_not(Check *check, const JsonValue *schema, const JsonValue *said,
+                     const JsonValue *value, const Place *place) {
+        int r;
+
+        (void)schema;
+        if (json_type(said) != JSON_OBJECT && json_type(said) != JSON_BOOL)
+                return 0;
+        r = takes(check, said, value, place);
+        if (r <= 0 || check->over)
+                return r < 0 ? r : 0;
+        return schema_refuse(check, place, "is what \"not\" excludes");
+}
+
+/* --- all --- */
+
+const SchemaKeyword *schema_keyword(const char *name) {
+        static const SchemaKeyword keywords[] = {
+                { "type", SAYS_TYPES, check_type },
+                { "enum", SAYS_LIST, check_enum },
+                { "const", SAYS_ANYTHING, check_const },
+                { "properties", SAYS_NAMED_SCHEMAS, check_properties },
+                { "required", SAYS_NAMES, check_required },
+                { "additionalProperties", SAYS_SCHEMA, check_additional },
+                { "items", SAYS_SCHEMA_OR_ALL, check_items },
+                { "prefixItems", SAYS_SCHEMAS, check_prefix },
+                { "uniqueItems", SAYS_BOOL, check_unique },
+                { "minimum", SAYS_NUMBER, check_minimum },
+                { "maximum", SAYS_NUMBER, check_maximum },
+                { "exclusiveMinimum", SAYS_BOUND, check_above },
+                { "exclusiveMaximum", SAYS_BOUND, check_below },
+                { "multipleOf", SAYS_FACTOR, check_multiple },
+                { "minLength", SAYS_COUNT, check_size },
+                { "maxLength", SAYS_COUNT, check_size },
+                { "minItems", SAYS_COUNT, check_size },
+                { "maxItems", SAYS_COUNT, check_size },
+                { "minProperties", SAYS_COUNT, check_size },
+                { "maxProperties", SAYS_COUNT, check_size },
+                { "anyOf", SAYS_SCHEMAS, check_any },
+                { "oneOf", SAYS_SCHEMAS, check_one },
+                { "allOf", SAYS_SCHEMAS, check_all },
+                { "not", SAYS_SCHEMA, check_not },
+                { "$ref", SAYS_REFERENCE, schema_check_reference },
+                { "$defs", SAYS_NAMED_SCHEMAS, NULL },
+                { "definitions", SAYS_NAMED_SCHEMAS, NULL },
+                { "patternProperties", SAYS_NAMED_SCHEMAS, NULL },
+                { "pattern", SAYS_TEXT, NULL },
+                { "format", SAYS_TEXT, NULL },
+                { "title", SAYS_TEXT, NULL },
+                { "description", SAYS_TEXT, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(keywords); i++)
+                if (streq(keywords[i].name, name))
+                        return &keywords[i];
+        return NULL;
+}
