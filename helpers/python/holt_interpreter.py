@@ -218,7 +218,8 @@ def describe(error):
     except BaseException as failed:  # what is in it is the code's
         text = f"{type(error).__name__} that cannot be shown: {type(failed).__name__}\n"
     try:
-        message = str(error)
+        number = isinstance(error, SystemExit) and isinstance(error.code, int)  # True is one
+        message = str(int(error.code) if number else error)
     except BaseException:  # its __str__ is the code's, too, and may exit
         message = "<exception str() failed>"  # as in a traceback
     return {"name": type(error).__name__, "message": displays.shorten(message), "traceback": displays.shorten(text)}

@@ -71,11 +71,11 @@ def load(request, own, namespace, guarded):
         with open(request["path"], "rb") as file:
             state = pickle.load(file)
     except FileNotFoundError:
-        return {"error": {"message": f"nothing was saved in {request['path']}"}}
+        return {"error": {"message": f"nothing was saved in {request['path']}", "kind": "missing"}}
     except (pickle.UnpicklingError, EOFError):
         pass
     if not isinstance(state, dict) or state.get("holt") != 1:
-        raise ValueError(f"{request['path']} is no file of python.save")
+        return {"error": {"message": f"{request['path']} is no file of python.save", "kind": "data"}}
     loaded, failed = [], {}
     for name, module in state["modules"].items():
         value, error, _ = guarded(lambda module=module: importlib.import_module(module))

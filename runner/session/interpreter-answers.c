@@ -162,6 +162,17 @@ static const struct {
         { "load", "path", copy_text },
 };
 
+/* What the interpreter may call its failure. */
+static ErrorKind kind_of(const JsonValue *error) {
+        static const ErrorKind kinds[] = { ERROR_MISSING, ERROR_DATA };
+        const JsonValue *kind = json_type(error) == JSON_OBJECT ? json_member(error, "kind") : NULL;
+
+        for (size_t i = 0; kind && json_string(kind) && i < ELEMENTSOF(kinds); i++)
+                if (streq(json_string(kind), error_kind_name(kinds[i])))
+                        return kinds[i];
+        return ERROR_SETUP;
+}
+
 /* A JSON object of its own, or an error. */
 static void answer_other(Request *request, const JsonValue *root) {
         const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
@@ -175,8 +186,8 @@ static void answer_other(Request *request, const JsonValue *root) {
         if (!request->call)
                 return;
         if (!answer || json_type(answer) != JSON_OBJECT) {
-                (void)error_set(&failed, ERROR_SETUP, 0, "the interpreter: %.500s",
-                                message ? message : "no answer");
+                (void)error_set(&failed, error ? kind_of(error) : ERROR_SETUP, 0,
+                                "the interpreter: %.500s", message ? message : "no answer");
                 rpc_fail(request->call, &failed);
                 return;
         }

@@ -427,9 +427,11 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
     run(rpc, "import pickle; x = 1\nfor name, data in {'empty': b'', 'text': b'text', 'other': pickle.dumps([1])}.items(): open(name, 'wb').write(data)")
 
-    assert "nothing was saved" in rpc.refused("python.load").message
+    missing = rpc.refused("python.load")
+    assert (missing.kind, missing.message.partition(" in /")[0]) == ("missing", "the interpreter: nothing was saved")
     for name in ("empty", "text", "other"):
-        assert f"/workspace/{name} is no file of python.save" in rpc.refused("python.load", path=name).message
+        refused = rpc.refused("python.load", path=name)
+        assert refused.kind == "data" and f"/workspace/{name} is no file of python.save" in refused.message
     assert value(rpc, "x") == "1"
 
 
@@ -448,7 +450,7 @@ def test_the_command_line(session: Session, holt: Holt) -> None:
     assert python(session, "-", stdin=b"x + 1\n").ok().out == "5\n"
     failed = python(session, "-c", "1/0")
     assert failed.code == 1 and failed.err.endswith("ZeroDivisionError: division by zero\n")
-    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, ""), ("'5'", 1, "5\n"), ("'2024-01-01'", 1, "2024-01-01\n")):
+    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, ""), ("'5'", 1, "5\n"), ("True", 1, ""), ("'2024-01-01'", 1, "2024-01-01\n")):
         ended = python(session, "-c", f"import sys; sys.exit({code})")
         assert (ended.code, ended.err) == (number, message)
     assert python(session, "--timeout", "100ms", "-c", "while True: pass").code == 124

@@ -63,7 +63,10 @@ def list_of(values: Any, what: str) -> List[Any]:
     """Raises UsageError for text, which is a list of characters to Python."""
     if isinstance(values, (str, bytes)):
         raise UsageError(f"{what} is a list, not the text {values!r}", hint=f"Write {what}=[{values!r}].")
-    return list(values)
+    try:
+        return list(values)
+    except TypeError:
+        raise UsageError(f"{what} is a list, not {values!r}") from None
 
 
 def seconds_of(value: Any) -> Optional[float]:

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
-from .errors import UsageError
+from .errors import HoltError, UsageError
 
 Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Time = Union[str, int, float]
@@ -30,6 +30,16 @@ def _text_of(value: Union[str, int, float], unit: str) -> str:
     return f"{round(value * 1000)}ms" if unit == "ms" else str(int(value))
 
 
+@contextlib.contextmanager
+def _named(name: str, file: str) -> Iterator[None]:
+    """Errors of a file that nobody has seen are of what it was made from."""
+    try:
+        yield
+    except HoltError as error:
+        error.message = error.message.replace(file, name)
+        raise
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a session is made with; see Sandbox."""
@@ -45,6 +55,20 @@ class Settings:
     read_write: Sequence[str] = ()
     options: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
+            raise UsageError(
+                f"policy is a preset's name, a file's path or a dict, not {self.policy!r}",
+                hint='Write policy="strict", or policy={"limits": {"pids": 64}}.',
+            )
+        if not isinstance(self.workspace, (str, os.PathLike, type(None))):
+            raise UsageError(f"workspace is a directory's path, not {self.workspace!r}")
+        if not isinstance(self.env, (Mapping, type(None))):
+            raise UsageError(f"env is a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
+        for name in self.env or {}:
+            if not isinstance(name, str) or "=" in name:
+                raise UsageError(f'a name in env is text without "=", not {name!r}')
+
     @contextlib.contextmanager
     def arguments(self) -> "Iterator[List[str]]":
         """As holt create has them. A policy that is a dict is in a file meanwhile."""
@@ -52,6 +76,7 @@ class Settings:
         with contextlib.ExitStack() as stack:
             if isinstance(self.policy, Mapping):
                 file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json"))
+                stack.enter_context(_named("policy", file.name))
                 json.dump({"holt": 1, **self.policy}, file)
                 file.flush()
                 argv += ["--policy", file.name]
@@ -66,8 +91,6 @@ class Settings:
                 if value is not None:
                     argv += [name, _text_of(value, unit)]
             for name, text in (self.env or {}).items():
-                if "=" in name:
-                    raise UsageError(f'a name in env has no "=": {name!r}')
                 argv += ["--env", f"{name}={text}"]
             for flag, paths in (("--ro", self.read_only), ("--rw", self.read_write)):
                 for path in paths:

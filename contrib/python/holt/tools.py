@@ -21,6 +21,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from ._face import list_of
 from ._server import Server
 from .errors import ToolError, UsageError
 from .schema import JsonSchema, from_json, object_schema, schema_of, to_json
@@ -332,7 +333,7 @@ def tools_of(tools: Optional[Sequence[ToolLike]]) -> List[Tool]:
     """Raises UsageError where two have one name."""
     if callable(tools) or isinstance(tools, Tool):
         raise UsageError(f"tools is a list, not {tools!r}", hint="Write tools=[...].")
-    made = [tool_of(each) for each in tools or ()]
+    made = [tool_of(each) for each in list_of(tools or (), "tools")]
     names = [each.name for each in made]
     for name in names:
         if names.count(name) > 1:

@@ -368,11 +368,19 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
 @pytest.mark.parametrize("settings, why", (
     ({"read_only": "/opt"}, "read_only is a list"), ({"read_write": "/opt"}, "read_write is a list"),
     ({"options": "--ephemeral"}, "options is a list"), ({"tools": print}, "tools is a list"),
-    ({"env": {"A=B": "c"}}, "no \"=\""), ({"name": ""}, "can't be the name"),
+    ({"tools": 5}, "tools is a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
+    ({"env": ["A=c"]}, "env is a dict"), ({"policy": ["strict"]}, "policy is a preset's name"),
+    ({"workspace": 5}, "workspace is a directory's path"), ({"name": ""}, "can't be the name"),
 ))
 def test_settings_that_are_something_else(settings: "dict[str, Any]", why: str) -> None:
     with pytest.raises(UsageError, match=why):
         Sandbox(**settings)
+
+
+def test_a_policy_s_mistake_is_of_the_dict_that_has_it(holt: str) -> None:
+    with pytest.raises(PolicyError) as raised, Sandbox(policy={"limits": {"pidz": 4}}):
+        pass
+    assert raised.value.message.startswith("policy: $.limits.pidz: ")
 
 
 def test_tools_of_a_call_are_a_list(box: Sandbox) -> None:
