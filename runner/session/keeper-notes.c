@@ -67,8 +67,10 @@ static void end_history(Keeper *keeper, Process *process) {
                 return;
         row.result = w.data;
         why = unwritten_record(keeper->unwritten, &row);
-        if (why)
-                (void)snprintf(process->unrecorded, sizeof(process->unrecorded), "%s", why);
+        if (!why)
+                return;
+        (void)snprintf(process->unrecorded, sizeof(process->unrecorded), "%s", why);
+        process->unrecorded_row = unwritten_last(keeper->unwritten);
 }
 
 /* Whose calls they may be: what ran meanwhile. The kernel's notice has a pid, of somebody who may

@@ -10,6 +10,7 @@
 #include "session/bridge.h"
 #include "session/methods.h"
 #include "session/tools.h"
+#include "session/unwritten.h"
 
 /* --- what to start --- */
 
@@ -277,7 +278,7 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         method_write_denials(keeper, process, w);
-        if (process->unrecorded[0])
+        if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);
         if (what < WAIT_END_TEXT)
                 return;

@@ -69,11 +69,12 @@ typedef struct Process {
         Error error; /* where cause is CAUSE_ERROR */
         Capture output;
         RpcConnection *owner;
-        struct Grant *grant;  /* until it is gone; or NULL */
-        char *params;         /* of the call that started it, as the history has them, or NULL */
-        const char *method;   /* its name */
-        uint64_t history;     /* a row of the store's while it runs, or 0 */
-        char unrecorded[160]; /* why its end is not in the history yet; "" where it is */
+        struct Grant *grant;     /* until it is gone; or NULL */
+        char *params;            /* of the call that started it, as the history has them, or NULL */
+        const char *method;      /* its name */
+        uint64_t history;        /* a row of the store's while it runs, or 0 */
+        char unrecorded[160];    /* why its end was not in the history at once; "" where it was */
+        uint64_t unrecorded_row; /* as session/unwritten.h numbers it */
         Denials denied_before;
 
         /* private */

@@ -21,6 +21,14 @@ typedef enum RowKind {
         ROW_KIND_MAX,
 } RowKind;
 
+typedef enum Loss {
+        LOSS_MANY,  /* more than may wait */
+        LOSS_LARGE, /* than a row may be */
+        LOSS_MAX,
+} Loss;
+
+static const char *const loss_causes[] = { [LOSS_MANY] = "disk", [LOSS_LARGE] = "size" };
+
 typedef struct Row {
         RowKind kind;
         StoreHistory history;
@@ -31,7 +39,8 @@ enum { ROW_TEXTS = 5 };
 
 typedef struct Waiting {
         struct Waiting *next;
-        Row row; /* whose texts are its own */
+        uint64_t number; /* counted from 1 */
+        Row row;         /* whose texts are its own */
 } Waiting;
 
 struct Unwritten {
@@ -39,8 +48,10 @@ struct Unwritten {
         LoopTimer *timer; /* set while anything waits */
         Waiting *first;
         size_t counts[ROW_KIND_MAX];
-        uint64_t lost; /* that were too many, or too large */
-        Error error;   /* of the last that could not be written */
+        uint64_t numbers; /* that have waited */
+        uint64_t last;    /* number, of the last that was to be written; 0 where it did not wait */
+        uint64_t lost[LOSS_MAX];
+        Error error; /* of the last that could not be written */
 };
 
 /* --- what is written by one call of the store --- */
@@ -109,15 +120,19 @@ static Waiting *waiting_new(const Row *row) {
         return NULL;
 }
 
+static bool has_lost(const Unwritten *all) {
+        return all->lost[LOSS_MANY] > 0 || all->lost[LOSS_LARGE] > 0;
+}
+
 /* What waits already has its time. */
 static void try_again(const Unwritten *all) {
-        if (!all->first && all->lost == 0)
+        if (!all->first && !has_lost(all))
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
 }
 
-static void lose(Unwritten *all) {
+static void lose(Unwritten *all, Loss loss) {
         try_again(all);
-        all->lost++;
+        all->lost[loss]++;
 }
 
 static void keep(Unwritten *all, const Row *row) {
@@ -125,11 +140,12 @@ static void keep(Unwritten *all, const Row *row) {
         Waiting *waiting = all->counts[row->kind] < UNWRITTEN_MAX ? waiting_new(row) : NULL;
 
         if (!waiting)
-                return lose(all);
+                return lose(all, LOSS_MANY);
         try_again(all);
         while (*last)
                 last = &(*last)->next;
         *last = waiting;
+        waiting->number = all->last = ++all->numbers;
         all->counts[row->kind]++;
 }
 
@@ -148,21 +164,26 @@ static int write_row(Unwritten *all, const Row *row) {
         int r = writers[row->kind](all->keeper->store, row, &all->error);
 
         if (r == -E2BIG)
-                lose(all);
+                lose(all, LOSS_LARGE);
         return r;
 }
 
 static int write_lost(Unwritten *all) {
-        char detail[80];
-        int r;
+        int r = 0;
 
-        if (all->lost == 0)
-                return 0;
-        (void)snprintf(detail, sizeof(detail), "{\"cause\":\"disk\",\"unrecorded\":%" PRIu64 "}",
-                       all->lost);
-        r = store_audit_add(all->keeper->store, "limit", detail, time_epoch_ms(), &all->error);
-        if (r == 0)
-                all->lost = 0;
+        for (size_t i = 0; i < LOSS_MAX && r == 0; i++) {
+                char detail[80];
+
+                if (all->lost[i] == 0)
+                        continue;
+                (void)snprintf(detail, sizeof(detail),
+                               "{\"cause\":\"%s\",\"unrecorded\":%" PRIu64 "}", loss_causes[i],
+                               all->lost[i]);
+                r = store_audit_add(all->keeper->store, "limit", detail, time_epoch_ms(),
+                                    &all->error);
+                if (r == 0)
+                        all->lost[i] = 0;
+        }
         return r;
 }
 
@@ -181,6 +202,7 @@ static int write_all(Unwritten *all) {
 static const char *write_or_keep(Unwritten *all, const Row *row) {
         int r = write_all(all);
 
+        all->last = 0;
         if (r == 0)
                 r = write_row(all, row);
         if (r < 0 && r != -E2BIG)
@@ -191,6 +213,18 @@ static const char *write_or_keep(Unwritten *all, const Row *row) {
 const char *unwritten_record(Unwritten *all, const StoreHistory *row) {
         return write_or_keep(all,
                              &(const Row){ .kind = row->id ? ROW_END : ROW_PUT, .history = *row });
+}
+
+uint64_t unwritten_last(const Unwritten *all) {
+        return all->last;
+}
+
+bool unwritten_waits(const Unwritten *all, uint64_t row) {
+        const Waiting *waiting = all->first;
+
+        while (waiting && waiting->number < row)
+                waiting = waiting->next;
+        return row == 0 || (waiting && waiting->number == row);
 }
 
 void unwritten_audit(Unwritten *all, const char *kind, const char *detail) {

@@ -26,6 +26,10 @@ Unwritten *unwritten_free(Unwritten *all);
 /* Writes a row of the history, or with an id the end of one that is there; all of it is borrowed.
  * NULL, or why it waits, or is lost; until the next call of any of these. */
 const char *unwritten_record(Unwritten *all, const StoreHistory *row);
+/* What names the row that waits since the last call of it, or 0 of one that is lost; and whether it
+ * still is not written, as a lost one never is. */
+uint64_t unwritten_last(const Unwritten *all);
+bool unwritten_waits(const Unwritten *all, uint64_t row);
 /* What has just happened, into the audit. */
 void unwritten_audit(Unwritten *all, const char *kind, const char *detail);
 /* A row of the history with one of the audit, of the time at which that ended: both or neither. */

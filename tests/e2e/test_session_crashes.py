@@ -535,6 +535,8 @@ def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk:
         answers = [rpc("exec", argv=["sh", "-c", f": {i}"]) for i in range(5)]
         assert [a["exit_code"] for a in answers] == [0] * 5
         assert "the disk is full" in answers[-1]["unrecorded"]
+        late = rpc("process.spawn", argv=["true"])["id"]
+        assert "the disk is full" in rpc("process.wait", id=late)["unrecorded"]
         assert ": 4" not in json.dumps(session.history())
         told = session.exec("sh", "-c", ": told")
         assert told.code == 0 and "not in the session's history yet" in told.err and "the disk is full" in told.err
@@ -546,6 +548,7 @@ def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk:
         assert rpc.refused("files.write", path="f", content="x" * 100000).errno == "ENOSPC"
 
         assert "unrecorded" not in rpc("exec", shell="rm /workspace/big")
+        assert "unrecorded" not in rpc("process.wait", id=late)
         rows = session.history()
         commands = "".join(json.dumps(row) for row in rows)
         assert all(f": {i}" in commands for i in range(5)) and ": told" in commands

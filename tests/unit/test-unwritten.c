@@ -178,6 +178,27 @@ static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
         assert_in_range(audit_time("temporary"), before, after);
 }
 
+static void test_what_waits_is_known_by_its_number(void **state) {
+        _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
+        uint64_t first, second;
+
+        (void)state;
+        fill();
+        assert_non_null(record("first", 0, "1"));
+        first = unwritten_last(world.all);
+        assert_non_null(record("second", 0, "1"));
+        second = unwritten_last(world.all);
+        assert_true(first > 0 && second > first);
+        assert_true(unwritten_waits(world.all, first) && unwritten_waits(world.all, second));
+        make_room();
+        assert_null(record("third", 0, "1"));
+        assert_false(unwritten_waits(world.all, first) || unwritten_waits(world.all, second));
+        memset(text, 'x', STORE_TEXT_MAX + 1);
+        assert_non_null(record("lost", 0, text));
+        assert_int_equal(unwritten_last(world.all), 0);
+        assert_true(unwritten_waits(world.all, 0));
+}
+
 static void test_what_is_too_much_is_counted(void **state) {
         (void)state;
         fill();
@@ -217,8 +238,8 @@ static void test_what_is_too_large_is_counted_too(void **state) {
         unwritten_audit(world.all, "denial", text);
         assert_null(record("exec", 0, "1"));
         assert_string_equal(history(), "exec({})=1@2 ");
-        assert_string_equal(audit(), "limit:{\"cause\":\"disk\",\"unrecorded\":1} "
-                                     "limit:{\"cause\":\"disk\",\"unrecorded\":1} ");
+        assert_string_equal(audit(), "limit:{\"cause\":\"size\",\"unrecorded\":1} "
+                                     "limit:{\"cause\":\"size\",\"unrecorded\":1} ");
 }
 
 static size_t rows_in_database(void) {
@@ -288,6 +309,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_what_there_is_room_for_is_written_at_once),
                 TEST(test_each_kind_waits_and_has_its_place_and_its_time),
+                TEST(test_what_waits_is_known_by_its_number),
                 TEST(test_what_is_too_much_is_counted),
                 TEST(test_a_flood_takes_no_other_kind_s_place),
                 TEST(test_what_is_too_large_is_counted_too),
