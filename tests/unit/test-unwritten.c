@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session/unwritten.c: what can't be written waits, in its order, and what is lost is counted. On a
- * disk that is really full: tests/e2e/test_session_crashes.py. */
+ * disk that is really full: tests/e2e/test_session_database.py. */
 #include "store-fixture.h"
 
 #include <fcntl.h>
