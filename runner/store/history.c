@@ -202,7 +202,7 @@ static int list_pending(const Store *store, uint64_t end, const char *name, uint
 
                 for (size_t at = 0; at < store->pending.length && row.id != id;)
                         at += pending_read(&store->pending, at, &row);
-                if (row.id == id && id<end && * limit> 0 && (!name || streq(name, row.name))) {
+                if (row.id == id && *limit > 0 && id < end && (!name || streq(name, row.name))) {
                         --*limit;
                         r = fn(data, &row);
                 }
