@@ -65,19 +65,30 @@ static bool is_home(const PlanMount *mount, const char *home) {
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
 }
 
-/* As /etc/passwd has it; NULL where it has none. */
-static const char *account_home(uid_t uid, char home[PATH_MAX]) {
-        FILE *file = fopen("/etc/passwd", "re");
+/* As /etc/passwd has it; NULL where it has none. Until the next call for another uid: what is
+ * mounted is mostly one user's. */
+static const char *account_home(uid_t uid) {
+        static struct {
+                bool known;
+                uid_t uid;
+                char home[PATH_MAX]; /* "" for none */
+        } last;
         const struct passwd *entry;
-        const char *found = NULL;
+        FILE *file;
 
-        while (file && !found && (entry = fgetpwent(file)))
+        if (last.known && last.uid == uid)
+                return last.home[0] ? last.home : NULL;
+        last.known = true;
+        last.uid = uid;
+        last.home[0] = '\0';
+        file = fopen("/etc/passwd", "re");
+        while (file && !last.home[0] && (entry = fgetpwent(file)))
                 if (entry->pw_uid == uid && entry->pw_dir && entry->pw_dir[0] == '/' &&
-                    strlen(entry->pw_dir) < PATH_MAX)
-                        found = strcpy(home, entry->pw_dir);
+                    strlen(entry->pw_dir) < sizeof(last.home))
+                        (void)strcpy(last.home, entry->pw_dir);
         if (file)
                 (void)fclose(file);
-        return found;
+        return last.home[0] ? last.home : NULL;
 }
 
 /* NULL where nobody says: services and cron jobs come without HOME. Kept, since root's environment
@@ -86,20 +97,18 @@ static const char *find_home(void) {
         static char home[PATH_MAX];
         const char *set = getenv("HOME");
 
-        if (!home[0] && set && set[0] == '/' && strlen(set) < sizeof(home))
+        if (!home[0] && (!set || set[0] != '/' || strlen(set) >= sizeof(home)))
+                set = account_home(getuid());
+        if (!home[0] && set)
                 (void)strcpy(home, set);
-        if (!home[0])
-                (void)account_home(getuid(), home);
         return home[0] ? home : NULL;
 }
 
 /* The caller's; the account's where HOME says another; and of a directory its owner's: under sudo
  * HOME may be either, and the command works as the owner. */
 static bool is_a_home(const PlanMount *mount, uid_t owner) {
-        char home[PATH_MAX];
-
-        return is_home(mount, find_home()) || is_home(mount, account_home(getuid(), home)) ||
-               (owner != getuid() && is_home(mount, account_home(owner, home)));
+        return is_home(mount, find_home()) || is_home(mount, account_home(getuid())) ||
+               (owner != getuid() && is_home(mount, account_home(owner)));
 }
 
 bool prepare_has_home(const char *path) {

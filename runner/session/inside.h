@@ -4,7 +4,8 @@
  * change and imitate them. */
 #pragma once
 
-#include "session/files.h"
+#include "base/error.h"
 
-/* 0 or a negative errno of files_write(). */
-int inside_write(Files *files, Error *reterr);
+/* Below root_fd, which is borrowed. 0; -EEXIST where something is there already, or another
+ * negative errno. */
+int inside_write(int root_fd, Error *reterr);

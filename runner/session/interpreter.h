@@ -24,11 +24,6 @@ enum {
 };
 
 #define INTERPRETER_MODULE "/run/holt/python/holt_interpreter.py"
-#define INTERPRETER_DISPLAYS "/run/holt/python/holt_displays.py"
-#define INTERPRETER_HINTS "/run/holt/python/holt_hints.py"
-#define INTERPRETER_LOOP "/run/holt/python/holt_loop.py"
-#define INTERPRETER_PACKAGES "/run/holt/python/holt_packages.py"
-#define INTERPRETER_STATE "/run/holt/python/holt_state.py"
 
 typedef struct Interpreters Interpreters;
 

@@ -334,7 +334,7 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = keeper_sweep_temporaries(keeper, reterr);
         if (r == 0)
-                r = inside_write(keeper->files, reterr);
+                r = inside_write(keeper->sandbox.root_fd, reterr);
         if (r == 0)
                 r = tools_new(keeper, &keeper->tools, reterr);
         if (r == 0)
