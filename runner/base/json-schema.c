@@ -82,32 +82,77 @@ int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *re
 
 /* --- $ref --- */
 
-/* The member that a part of a JSON pointer (RFC 6901) means, up to its end. */
-static const JsonValue *part_of(Check *check, const JsonValue *value, const char *part,
-                                size_t length) {
-        char key[256];
-        size_t used = 0;
+static int hex_value(char c) {
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const char *at = c ? strchr(digits, c) : NULL;
 
-        if (length >= sizeof(key))
+        return at ? (int)(at - digits) % 16 : -1;
+}
+
+/* What stands at a place of a URI's fragment, a byte or %XX for one; '\0' at its end. */
+static char next_byte(const char **at) {
+        const char *s = *at;
+        const int high = s[0] == '%' ? hex_value(s[1]) : -1;
+        const int low = high >= 0 ? hex_value(s[2]) : -1;
+
+        if (low >= 0 && (high > 0 || low > 0)) {
+                *at += 3;
+                return (char)(high * 16 + low);
+        }
+        *at += s[0] != '\0';
+        return s[0];
+}
+
+/* The same of a part of a JSON pointer (RFC 6901), at whose end it stays. */
+static char next_in_part(const char **at) {
+        const char *next = *at;
+        const char c = next_byte(&next);
+        char escaped;
+
+        if (c == '\0' || c == '/')
+                return '\0';
+        *at = next;
+        if (c != '~')
+                return c;
+        escaped = next_byte(&next);
+        if (escaped != '0' && escaped != '1')
+                return c;
+        *at = next;
+        return escaped == '0' ? '~' : '/';
+}
+
+static bool is_part(const char *part, const char *key) {
+        char c = next_in_part(&part);
+
+        while (c != '\0' && c == *key) {
+                c = next_in_part(&part);
+                key++;
+        }
+        return c == *key;
+}
+
+static const JsonValue *member_of(Check *check, const JsonValue *object, const char *part) {
+        for (const JsonValue *m = json_first(object); m && schema_step(check); m = json_next(m))
+                if (is_part(part, json_key(m)))
+                        return m;
+        return NULL;
+}
+
+static const JsonValue *item_of(Check *check, const JsonValue *array, const char *part) {
+        const JsonValue *item = json_first(array);
+        char number[8]; /* a schema has no more of them */
+        size_t length = 0;
+        char c = next_in_part(&part);
+
+        for (; c != '\0' && length < sizeof(number) - 1; c = next_in_part(&part))
+                number[length++] = c;
+        number[length] = '\0';
+        if (c != '\0' || length == 0 || strspn(number, "0123456789") < length ||
+            (number[0] == '0' && length > 1))
                 return NULL;
-        for (size_t i = 0; i < length; i++) {
-                const bool escape = part[i] == '~' && i + 1 < length &&
-                                    (part[i + 1] == '0' || part[i + 1] == '1');
-
-                key[used++] = !escape ? part[i] : part[i + 1] == '0' ? '~' : '/';
-                i += escape;
-        }
-        key[used] = '\0';
-        if (json_type(value) == JSON_ARRAY) {
-                const JsonValue *item = json_first(value);
-                char *end;
-                unsigned long index = strtoul(key, &end, 10);
-
-                for (; item && index > 0 && schema_step(check); index--)
-                        item = json_next(item);
-                return used > 0 && *end == '\0' ? item : NULL;
-        }
-        return schema_find(check, value, key);
+        for (unsigned long i = strtoul(number, NULL, 10); item && i > 0 && schema_step(check); i--)
+                item = json_next(item);
+        return item;
 }
 
 static const JsonValue *resolve(Check *check, const char *reference) {
@@ -115,13 +160,17 @@ static const JsonValue *resolve(Check *check, const char *reference) {
 
         if (*reference++ != '#')
                 return NULL;
-        while (value && *reference == '/') {
-                const size_t length = strcspn(++reference, "/");
-
-                value = part_of(check, value, reference, length);
-                reference += length;
+        while (value && *reference != '\0') {
+                if (next_byte(&reference) != '/')
+                        return NULL;
+                if (json_type(value) == JSON_ARRAY)
+                        value = item_of(check, value, reference);
+                else
+                        value = member_of(check, value, reference);
+                while (next_in_part(&reference) != '\0')
+                        ;
         }
-        return *reference == '\0' ? value : NULL;
+        return value;
 }
 
 int schema_check_reference(Check *check, const JsonValue *schema, const JsonValue *said,

@@ -202,6 +202,38 @@ static void test_references(void **state) {
               "$.a: is not allowed");
 }
 
+/* A fragment of a URI may have %XX in it, as many tools write names that are no plain words. */
+static void test_names_in_references(void **state) {
+        static const struct {
+                const char *name, *reference;
+        } cases[] = {
+                { "a b", "a%20b" },         { "List<a>", "List%3Ca%3e" },
+                { "List<a>", "List<a>" },   { "\u00e4", "%C3%A4" },
+                { "100%", "100%25" },       { "%2", "%2" },
+                { "%zz", "%zz" },           { "%00", "%00" },
+                { "a/b", "a~1b" },          { "~1", "%7E01" },
+                { "~2~", "~2~" },           { "", "" },
+                { "12345678", "12345678" },
+        };
+        _cleanup_free_ char *name = malloc(1001);
+
+        (void)state;
+        assert_non_null(name);
+        memset(name, 'x', 1000);
+        name[1000] = '\0';
+        for (size_t i = 0; i <= ELEMENTSOF(cases); i++) {
+                const bool of_table = i < ELEMENTSOF(cases);
+                _cleanup_free_ char *schema = NULL;
+
+                schema = str_format("{\"items\":{\"$ref\":\"#/$defs/%s\"},\"$defs\":{\"no\":{},"
+                                    "\"%s\":{\"type\":\"null\"}}}",
+                                    of_table ? cases[i].reference : name,
+                                    of_table ? cases[i].name : name);
+                check(schema, "[null]", NULL);
+                check(schema, "[1]", "$[0]: must be null");
+        }
+}
+
 /* One that leads to itself, or in a circle, has its end. */
 static void test_circles(void **state) {
         static const char *const schemas[] = {
@@ -255,6 +287,19 @@ static void test_verify(void **state) {
                 { "{\"not\":{\"$ref\":\"#/$defs/a\"}}", "$.not.$ref: leads to no schema" },
                 { "{\"$ref\":\"#/type\",\"type\":\"null\"}", "$.$ref: leads to no schema" },
                 { "{\"$ref\":\"https://example.org/a.json\"}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a b\":{}}}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/$defs/a%20\",\"$defs\":{\"a\":{}}}",
+                  "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/$defs/a%00\",\"$defs\":{\"a\":{}}}",
+                  "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#x\"}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/anyOf/1%30\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/anyOf/-0\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/anyOf/00\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/anyOf/\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/anyOf/99999999999999999999\",\"anyOf\":[{}]}",
+                  "$.$ref: leads to no schema" },
+                { "{\"$ref\":\"#/%61nyOf/%30\",\"anyOf\":[{}]}", NULL },
         };
 
         (void)state;
@@ -349,6 +394,7 @@ int main(void) {
                 cmocka_unit_test(test_sizes),
                 cmocka_unit_test(test_tuples),
                 cmocka_unit_test(test_references),
+                cmocka_unit_test(test_names_in_references),
                 cmocka_unit_test(test_circles),
                 cmocka_unit_test(test_verify),
                 cmocka_unit_test(test_odd_schemas),
