@@ -431,17 +431,39 @@ static int check_unique(Check *check, const JsonValue *schema, const JsonValue *
 
 /* --- several schemas --- */
 
-/* What each of them says of the type, as "a string or null"; false where one says more. */
-static bool any_types(const JsonValue *schemas, char *text, size_t size) {
-        for (const JsonValue *s = json_first(schemas); s; s = json_next(s)) {
-                const JsonValue *type = json_member(s, "type");
+/* The one thing that it says of values, where that is the name of a type. */
+static const char *only_type(const JsonValue *schema) {
+        const char *type = NULL;
 
-                if (!type || !json_string(type))
-                        return false;
-                append_choice(text, size, type_shown(json_string(type)), s == json_first(schemas),
+        for (const JsonValue *said = json_first(schema); said; said = json_next(said)) {
+                const SchemaKeyword *keyword = json_key(said) ? schema_keyword(json_key(said))
+                                                              : NULL;
+
+                if (!keyword || !keyword->rule)
+                        continue;
+                if (keyword->rule != check_type || !json_string(said))
+                        return NULL;
+                type = json_string(said);
+        }
+        return type;
+}
+
+/* None of the schemas takes it: "must be a string or null", or fallback where one says more. */
+static int refuse_all(const Check *check, const Place *place, const JsonValue *schemas,
+                      const char *fallback) {
+        char text[200] = "must be ";
+
+        if (check->quiet)
+                return -EINVAL;
+        for (const JsonValue *s = json_first(schemas); s; s = json_next(s)) {
+                const char *type = only_type(s);
+
+                if (!type)
+                        return schema_refuse(check, place, fallback);
+                append_choice(text, sizeof(text), type_shown(type), s == json_first(schemas),
                               !json_next(s));
         }
-        return true;
+        return schema_refuse(check, place, text);
 }
 
 /* Whether one of them takes it, without a word; -ENOMEM. */
@@ -458,8 +480,6 @@ static int takes(Check *check, const JsonValue *schema, const JsonValue *value,
 
 static int check_any(Check *check, const JsonValue *schema, const JsonValue *said,
                      const JsonValue *value, const Place *place) {
-        char text[200] = "must be ";
-
         (void)schema;
         if (json_type(said) != JSON_ARRAY || !json_first(said))
                 return 0;
@@ -469,14 +489,11 @@ static int check_any(Check *check, const JsonValue *schema, const JsonValue *sai
                 if (r != 0)
                         return r < 0 ? r : 0;
         }
-        return schema_refuse(check, place,
-                             any_types(said, text, sizeof(text)) ? text
-                                                                 : "is none of what anyOf has");
+        return refuse_all(check, place, said, "is none of what anyOf has");
 }
 
 static int check_one(Check *check, const JsonValue *schema, const JsonValue *said,
                      const JsonValue *value, const Place *place) {
-        char text[200] = "must be ";
         unsigned count = 0;
 
         (void)schema;
@@ -494,9 +511,7 @@ static int check_one(Check *check, const JsonValue *schema, const JsonValue *sai
                 return 0;
         if (count > 1)
                 return schema_refuse(check, place, "is more than one of what oneOf has");
-        return schema_refuse(check, place,
-                             any_types(said, text, sizeof(text)) ? text
-                                                                 : "is none of what oneOf has");
+        return refuse_all(check, place, said, "is none of what oneOf has");
 }
 
 static int check_all(Check *check, const JsonValue *schema, const JsonValue *said,

@@ -113,6 +113,10 @@ static void test_any_of(void **state) {
         (void)state;
         check(simple, "1", NULL);
         check(simple, "\"a\"", "$: must be an integer or null");
+        check("{\"anyOf\":[{\"type\":\"string\",\"title\":\"T\"},{\"type\":\"null\"}]}", "1",
+              "$: must be a string or null");
+        check("{\"anyOf\":[{\"type\":\"string\",\"minLength\":3},{\"type\":\"null\"}]}", "\"a\"",
+              "$: is none of what anyOf has");
         check(rich, "{\"a\":null}", NULL);
         check(rich, "{\"a\":1}", "$: is none of what anyOf has");
         /* What is beside it counts as well. */
