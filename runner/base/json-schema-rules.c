@@ -39,6 +39,8 @@ static int refuse_bound(const Check *check, const Place *place, const char *what
                         const JsonValue *bound) {
         char text[100] = "";
 
+        if (check->quiet)
+                return -EINVAL;
         append(text, sizeof(text), what);
         append_value(text, sizeof(text), bound, true, true);
         return schema_refuse(check, place, text);
@@ -154,7 +156,7 @@ static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b) {
         if (!schema_step(check) || json_type(a) != json_type(b))
                 return false;
         if (json_string(a))
-                return streq(json_string(a), json_string(b));
+                return schema_same_text(check, json_string(a), json_string(b));
         if (json_number(a, &number_a) == 0 && json_number(b, &number_b) == 0)
                 return number_a == number_b;
         if (json_bool(a, &yes_a) == 0 && json_bool(b, &yes_b) == 0)
@@ -260,11 +262,17 @@ static int check_multiple(Check *check, const JsonValue *schema, const JsonValue
 
 /* --- sizes --- */
 
-static size_t count_characters(const char *text) {
+enum { CHARACTERS_A_STEP = 64 }; /* bytes of a text, each of which is looked at */
+
+/* Up to what more than the bound is. */
+static size_t count_characters(Check *check, const char *text, double bound) {
         size_t count = 0;
 
-        for (; *text; text++)
-                count += ((unsigned char)*text & 0xc0) != 0x80;
+        for (size_t i = 0; text[i] && (double)count <= bound; i++) {
+                if (i % CHARACTERS_A_STEP == 0 && !schema_step(check))
+                        break;
+                count += ((unsigned char)text[i] & 0xc0) != 0x80;
+        }
         return count;
 }
 
@@ -295,7 +303,8 @@ static int check_size(Check *check, const JsonValue *schema, const JsonValue *sa
                 return 0;
         {
                 const double count = (double)(json_string(value)
-                                                      ? count_characters(json_string(value))
+                                                      ? count_characters(check, json_string(value),
+                                                                         bound)
                                                       : count_children(check, value));
 
                 if (check->over || (sizes[i].least ? count >= bound : count <= bound))

@@ -35,7 +35,7 @@ typedef enum SchemaSays {
         SAYS_TYPES,         /* the name of a type, or an array of them */
         SAYS_REFERENCE,     /* "#/$defs/name": where in the schema another is */
         SAYS_SCHEMA,        /* an object, true or false */
-        SAYS_SCHEMAS,       /* an array of them, one at least */
+        SAYS_SCHEMAS,       /* an array of them */
         SAYS_SCHEMA_OR_ALL, /* one, or an array of them */
         SAYS_NAMED_SCHEMAS, /* an object of them */
 } SchemaSays;
@@ -63,6 +63,8 @@ int schema_check_value(Check *check, const JsonValue *schema, const JsonValue *v
                        const Place *place);
 /* False when it has been enough. */
 bool schema_step(Check *check);
+/* As streq(): a step, and more where much is the same. */
+bool schema_same_text(Check *check, const char *a, const char *b);
 /* As json_member(), counted; the object may be NULL. */
 const JsonValue *schema_find(Check *check, const JsonValue *object, const char *key);
 SchemaRule schema_check_reference;

@@ -15,9 +15,9 @@
 #include "base/json.h"
 
 enum {
-        JSON_SCHEMA_STEPS_MAX = 4
-                                << 20, /* members, items and comparisons that one check looks at */
-        JSON_SCHEMA_NESTED_MAX = 512,  /* schemas in each other, those by $ref included */
+        /* members, items, comparisons and pieces of long texts that one check looks at */
+        JSON_SCHEMA_STEPS_MAX = 4 << 20,
+        JSON_SCHEMA_NESTED_MAX = 512, /* schemas in each other, those by $ref included */
 };
 
 /* 0; -EINVAL with an ERROR_USAGE whose text is "$.limit: must be an integer"; -E2BIG with an

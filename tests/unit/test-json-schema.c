@@ -362,11 +362,19 @@ static void test_odd_schemas(void **state) {
         }
 }
 
+static void check_too_much(const char *schema, const char *value) {
+        JsonDocument *s = parse(schema), *v = parse(value);
+        Error error;
+
+        assert_int_equal(json_schema_check(json_root(s), json_root(v), &error), -E2BIG);
+        assert_int_equal(error.kind, ERROR_LIMIT);
+        json_free(s);
+        json_free(v);
+}
+
 /* 100,000 items, each of which 2,000 values are compared with. */
 static void test_too_much(void **state) {
         _cleanup_free_ char *schema = malloc(20000), *value = malloc(600000);
-        JsonDocument *s, *v;
-        Error error;
         char *at;
 
         (void)state;
@@ -379,12 +387,43 @@ static void test_too_much(void **state) {
         for (int i = 0; i < 100000; i++)
                 at = stpcpy(at, "2998,");
         (void)strcpy(at - 1, "]");
-        s = parse(schema);
-        v = parse(value);
-        assert_int_equal(json_schema_check(json_root(s), json_root(v), &error), -E2BIG);
-        assert_int_equal(error.kind, ERROR_LIMIT);
-        json_free(s);
-        json_free(v);
+        check_too_much(schema, value);
+}
+
+/* {"allOf":[each,each,...]} */
+static char *many(const char *each, size_t count) {
+        char *schema = malloc(20 + count * (strlen(each) + 1)), *at;
+
+        assert_non_null(schema);
+        at = stpcpy(schema, "{\"allOf\":[");
+        for (size_t i = 0; i < count; i++)
+                at += sprintf(at, "%s,", each);
+        (void)strcpy(at - 1, "]}");
+        return schema;
+}
+
+/* A text is as much to look at as it is long: a union of schemas that lead to themselves looks at
+ * it as often as there are ways to it. */
+static void test_too_much_text(void **state) {
+        static const size_t length = 1000000;
+        _cleanup_free_ char *lengths = many("{\"maxLength\":1000000}", 1000);
+        _cleanup_free_ char *first = many("{\"minLength\":3,\"not\":{\"maxLength\":3}}", 10000);
+        _cleanup_free_ char *unique = many("{\"uniqueItems\":true}", 20000);
+        _cleanup_free_ char *text = malloc(length + 1), *value = NULL;
+        _cleanup_free_ char *items = NULL, *members = NULL;
+
+        (void)state;
+        assert_non_null(text);
+        memset(text, 'a', length);
+        text[length] = '\0';
+        value = str_format("\"%s\"", text);
+        check_too_much(lengths, value);
+        check(first, value, NULL); /* the first few characters say it */
+        text[length / 4] = '\0';
+        items = str_format("[\"%s1\",\"%s2\"]", text, text);
+        check_too_much(unique, items);
+        members = str_format("[{\"%s\":1},{\"%s\":2}]", text, text);
+        check_too_much(unique, members);
 }
 
 int main(void) {
@@ -403,6 +442,7 @@ int main(void) {
                 cmocka_unit_test(test_verify),
                 cmocka_unit_test(test_odd_schemas),
                 cmocka_unit_test(test_too_much),
+                cmocka_unit_test(test_too_much_text),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
