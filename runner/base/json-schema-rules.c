@@ -2,6 +2,7 @@
 #include "base/json-schema-rules.h"
 
 #include <errno.h>
+#include <float.h>
 #include <string.h>
 
 #include "base/json-write.h"
@@ -123,47 +124,6 @@ static int check_type(Check *check, const JsonValue *schema, const JsonValue *sa
 
 /* --- enum, const --- */
 
-static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b);
-
-static size_t count_children(Check *check, const JsonValue *value) {
-        size_t count = 0;
-
-        for (const JsonValue *v = json_first(value); v && schema_step(check); v = json_next(v))
-                count++;
-        return count;
-}
-
-static bool is_equal_inside(Check *check, const JsonValue *a, const JsonValue *b) {
-        const bool objects = json_type(a) == JSON_OBJECT;
-        const JsonValue *other = json_first(b);
-
-        if (count_children(check, a) != count_children(check, b))
-                return false;
-        for (const JsonValue *v = json_first(a); v; v = json_next(v)) {
-                const JsonValue *w = objects ? schema_find(check, b, json_key(v)) : other;
-
-                if (!w || !is_equal(check, v, w))
-                        return false;
-                other = objects ? NULL : json_next(other);
-        }
-        return true;
-}
-
-static bool is_equal(Check *check, const JsonValue *a, const JsonValue *b) {
-        double number_a = 0, number_b = 0;
-        bool yes_a = false, yes_b = false;
-
-        if (!schema_step(check) || json_type(a) != json_type(b))
-                return false;
-        if (json_string(a))
-                return schema_same_text(check, json_string(a), json_string(b));
-        if (json_number(a, &number_a) == 0 && json_number(b, &number_b) == 0)
-                return number_a == number_b;
-        if (json_bool(a, &yes_a) == 0 && json_bool(b, &yes_b) == 0)
-                return yes_a == yes_b;
-        return json_type(a) == JSON_NULL || is_equal_inside(check, a, b);
-}
-
 static int check_enum(Check *check, const JsonValue *schema, const JsonValue *said,
                       const JsonValue *value, const Place *place) {
         char text[400] = "must be ";
@@ -173,7 +133,7 @@ static int check_enum(Check *check, const JsonValue *schema, const JsonValue *sa
         if (json_type(said) != JSON_ARRAY)
                 return 0;
         for (const JsonValue *a = first; a; a = json_next(a))
-                if (is_equal(check, value, a))
+                if (schema_equal(check, value, a))
                         return 0;
         if (check->quiet)
                 return -EINVAL;
@@ -185,7 +145,7 @@ static int check_enum(Check *check, const JsonValue *schema, const JsonValue *sa
 static int check_const(Check *check, const JsonValue *schema, const JsonValue *said,
                        const JsonValue *value, const Place *place) {
         (void)schema;
-        return is_equal(check, value, said) ? 0 : refuse_bound(check, place, "must be ", said);
+        return schema_equal(check, value, said) ? 0 : refuse_bound(check, place, "must be ", said);
 }
 
 /* --- numbers --- */
@@ -243,19 +203,28 @@ static int check_below(Check *check, const JsonValue *schema, const JsonValue *s
                                         : 0;
 }
 
-/* Of 0.1 there are 3 in 0.3, as people count, and almost 3 in doubles. */
+/* Of 0.1 there are 3 in 0.3, as people count, and almost 3 in doubles, whose last digits are lost.
+ */
+static bool is_multiple(double number, double factor) {
+        const double most = 9007199254740992, times = number / factor;
+        double off;
+
+        if (number > -most && number < most && factor < most && is_whole(number) &&
+            is_whole(factor))
+                return (int64_t)number % (int64_t)factor == 0;
+        if (times >= most || times <= -most) /* its fraction is lost */
+                return true;
+        off = number - (double)(int64_t)(times + (times < 0 ? -0.5 : 0.5)) * factor;
+        return (off < 0 ? -off : off) <= (number < 0 ? -number : number) * 2 * DBL_EPSILON;
+}
+
 static int check_multiple(Check *check, const JsonValue *schema, const JsonValue *said,
                           const JsonValue *value, const Place *place) {
-        double number, factor, times, off;
+        double number, factor;
 
         (void)schema;
-        if (json_number(value, &number) < 0 || json_number(said, &factor) < 0 || !(factor > 0))
-                return 0;
-        times = number / factor;
-        if (times > 1e15 || times < -1e15) /* its fraction is lost */
-                return 0;
-        off = times - (double)(int64_t)(times + (times < 0 ? -0.5 : 0.5));
-        if (off < 1e-9 && off > -1e-9)
+        if (json_number(value, &number) < 0 || json_number(said, &factor) < 0 || !(factor > 0) ||
+            is_multiple(number, factor))
                 return 0;
         return refuse_bound(check, place, "must be a multiple of ", said);
 }
@@ -305,7 +274,7 @@ static int check_size(Check *check, const JsonValue *schema, const JsonValue *sa
                 const double count = (double)(json_string(value)
                                                       ? count_characters(check, json_string(value),
                                                                          bound)
-                                                      : count_children(check, value));
+                                                      : schema_count(check, value));
 
                 if (check->over || (sizes[i].least ? count >= bound : count <= bound))
                         return 0;
@@ -409,7 +378,7 @@ static int check_items(Check *check, const JsonValue *schema, const JsonValue *s
                 return check_first_items(check, said, value, place);
         if (json_type(value) != JSON_ARRAY)
                 return 0;
-        skipped = prefix ? count_children(check, prefix) : 0;
+        skipped = prefix ? schema_count(check, prefix) : 0;
         for (const JsonValue *i = json_first(value); i && r == 0 && schema_step(check);
              i = json_next(i)) {
                 if (below.index >= skipped)
@@ -431,7 +400,7 @@ static int check_unique(Check *check, const JsonValue *schema, const JsonValue *
         for (const JsonValue *i = json_first(value); i && !check->over; i = json_next(i)) {
                 for (const JsonValue *before = json_first(value); before != i && !check->over;
                      before = json_next(before))
-                        if (is_equal(check, before, i))
+                        if (schema_equal(check, before, i))
                                 return schema_refuse(check, &below, "is there twice");
                 below.index++;
         }

@@ -63,10 +63,11 @@ int schema_check_value(Check *check, const JsonValue *schema, const JsonValue *v
                        const Place *place);
 /* False when it has been enough. */
 bool schema_step(Check *check);
-/* As streq(): a step, and more where much is the same. */
-bool schema_same_text(Check *check, const char *a, const char *b);
 /* As json_member(), counted; the object may be NULL. */
 const JsonValue *schema_find(Check *check, const JsonValue *object, const char *key);
+/* How many items or members, and whether two values are the same; both counted. */
+size_t schema_count(Check *check, const JsonValue *value);
+bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b);
 SchemaRule schema_check_reference;
 /* -EINVAL, with "$.limit: what" where errors are wanted; -ENOMEM. */
 int schema_refuse(const Check *check, const Place *place, const char *what);

@@ -15,7 +15,8 @@ bool schema_step(Check *check) {
         return !check->over;
 }
 
-bool schema_same_text(Check *check, const char *a, const char *b) {
+/* As streq(): a step, and more where much is the same. */
+static bool is_same_text(Check *check, const char *a, const char *b) {
         while (schema_step(check)) {
                 if (strncmp(a, b, TEXT_A_STEP) != 0)
                         return false;
@@ -31,9 +32,48 @@ const JsonValue *schema_find(Check *check, const JsonValue *object, const char *
         if (!object || json_type(object) != JSON_OBJECT)
                 return NULL;
         for (const JsonValue *m = json_first(object); m && !check->over; m = json_next(m))
-                if (schema_same_text(check, json_key(m), key))
+                if (is_same_text(check, json_key(m), key))
                         return m;
         return NULL;
+}
+
+size_t schema_count(Check *check, const JsonValue *value) {
+        size_t count = 0;
+
+        for (const JsonValue *v = json_first(value); v && schema_step(check); v = json_next(v))
+                count++;
+        return count;
+}
+
+static bool is_equal_inside(Check *check, const JsonValue *a, const JsonValue *b) {
+        const bool objects = json_type(a) == JSON_OBJECT;
+        const JsonValue *other = json_first(b);
+
+        if (schema_count(check, a) != schema_count(check, b))
+                return false;
+        for (const JsonValue *v = json_first(a); v; v = json_next(v)) {
+                const JsonValue *w = objects ? schema_find(check, b, json_key(v)) : other;
+
+                if (!w || !schema_equal(check, v, w))
+                        return false;
+                other = objects ? NULL : json_next(other);
+        }
+        return true;
+}
+
+bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b) {
+        double number_a = 0, number_b = 0;
+        bool yes_a = false, yes_b = false;
+
+        if (!schema_step(check) || json_type(a) != json_type(b))
+                return false;
+        if (json_string(a))
+                return is_same_text(check, json_string(a), json_string(b));
+        if (json_number(a, &number_a) == 0 && json_number(b, &number_b) == 0)
+                return number_a == number_b;
+        if (json_bool(a, &yes_a) == 0 && json_bool(b, &yes_b) == 0)
+                return yes_a == yes_b;
+        return json_type(a) == JSON_NULL || is_equal_inside(check, a, b);
 }
 
 static char *place_path(const Place *place) {

@@ -159,6 +159,17 @@ static void test_numbers(void **state) {
         check("{\"multipleOf\":5}", "-14", "$: must be a multiple of 5");
         check("{\"multipleOf\":0.1}", "0.3", NULL);
         check("{\"multipleOf\":0.1}", "0.35", "$: must be a multiple of 0.1");
+        check("{\"multipleOf\":0.01}", "1234567.89", NULL);
+        check("{\"multipleOf\":0.1}", "100000000.1", NULL);
+        check("{\"multipleOf\":0.1}", "-100000000.15", "$: must be a multiple of 0.1");
+        check("{\"multipleOf\":1e-8}", "12391239123", NULL);
+        check("{\"multipleOf\":0.5}", "1e308", NULL);
+        check("{\"multipleOf\":1}", "1e-10", "$: must be a multiple of 1");
+        check("{\"multipleOf\":1}", "0.9999999999", "$: must be a multiple of 1");
+        check("{\"multipleOf\":1e300}", "1", "$: must be a multiple of 1e+300");
+        check("{\"multipleOf\":1e300}", "0", NULL);
+        check("{\"multipleOf\":3}", "9007199254740990", NULL);
+        check("{\"multipleOf\":2}", "-9007199254740991", "$: must be a multiple of 2");
 }
 
 static void test_sizes(void **state) {
