@@ -15,24 +15,28 @@ static void append(char *text, size_t size, const char *more) {
         (void)snprintf(text + used, size - used, "%s", more);
 }
 
-/* "a, b or c" */
-static void append_choice(char *text, size_t size, const char *word, bool first, bool last) {
-        if (!first)
-                append(text, size, last ? " or " : ", ");
-        append(text, size, word);
+/* "a, b or c"; false once there is no room for another, which "..." says. */
+static bool append_choice(char *text, size_t size, const char *word, bool first, bool last) {
+        const char *between = first ? "" : last ? " or " : ", ";
+        const bool fits = strlen(text) + strlen(between) + strlen(word) + sizeof(", ...") <= size;
+
+        append(text, size, fits ? between : ", ...");
+        if (fits)
+                append(text, size, word);
+        return fits;
 }
 
 /* A value as its JSON, short. */
-static void append_value(char *text, size_t size, const JsonValue *value, bool first, bool last) {
+static bool append_value(char *text, size_t size, const JsonValue *value, bool first, bool last) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         char word[64];
 
         json_copy(&w, NULL, value);
         if (json_write_finish(&w) < 0)
-                return;
+                return false;
         w.data[w.length - 1] = '\0';
         (void)str_visible(w.data, word, sizeof(word));
-        append_choice(text, size, word, first, last);
+        return append_choice(text, size, word, first, last);
 }
 
 /* "must be at least 3" */
@@ -43,7 +47,7 @@ static int refuse_bound(const Check *check, const Place *place, const char *what
         if (check->quiet)
                 return -EINVAL;
         append(text, sizeof(text), what);
-        append_value(text, sizeof(text), bound, true, true);
+        (void)append_value(text, sizeof(text), bound, true, true);
         return schema_refuse(check, place, text);
 }
 
@@ -113,12 +117,13 @@ static int check_type(Check *check, const JsonValue *schema, const JsonValue *sa
         }
         if (json_type(said) != JSON_ARRAY || !first)
                 return 0;
-        for (const JsonValue *t = first; t && schema_step(check); t = json_next(t)) {
+        for (const JsonValue *t = first; t && schema_step(check); t = json_next(t))
                 if (!json_string(t) || has_type(value, json_string(t)))
                         return 0;
-                append_choice(text, sizeof(text), type_shown(json_string(t)), t == first,
-                              !json_next(t));
-        }
+        for (const JsonValue *t = first; t; t = json_next(t))
+                if (check->quiet || !append_choice(text, sizeof(text), type_shown(json_string(t)),
+                                                   t == first, !json_next(t)))
+                        break;
         return schema_refuse(check, place, text);
 }
 
@@ -138,8 +143,9 @@ static int check_enum(Check *check, const JsonValue *schema, const JsonValue *sa
         if (check->quiet)
                 return -EINVAL;
         for (const JsonValue *a = first; a; a = json_next(a))
-                append_value(text, sizeof(text), a, a == first, !json_next(a));
-        return schema_refuse(check, place, text);
+                if (!append_value(text, sizeof(text), a, a == first, !json_next(a)))
+                        break;
+        return schema_refuse(check, place, first ? text : "is not allowed");
 }
 
 static int check_const(Check *check, const JsonValue *schema, const JsonValue *said,
@@ -438,8 +444,9 @@ static int refuse_all(const Check *check, const Place *place, const JsonValue *s
 
                 if (!type)
                         return schema_refuse(check, place, fallback);
-                append_choice(text, sizeof(text), type_shown(type), s == json_first(schemas),
-                              !json_next(s));
+                if (!append_choice(text, sizeof(text), type_shown(type), s == json_first(schemas),
+                                   !json_next(s)))
+                        break;
         }
         return schema_refuse(check, place, text);
 }

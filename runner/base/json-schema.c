@@ -8,7 +8,10 @@
 #include "base/json-schema-rules.h"
 #include "base/strings.h"
 
-enum { TEXT_A_STEP = 1024 }; /* bytes of two texts that are compared */
+enum {
+        TEXT_A_STEP = 1024, /* bytes of two texts that are compared */
+        PATH_SHOWN_MAX = 900,
+};
 
 bool schema_step(Check *check) {
         check->over |= ++check->steps > JSON_SCHEMA_STEPS_MAX;
@@ -87,6 +90,19 @@ static char *place_path(const Place *place) {
         return place->key ? json_path_key(above, place->key) : json_path_index(above, place->index);
 }
 
+/* Cut where what is wrong would find no room behind it. */
+static char *path_of(const Place *place) {
+        _cleanup_free_ char *path = place_path(place);
+        char *shown;
+
+        if (!path || strlen(path) < PATH_SHOWN_MAX)
+                return TAKE_PTR(path);
+        shown = malloc(PATH_SHOWN_MAX);
+        if (shown)
+                (void)str_visible(path, shown, PATH_SHOWN_MAX);
+        return shown;
+}
+
 static int too_much(Error *reterr) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "too much to check against the schema");
         return -E2BIG;
@@ -99,7 +115,7 @@ int schema_refuse(const Check *check, const Place *place, const char *what) {
 
         if (check->quiet)
                 return -EINVAL;
-        path = place_path(place);
+        path = path_of(place);
         if (!path)
                 return error_oom(check->reterr);
         return error_set(check->reterr, ERROR_USAGE, 0, "%s: %s", path, what);
@@ -246,7 +262,7 @@ typedef struct Verify {
 static int verify_schema(Verify *verify, const JsonValue *schema, const Place *place);
 
 static int senseless(const Verify *verify, const Place *place, const char *what) {
-        _cleanup_free_ char *path = place_path(place);
+        _cleanup_free_ char *path = path_of(place);
 
         if (!path)
                 return error_oom(verify->reterr);

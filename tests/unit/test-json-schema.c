@@ -12,6 +12,7 @@
 
 #include "base/json-schema.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 
 static JsonDocument *parse(const char *text) {
         JsonDocument *document = NULL;
@@ -101,6 +102,7 @@ static void test_enums(void **state) {
         check("{\"enum\":[{\"a\":1,\"b\":2}]}", "{\"b\":2,\"a\":1}", NULL);
         check("{\"enum\":[[1,2]]}", "[2,1]", "$: must be [1,2]");
         check("{\"enum\":[true]}", "1", "$: must be true");
+        check("{\"enum\":[]}", "1", "$: is not allowed");
         check("{\"const\":\"a\"}", "\"a\"", NULL);
         check("{\"const\":\"a\"}", "\"b\"", "$: must be \"a\"");
 }
@@ -338,6 +340,50 @@ static void test_verify(void **state) {
         }
 }
 
+static void check_end(const char *schema, const char *value, const char *end) {
+        JsonDocument *s = parse(schema), *v = parse(value);
+        Error error;
+
+        assert_int_equal(json_schema_check(json_root(s), json_root(v), &error), -EINVAL);
+        assert_true(utf8_valid(error.text));
+        assert_true(strlen(error.text) > strlen(end));
+        assert_string_equal(error.text + strlen(error.text) - strlen(end), end);
+        json_free(s);
+        json_free(v);
+}
+
+/* What does not fit into an error is cut between characters. */
+static void test_long_choices(void **state) {
+        char schema[2000], *at;
+
+        (void)state;
+        for (int shift = 0; shift < 4; shift++) {
+                at = schema + sprintf(schema, "{\"enum\":[\"%.*s\"", shift, "xxxx");
+                for (int i = 0; i < 40; i++)
+                        at += sprintf(at, ",\"\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac%d\"", i);
+                (void)strcpy(at, "]}");
+                check_end(schema, "1", "\", ...");
+        }
+}
+
+/* What is wrong is said however long the way there is. */
+static void test_long_paths(void **state) {
+        char schema[8000], value[4000], *s = schema, *v = value;
+
+        (void)state;
+        for (int i = 0; i < 20; i++) {
+                s += sprintf(s, "{\"properties\":{\"\u20ac\u20ac\u20ac%0100d\":", i);
+                v += sprintf(v, "{\"\u20ac\u20ac\u20ac%0100d\":", i);
+        }
+        s = stpcpy(s, "{\"type\":\"null\"}");
+        v = stpcpy(v, "1");
+        for (int i = 0; i < 20; i++) {
+                s = stpcpy(s, "}}");
+                v = stpcpy(v, "}");
+        }
+        check_end(schema, value, "...: must be null");
+}
+
 /* What is no keyword, or not used as one, refuses nothing. */
 static void test_odd_schemas(void **state) {
         static const char *const schemas[] = {
@@ -451,6 +497,8 @@ int main(void) {
                 cmocka_unit_test(test_names_in_references),
                 cmocka_unit_test(test_circles),
                 cmocka_unit_test(test_verify),
+                cmocka_unit_test(test_long_choices),
+                cmocka_unit_test(test_long_paths),
                 cmocka_unit_test(test_odd_schemas),
                 cmocka_unit_test(test_too_much),
                 cmocka_unit_test(test_too_much_text),
