@@ -257,8 +257,7 @@ static void test_circles(void **state) {
                 "{\"$ref\":\"#\"}",
                 "{\"allOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}",
                 "{\"not\":{\"$ref\":\"#\"}}",
-                "{\"oneOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},"
-                "\"b\":{\"$ref\":\"#/$defs/a\"}}}",
+                "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"oneOf\":[{\"$ref\":\"#\"}]}}}",
         };
 
         (void)state;
