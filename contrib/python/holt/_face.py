@@ -64,9 +64,10 @@ def list_of(values: Any, what: str) -> List[Any]:
     if isinstance(values, (str, bytes)):
         raise UsageError(f"{what} is a list, not the text {values!r}", hint=f"Write {what}=[{values!r}].")
     try:
-        return list(values)
+        iterator = iter(values)
     except TypeError:
         raise UsageError(f"{what} is a list, not {values!r}") from None
+    return list(iterator)  # what fails in a generator is its own
 
 
 def seconds_of(value: Any) -> Optional[float]:

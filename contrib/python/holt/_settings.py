@@ -37,6 +37,7 @@ def _named(name: str, file: str) -> Iterator[None]:
         yield
     except HoltError as error:
         error.message = error.message.replace(file, name)
+        error.args = (error.message,)  # of which repr() is made
         raise
 
 

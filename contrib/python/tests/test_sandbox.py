@@ -13,7 +13,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Iterator
 
 import pytest
 from conftest import children, session_names, until
@@ -381,6 +382,25 @@ def test_a_policy_s_mistake_is_of_the_dict_that_has_it(holt: str) -> None:
     with pytest.raises(PolicyError) as raised, Sandbox(policy={"limits": {"pidz": 4}}):
         pass
     assert raised.value.message.startswith("policy: $.limits.pidz: ")
+    assert repr(raised.value).startswith("PolicyError('policy: $.limits.pidz: ")
+
+
+def test_settings_are_whatever_can_be_gone_through(holt: str, tmp_path: Path) -> None:
+    def shout(text: str) -> str:
+        return text.upper()
+
+    def failing() -> "Iterator[str]":
+        yield "/opt"
+        raise TypeError("the caller's own")
+
+    env = MappingProxyType({"A": "b"})
+    with Sandbox(
+        policy=MappingProxyType({"limits": {"pids": 64}}), workspace=tmp_path, env=env,
+        read_only=(path for path in ("/opt", "/srv")), tools=iter([shout]), options={"--network=none": 1}.keys(),
+    ) as box:
+        assert box.bash("echo $A; holt-tool shout '{\"text\": \"a\"}'").check().stdout == 'b\n"A"\n'
+    with pytest.raises(TypeError, match="the caller's own"):
+        Sandbox(read_only=failing())
 
 
 def test_tools_of_a_call_are_a_list(box: Sandbox) -> None:
