@@ -205,7 +205,7 @@ def format_error(error):
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        frames = [f for f in each.stack if os.path.dirname(f.filename) != HERE]
+        frames = [f for f in each.stack if f.filename.rpartition("/")[0] != HERE]
         first = next((n for n, f in enumerate(frames) if f.filename.startswith("<python ")), 0)
         each.stack = traceback.StackSummary.from_list(frames[first:])
         left += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]

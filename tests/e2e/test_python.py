@@ -100,6 +100,9 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
     ("class E(Exception):\n  def __str__(self): raise SystemExit\nraise E", "E", "<exception str() failed>"),
     ("class E(Exception):\n  def __str__(self): raise KeyboardInterrupt\nraise E", "E", "<exception str() failed>"),
     ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+    ("import os\nos.path.dirname = None\n1/0", "ZeroDivisionError", 'File "<python 1>", line 3, in <module>\n    1/0'),
+    ("class B:\n  def __repr__(self): raise ValueError\ndisplay(B())", "ValueError",
+     'line 3, in <module>\n    display(B())\n  File "<python 1>", line 2, in __repr__'),
     ("import asyncio\nawait asyncio.sleep(0)\nx.y", "NameError", 'last):\n  File "<python 1>", line 3, in <module>\n    x.y'),
 ))
 def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
@@ -108,7 +111,7 @@ def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
     assert (result["cause"], result["exit_code"], result["state_kept"]) == ("exited", 1, True)
     assert result["error"]["name"] == name
     assert words in result["error"]["traceback"]
-    assert "holt_interpreter" not in result["error"]["traceback"]
+    assert "holt_" not in result["error"]["traceback"]
 
 
 @pytest.mark.parametrize("code, hint", (
