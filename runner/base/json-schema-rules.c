@@ -561,8 +561,10 @@ const SchemaKeyword *schema_keyword(const char *name) {
                 { "description", SAYS_TEXT, NULL },
         };
 
+        /* For each member of a schema, as often as it is looked at: the first letter rules out
+         * most. */
         for (size_t i = 0; i < ELEMENTSOF(keywords); i++)
-                if (streq(keywords[i].name, name))
+                if (keywords[i].name[0] == name[0] && streq(keywords[i].name, name))
                         return &keywords[i];
         return NULL;
 }
