@@ -36,8 +36,7 @@ def _named(name: str, file: str) -> Iterator[None]:
     try:
         yield
     except HoltError as error:
-        error.message = error.message.replace(file, name)
-        error.args = (error.message,)  # of which repr() is made
+        error.reword(error.message.replace(file, name))
         raise
 
 

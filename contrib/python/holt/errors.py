@@ -37,6 +37,10 @@ class HoltError(Exception):
         self.kind = kind or type(self).kind
         self.data = dict(data or {})
 
+    def reword(self, message: str) -> None:
+        """repr() is made of args."""
+        self.message, self.args = message, (message,)
+
     def __str__(self) -> str:
         reason = f" ({self.errno})" if self.errno and self.errno not in self.message else ""
         return f"{self.message}{reason}" + (f"\n  {self.hint}" if self.hint else "")

@@ -132,7 +132,7 @@ class SandboxApi(Part):
                 # A process of ours that runs is a use: the session does not rest while this program lives.
                 yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
             for tool in self._tools:
-                yield self._server.submit("tools.register", Tools.of(self._server).put(self.name, tool, loop))
+                yield from Tools.of(self._server).register(self.name, tool, loop)
         except BaseException:
             self._lease.end()
             raise
@@ -358,7 +358,7 @@ class SandboxApi(Part):
 
     def _add_tool(self, tool: ToolLike, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[Tool]":
         made = tool_of(tool)
-        yield self._server.submit("tools.register", Tools.of(self._server).put(self.name, made, loop))
+        yield from Tools.of(self._server).register(self.name, made, loop)
         return made
 
     @operation

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._face import list_of
+from ._operations import Steps
 from ._server import Server
-from .errors import ToolError, UsageError
+from .errors import HoltError, ToolError, UsageError
 from .schema import JsonSchema, from_json, object_schema, schema_of, to_json
 
 THREADS = 64
@@ -234,6 +235,26 @@ class Tools:
             "input_schema": tool.input_schema, "timeout_ms": tool.timeout_ms,
         }
         return params if tool.output_schema is None else {**params, "output_schema": tool.output_schema}
+
+    def register(
+        self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, *, interrupt: bool = True
+    ) -> "Steps[None]":
+        """put(), and asks it. Where that is refused, what had the name before still answers."""
+        key = session, tool.name
+        with self._lock:
+            before = self._tools.get(key)
+        params = self.put(session, tool, loop, interrupt=interrupt)
+        try:
+            yield self._server.submit("tools.register", params)
+        except HoltError as error:
+            with self._lock:
+                if before:
+                    self._tools[key] = before
+                else:
+                    self._tools.pop(key, None)
+            if isinstance(error, UsageError):
+                error.reword(f"the tool {tool.name!r}: {error.message}")
+            raise
 
     def drop(self, session: str, name: Optional[str] = None) -> None:
         with self._lock:

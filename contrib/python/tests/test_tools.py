@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 import pytest
@@ -211,6 +211,19 @@ class TestBridge:
             assert counter.count == 2
             assert box.python("[t['name'] for t in search('adds numbers')]").result == "['add']"
             assert [row.params["tool"] for row in box.history(name="tool.call")] == ["bump", "later", "add"]
+
+    def test_a_tool_that_is_refused_changes_nothing(self) -> None:
+        wrong = replace(Tool.of(add), input_schema={"type": "strnig"}, handler=lambda payload: "wrong")
+        other = replace(wrong, name="other")
+        with pytest.raises(UsageError, match="^the tool 'other': input_schema: .*strnig") as raised:
+            Sandbox(tools=[add, other])
+        assert raised.value.args == (raised.value.message,)
+        with Sandbox(tools=[add]) as box:
+            for tool in (wrong, other):
+                with pytest.raises(UsageError, match=f"^the tool '{tool.name}': "):
+                    box.add_tool(tool)
+            assert box.bash("holt-tool add '{\"a\": 40}'").check().stdout == "42\n"
+            assert [name for session, name in Tools.of(box._server)._tools if session == box.name] == ["add"]
 
     def test_results_that_no_message_can_have(self) -> None:
         values: "dict[str, Any]" = {"nan": float("nan"), "nul": "a\0b", "half": "\ud800", "big": 2**70}

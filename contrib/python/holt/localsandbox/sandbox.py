@@ -384,7 +384,7 @@ class LocalSandbox:
             yield from SandboxApi.remove_tool.steps(self._box, name)
         self._registered = names
         for tool in tools.tools():
-            yield self._box._server.submit("tools.register", registry.put(self._box.name, tool, loop, interrupt=False))
+            yield from registry.register(self._box.name, tool, loop, interrupt=False)
 
     def _last_row(self) -> "Steps[int]":
         rows = yield from SandboxApi.history.steps(self._box, 1)
