@@ -68,12 +68,16 @@ def save(request, own, namespace, guarded):
 def load(request, own, namespace, guarded):
     state = None
     try:
-        with open(request["path"], "rb") as file:
-            state = pickle.load(file)
+        file = open(request["path"], "rb")
     except FileNotFoundError:
         return {"error": {"message": f"nothing was saved in {request['path']}", "kind": "missing"}}
-    except (pickle.UnpicklingError, EOFError):
-        pass
+    with file:
+        try:
+            state = pickle.load(file)
+        except (OSError, MemoryError):
+            raise
+        except Exception:  # of another file's bytes anything: "country,town" is to import "ountry,town"
+            pass
     if not isinstance(state, dict) or state.get("holt") != 1:
         return {"error": {"message": f"{request['path']} is no file of python.save", "kind": "data"}}
     loaded, failed = [], {}

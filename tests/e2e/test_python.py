@@ -428,11 +428,12 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
 
 
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
-    run(rpc, "import pickle; x = 1\nfor name, data in {'empty': b'', 'text': b'text', 'other': pickle.dumps([1])}.items(): open(name, 'wb').write(data)")
+    run(rpc, "import pickle; x = 1\nfiles = {'empty': b'', 'text': b'text', 'table': b'country,town\\nFR,Paris\\n', 'other': pickle.dumps([1])}\n"
+             "for name, data in files.items(): open(name, 'wb').write(data)")
 
     missing = rpc.refused("python.load")
     assert (missing.kind, missing.message.partition(" in /")[0]) == ("missing", "the interpreter: nothing was saved")
-    for name in ("empty", "text", "other"):
+    for name in ("empty", "text", "table", "other"):
         refused = rpc.refused("python.load", path=name)
         assert refused.kind == "data" and f"/workspace/{name} is no file of python.save" in refused.message
     assert value(rpc, "x") == "1"
