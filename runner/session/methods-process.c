@@ -395,12 +395,15 @@ int method_process_unwatch(RpcCall *call, void *data, Error *error) {
 /* --- acting on it --- */
 
 int method_process_write(RpcCall *call, void *data, Error *error) {
-        const char *text = rpc_string(call, "data");
+        _cleanup_free_ char *bytes = NULL;
+        size_t length = 0;
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = method_take_content(call, "data", &bytes, &length, error);
 
         if (r == 0)
-                r = process_write(process, text, strlen(text), error);
+                r = find(call, data, &process, error);
+        if (r == 0)
+                r = process_write(process, bytes, length, error);
         if (r == 0)
                 reply_nothing(call);
         return r;

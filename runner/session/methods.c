@@ -79,7 +79,8 @@ static const RpcParam watch_params[] = {
 
 static const RpcParam write_params[] = {
         { "id", RPC_STRING, true, 32, "of the process: \"p1\"" },
-        { "data", RPC_STRING, true, 0, "text for its stdin" },
+        { "data", RPC_STRING, false, 0, "text for its stdin" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
 };
 
 static const RpcParam resize_params[] = {

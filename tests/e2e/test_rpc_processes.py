@@ -136,6 +136,17 @@ def test_stdin_of_what_has_none_or_has_ended(rpc: Bound) -> None:
     assert rpc.refused("process.write", id="p99", data="x").kind == "missing"
 
 
+def test_stdin_of_any_bytes(rpc: Bound) -> None:
+    process = rpc.spawn("exec od -An -tx1", input=True)
+    rpc.call("process.write", id=process, base64="AP/+")
+    rpc.call("process.write", id=process, data="a")
+    assert rpc.refused("process.write", id=process).kind == "usage"
+    assert rpc.refused("process.write", id=process, data="a", base64="AA==").kind == "usage"
+    assert rpc.refused("process.write", id=process, base64="?").kind == "usage"
+    rpc.call("process.close_stdin", id=process)
+    assert rpc.call("process.wait", id=process, output=True)["stdout"] == " 00 ff fe 61\n"
+
+
 def test_kill(rpc: Bound) -> None:
     process = rpc.spawn("setsid sleep 1000 & ( ( sleep 1000 & ) & ); echo ready; sleep 1000")
     waiting = rpc.send("process.wait", id=process)

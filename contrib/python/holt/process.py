@@ -10,16 +10,13 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, AsyncIterator, Deque, Iterator, List, Mapping, Optional, Union
 
-from ._face import Content, Part, as_bytes, seconds_of
+from ._face import PIECE, Content, Part, as_bytes, encoded, seconds_of
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from ._server import Server
-from .errors import UsageError
 from .results import Result, result_of
 
 BUFFER_MAX = 16 << 20
 """Bytes of output that wait to be read here; past it the oldest go, and are counted in `dropped`."""
-
-_INPUT_PIECE = 128 * 1024  # characters: each is at most six bytes of a request
 
 
 @dataclass(frozen=True)
@@ -140,18 +137,13 @@ class ProcessApi(Part):
 
     @operation
     def write(self, data: Content) -> "Steps[None]":
-        """Gives it input, which is UTF-8; spawn(..., input=True). Up to 8 MiB wait for it to read, then LimitError."""
+        """Gives it input, text or any bytes; spawn(..., input=True). Up to 8 MiB wait for it to read, then LimitError."""
         yield from self._write(data)
 
     def _write(self, data: Content) -> "Steps[None]":
-        try:
-            text = as_bytes(data).decode()
-        except UnicodeDecodeError as error:
-            raise UsageError(
-                "input has to be UTF-8", hint="Write the bytes to a file, and redirect it: `command < file`."
-            ) from error
-        for start in range(0, len(text), _INPUT_PIECE):
-            yield self._ask("process.write", {"id": self.id, "data": text[start : start + _INPUT_PIECE]})
+        given = as_bytes(data)
+        for start in range(0, len(given), PIECE):
+            yield self._ask("process.write", {"id": self.id, "base64": encoded(given[start : start + PIECE])})
 
     @operation
     def close_stdin(self) -> "Steps[None]":
