@@ -8,6 +8,7 @@
 
 #include "cli/create.h"
 #include "base/time.h"
+#include "cli/create-found.h"
 #include "cli/operands.h"
 #include "cli/policy-files.h"
 #include "cli/show.h"
@@ -73,11 +74,29 @@ static int settle_env(Policy *policy, Error *reterr) {
         return 0;
 }
 
+/* Variables whose values are not the caller's environment's of this moment. */
+static int collect_env(const Policy *policy, StrList *ret, Error *reterr) {
+        for (size_t i = 0; i < policy->env_set.count; i++) {
+                const char *item = policy->env_set.items[i];
+                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
+
+                if (!name)
+                        return error_oom(reterr);
+                if (strlist_has(&policy->env_pass, name) && getenv(name))
+                        continue;
+                if (strlist_add(ret, item) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
 /* A session has its own workspace unless the caller names one; so nothing of a project's file in
  * the working directory takes part. */
-static int resolve(const OptionResult *words, Policy *policy, Error *reterr) {
+static int resolve(const OptionResult *words, Policy *policy, StrList *ret_env, Error *reterr) {
         int r = policy_files_apply(policy, words, reterr);
 
+        if (r == 0)
+                r = collect_env(policy, ret_env, reterr);
         return r < 0 ? r : settle_env(policy, reterr);
 }
 
@@ -162,13 +181,13 @@ static int parse_idle(const char *text, uint64_t *ret, Error *reterr) {
 }
 
 static int settle(const char *cwd, const OptionResult *words, const CreateOptions *options,
-                  Settings *ret, Error *reterr) {
+                  Settings *ret, StrList *ret_env, Error *reterr) {
         int r = parse_idle(options->idle, &ret->idle, reterr);
 
         if (r == 0)
                 r = options_degraded(&options->allow_degraded, &ret->degraded, reterr);
         if (r == 0)
-                r = resolve(words, &ret->policy, reterr);
+                r = resolve(words, &ret->policy, ret_env, reterr);
         /* --memory says it more exactly. */
         if (r == 0 && options->tier < TIERS)
                 r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);
@@ -201,13 +220,25 @@ static int make(const char *name, const Settings *settings, Owner *ret_owner, Er
 }
 
 static int create(const char *name, const char *cwd, const OptionResult *words,
-                  const CreateOptions *options, Owner *ret_owner, Error *reterr) {
+                  const CreateOptions *options, Owner *ret_owner, bool *ret_made, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { .owned = ret_owner != NULL };
-        int r = settle(cwd, words, options, &settings, reterr);
+        _cleanup_(strlist_clear) StrList env = { 0 };
+        const CreateAsked asked = {
+                .settings = &settings,
+                .env = &env,
+                .preset = words->policies_count > 0,
+                .idle = options->idle,
+                .tier = options->tier<TIERS, .degraded = options->allow_degraded.count> 0,
+        };
+        int r = settle(cwd, words, options, &settings, &env, reterr);
 
         if (r == 0)
                 r = owner_take_away(name, reterr);
-        return r < 0 ? r : make(name, &settings, ret_owner, reterr);
+        if (r == 0)
+                r = make(name, &settings, ret_owner, reterr);
+        if (ret_made)
+                *ret_made = r == 0;
+        return r == -EEXIST && ret_made ? create_found(name, &asked, reterr) : r;
 }
 
 static int find_cwd(char ret[PATH_MAX], Error *reterr) {
@@ -226,7 +257,7 @@ static int check_absolute(const char *cwd, Error *reterr) {
 }
 
 int create_session(const char *name, const char *cwd, int argc, const char *const *argv,
-                   Owner *ret_owner, Error *reterr) {
+                   Owner *ret_owner, bool *ret_made, Error *reterr) {
         CreateOptions options = { .tier = TIERS };
         OptionResult words = { 0 };
         char own[PATH_MAX];
@@ -237,7 +268,7 @@ int create_session(const char *name, const char *cwd, int argc, const char *cons
         if (r == 0 && (words.help || words.operands_count > 0))
                 r = error_set(reterr, ERROR_USAGE, 0, "options are options of holt create alone");
         if (r == 0)
-                r = create(name, cwd ? cwd : own, &words, &options, ret_owner, reterr);
+                r = create(name, cwd ? cwd : own, &words, &options, ret_owner, ret_made, reterr);
         options_clear(&words);
         strlist_clear(&options.allow_degraded);
         return r;
@@ -251,7 +282,7 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
                            1, reterr);
         if (r == 0)
                 r = find_cwd(cwd, reterr);
-        return r < 0 ? r : create(words->operands[0], cwd, words, options, NULL, reterr);
+        return r < 0 ? r : create(words->operands[0], cwd, words, options, NULL, NULL, reterr);
 }
 
 int cmd_create(int argc, char **argv) {

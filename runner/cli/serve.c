@@ -59,7 +59,7 @@ static Serve *the_serve; /* the server's data is the Proxy, which its methods wa
 
 /* --- the methods that are no session's own --- */
 
-static int create_by(const RpcCall *call, Owner *owner, Error *error) {
+static int create_by(const RpcCall *call, Owner *owner, bool *ret_made, Error *error) {
         const char *name = rpc_string(call, "name"), *cwd = rpc_string(call, "cwd");
         _cleanup_(strlist_clear) StrList options = { 0 };
         _cleanup_free_ const char **argv = NULL;
@@ -73,7 +73,7 @@ static int create_by(const RpcCall *call, Owner *owner, Error *error) {
         argv[0] = "create";
         for (size_t i = 0; i < options.count; i++)
                 argv[i + 1] = options.items[i];
-        return create_session(name, cwd, (int)options.count + 1, argv, owner, error);
+        return create_session(name, cwd, (int)options.count + 1, argv, owner, ret_made, error);
 }
 
 static int create_owned(const RpcCall *call, Error *error) {
@@ -82,7 +82,7 @@ static int create_owned(const RpcCall *call, Error *error) {
 
         if (r < 0)
                 return r;
-        r = create_by(call, owned_owner(session), error);
+        r = create_by(call, owned_owner(session), NULL, error);
         if (r < 0)
                 owned_discard(session);
         else
@@ -91,13 +91,19 @@ static int create_owned(const RpcCall *call, Error *error) {
 }
 
 static int method_create(RpcCall *call, void *data, Error *error) {
-        int r = rpc_bool(call, "owned", false) ? create_owned(call, error)
-                                               : create_by(call, NULL, error);
+        const bool owned = rpc_bool(call, "owned", false), find = rpc_bool(call, "find", false);
+        bool made = true;
+        int r;
 
         (void)data;
+        if (owned && find)
+                return error_set(error, ERROR_USAGE, 0,
+                                 "session.create takes either owned or find");
+        r = owned ? create_owned(call, error) : create_by(call, NULL, find ? &made : NULL, error);
         if (r < 0)
                 return r;
         json_write_string(rpc_result(call), "name", rpc_string(call, "name"));
+        json_write_bool(rpc_result(call), "made", made);
         rpc_reply(call);
         return 0;
 }
@@ -160,6 +166,8 @@ static const RpcParam create_params[] = {
         { "options", RPC_STRINGS, false, 1024, "as on the command line: [\"--timeout\", \"5m\"]" },
         { "cwd", RPC_STRING, false, 4095, "absolute: what relative paths are relative to" },
         { "owned", RPC_BOOL, false, 0, "it is stopped and removed when this connection ends" },
+        { "find", RPC_BOOL, false, 0,
+          "one that is there will do, where it is as options says; they may leave out what it is" },
 };
 
 static const RpcParam remove_params[] = {
@@ -172,8 +180,8 @@ static const RpcParam tier_params[] = {
 };
 
 static const RpcMethod serve_methods[] = {
-        { "session.create", "makes a session, which its first use starts", "name", create_params,
-          ELEMENTSOF(create_params), method_create },
+        { "session.create", "makes a session, which its first use starts", "name, made",
+          create_params, ELEMENTSOF(create_params), method_create },
         { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
         { "session.set_tier", "gives a session another size, from its next start on", "nothing",
           tier_params, ELEMENTSOF(tier_params), method_set_tier },

@@ -29,6 +29,41 @@ def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) ->
         assert rpc.call("session.list")["sessions"] == []
 
 
+def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace: Path) -> None:
+    def find(*options: str, cwd: Path = workspace) -> bool:
+        return bool(rpc.call("session.create", name="a", find=True, options=[*options], cwd=str(cwd))["made"])
+
+    def differs(what: str, *options: str) -> None:
+        error = rpc.refused("session.create", name="a", find=True, options=[*options], cwd=str(workspace))
+        assert (error.kind, what in error.message) == ("exists", True), error.message
+
+    (workspace / "d").mkdir()
+    made = [
+        "--policy", "strict", "--timeout", "60s", "--workspace", ".", "--ro", "/usr/bin", "--env", "A=1", "--env", "B=2",
+        "--idle", "5m", "--hide", "x", "--hide", "y", "--tier", "medium",
+    ]
+    with sessions.serve() as rpc:
+        assert find(*made)
+        assert not find(*made) and not find() and not find(*made, cwd=workspace / "d" / "..")
+        for index in range(0, len(made), 2):
+            assert not find(*made[index : index + 2]), made[index]
+        differs("policy: strict, not standard", "--policy", "standard")
+        differs("limits.timeout: 1m, not 2m", "--timeout", "2m")
+        differs("filesystem.workspace.source", "--workspace", "d")
+        differs("filesystem.read_only: /usr/lib is not in it", "--ro", "/usr/bin", "--ro", "/usr/lib")
+        differs("filesystem.read_only: /usr/bin:/mnt/b is not in it", "--ro", "/usr/bin:/mnt/b")
+        differs("filesystem.hide: z is not in it", "--hide", "z")
+        differs("variable B", "--env", "B=3")
+        differs("idle: 5m, not none", "--idle", "none")
+        differs("tier: medium, not large", "--tier", "large")
+        differs("syscalls.allow: mount is not in it", "--allow-syscall", "mount")
+        assert rpc.refused("session.create", name="a", find=True, owned=True).kind == "usage"
+        assert rpc.refused("session.create", name="a", options=made, cwd=str(workspace)).kind == "exists"
+        rpc.call("session.create", name="b", options=["--ro", "/usr/bin", "--ro", "/usr/lib"])
+        more = rpc.refused("session.create", name="b", find=True, options=["--ro", "/usr/bin"])
+        assert "filesystem.read_only: there is more in it" in more.message
+
+
 def test_a_change_of_tier(sessions: Sessions) -> None:
     with sessions.serve() as rpc:
         rpc.call("session.create", name="a")

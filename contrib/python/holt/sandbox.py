@@ -18,7 +18,7 @@ from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
 from ._settings import Policy, Settings, Size, Time
-from .errors import ExistsError, HoltError, UsageError
+from .errors import HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
@@ -122,12 +122,9 @@ class SandboxApi(Part):
             with self._settings.arguments() as arguments:
                 # One of our own goes with this program, however that ends.
                 params: Dict[str, Any] = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
-                if self.throwaway:
-                    params["owned"] = True
-                try:
-                    yield self._server.submit("session.create", params)
-                except ExistsError:
-                    yield from self._check_found()
+                # One that is there has its own settings: what was given here has to be what it has.
+                params["owned" if self.throwaway else "find"] = True
+                yield self._server.submit("session.create", params)
             if self.throwaway:
                 # A process of ours that runs is a use: the session does not rest while this program lives.
                 yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
@@ -136,18 +133,6 @@ class SandboxApi(Part):
         except BaseException:
             self._lease.end()
             raise
-
-    def _check_found(self) -> "Steps[None]":
-        """A session that is there has its own settings; what can be seen to be another is refused."""
-        if self._settings.workspace is None:
-            return
-        shown = yield self._ask("session.show", {})
-        wanted = os.path.realpath(os.fspath(self._settings.workspace))
-        if shown.get("workspace") and os.path.realpath(shown["workspace"]) != wanted:
-            raise ExistsError(
-                f"session {self.name!r} is there with another workspace: {shown['workspace']}",
-                hint="Use another name, or take it away: holt rm " + self.name,
-            )
 
     def _close(self) -> "Steps[None]":
         with self._lock:
@@ -207,14 +192,15 @@ class SandboxApi(Part):
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
+        given = as_bytes(stdin) if stdin is not None else b""  # a mistake is told before anything starts
         started = yield from self._spawned("process.spawn", {
-            **command, "cwd": cwd, "env": env, "input": True if stdin else None, "timeout_ms": _milliseconds(timeout),
+            **command, "cwd": cwd, "env": env, "input": True if given else None, "timeout_ms": _milliseconds(timeout),
             "output_max": output_max, "keep": keep, "tools": _names(tools),
         })
         process = ProcessApi(self._server, self._session, started["id"], started["pid"])
         try:
-            if stdin:
-                yield from self._feed(process, as_bytes(stdin))
+            if given:
+                yield from self._feed(process, given)
             asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
             answer = yield asked
         except BaseException:
@@ -228,7 +214,7 @@ class SandboxApi(Part):
             yield from process._write(data)
             yield from ProcessApi.close_stdin.steps(process)
         except HoltError as error:
-            if error.kind in ("limit",) or isinstance(error, UsageError) and "UTF-8" in error.message:
+            if error.kind == "limit":
                 raise
             # It has closed its input, or ended, without reading all: as with any pipe, that is its affair.
 
@@ -242,7 +228,7 @@ class SandboxApi(Part):
 
         cwd         where to start; relative to the workspace
         env         variables beyond the session's own
-        stdin       what it reads, UTF-8; nothing without it
+        stdin       what it reads, text or any bytes; nothing without it
         timeout     seconds; at most what the policy gives
         output_max  bytes kept of each stream, 1 MiB without it, at most 8 MiB
         keep        "head" or "tail": which bytes are kept
@@ -419,7 +405,8 @@ class Sandbox(SandboxApi, SyncFace):
             print(box.bash("echo $((6 * 7))").check().stdout)
 
     Without a name it is a throwaway session, gone with close(), at the end of the `with`, and in any case with this
-    program. With one it is found, or made, and stays; it keeps the settings that it was made with.
+    program. With one it is found, or made, and stays; it keeps the settings that it was made with: what is given has to
+    be what it has, or it is an ExistsError. What is not given may be anything.
 
     policy      a preset's name, a file's path (with a "/"), or a policy as a dict
     workspace   a directory of the host, which is /workspace; the session's own without it

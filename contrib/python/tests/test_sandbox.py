@@ -54,8 +54,12 @@ def test_input_of_any_length_the_command_need_not_read(box: Sandbox) -> None:
     text = "ä" * 700_000
     assert box.bash("cat", stdin=text, output_max=4 << 20).stdout == text
     assert box.bash("true", stdin=text).exit_code == 0
-    with pytest.raises(UsageError, match="UTF-8"):
-        box.bash("cat", stdin=b"\xff")
+    data = os.urandom(1_000_000)
+    assert box.bash("cat", stdin=data, output_max=1 << 20).stdout_bytes == data
+    assert box.bash("wc -c", stdin=b"\0\xff\0").stdout == "3\n"
+    with pytest.raises(UsageError, match="content is text or bytes"):
+        box.bash("touch started", stdin=["a"])  # type: ignore[arg-type]
+    assert not box.files.exists("started") and not box.audit(kind="kill")
 
 
 def test_output_past_the_limit_is_counted(box: Sandbox) -> None:
@@ -258,8 +262,13 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
     assert (place / "w" / "file").read_text() == "1\n"
     with Sandbox(name="work") as box:
         assert box.kv.get("k") == "v" and box.files.read("file") == "1\n"
-    with pytest.raises(ExistsError, match="another workspace"):
-        Sandbox("work", workspace=place)
+    for other in (
+        {"policy": "strict"}, {"policy": {"limits": {"pids": 9}}}, {"timeout": "1s"}, {"memory": "1GiB"}, {"idle": 9},
+        {"tier": "large"}, {"env": {"A": "2"}}, {"workspace": place}, {"read_only": ["/usr"]}, {"options": ["--hide", "x"]},
+    ):
+        with pytest.raises(ExistsError, match="is there with another .*\n.*holt rm work"):
+            Sandbox("work", **other)
+    Sandbox("work", workspace=place / "w", timeout=30, env={"A": "1"}).close()
     with Sandbox("work") as box:
         box.remove()
     assert session_names(holt) == []
