@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON schemas from type hints, and values from JSON by the same hints.
 
-Schemas use what the bridge checks: type, properties, required, additionalProperties, items, enum, anyOf.
+Schemas use what the bridge checks: type, properties, required, additionalProperties, items, prefixItems, minItems,
+maxItems, enum, anyOf, and $ref to $defs, where a type has itself in it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import collections.abc
 import dataclasses
 import enum
 import inspect
+import os
+import pathlib
 import sys
 import typing
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LISTS = (
@@ -21,6 +24,7 @@ _LISTS = (
 )
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _NONE = type(None)
+_BYTES = (bytes, bytearray, memoryview)
 
 JsonSchema = Dict[str, Any]
 
@@ -45,7 +49,7 @@ def _is_record(hint: Any) -> bool:
 
 def _fields(hint: Any) -> "List[Tuple[str, Any, bool]]":
     """Of a dataclass or TypedDict: name, hint, whether it is required."""
-    hints = typing.get_type_hints(hint)
+    hints = _hints_of(hint)
     if _is_typed_dict(hint):
         return [(name, _bare(each), name in hint.__required_keys__) for name, each in hints.items()]
     missing = dataclasses.MISSING
@@ -53,6 +57,17 @@ def _fields(hint: Any) -> "List[Tuple[str, Any, bool]]":
         (f.name, hints[f.name], f.default is missing and f.default_factory is missing)
         for f in dataclasses.fields(hint) if f.init
     ]
+
+
+def _hints_of(record: Any) -> Dict[str, Any]:
+    """Raises ValueError."""
+    try:
+        try:
+            return typing.get_type_hints(record)
+        except NameError:  # one that is made in a function is in no module's names, and may have itself in it
+            return typing.get_type_hints(record, localns={**vars(record), record.__name__: record})
+    except NameError as error:
+        raise ValueError(f"a hint of {record.__name__} can't be resolved: {error}") from error
 
 
 def _bare(hint: Any) -> Any:
@@ -99,15 +114,82 @@ def _values_schema(values: "List[Any]") -> JsonSchema:
     return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
 
 
-def _tuple_schema(arguments: Tuple[Any, ...]) -> JsonSchema:
-    if not arguments or arguments == ((),):
-        return {"type": "array"}
-    kinds = [each for each in dict.fromkeys(arguments) if each is not Ellipsis]
-    return {"type": "array", "items": schema_of(Union[tuple(kinds)])}
+class Definitions:
+    """Types that have themselves in them, which a schema refers to: it can't have them in their place."""
+
+    def __init__(self) -> None:
+        self.schemas: Dict[str, JsonSchema] = {}
+        self._names: Dict[Any, str] = {}
+        self._open: List[Any] = []
+
+    def record(self, hint: Any) -> JsonSchema:
+        if hint in self._names or hint in self._open:
+            return {"$ref": f"#/$defs/{self._name_of(hint)}"}
+        self._open.append(hint)
+        try:
+            fields = _fields(hint)
+            schema = object_schema(
+                {name: schema_of(each, self) for name, each, _ in fields}, [name for name, _, needed in fields if needed]
+            )
+        finally:
+            self._open.pop()
+        if hint not in self._names:  # nothing below has named it
+            return schema
+        self.schemas[self._names[hint]] = schema
+        return self.record(hint)
+
+    def _name_of(self, hint: Any) -> str:
+        if hint not in self._names:
+            name, others = str(hint.__name__), set(self._names.values())
+            while name in others:
+                name += "_"
+            self._names[hint] = name
+        return self._names[hint]
+
+    def added_to(self, schema: JsonSchema) -> JsonSchema:
+        """What is a whole document then."""
+        return {**schema, "$defs": self.schemas} if self.schemas else schema
 
 
-def schema_of(hint: Any) -> JsonSchema:
-    """The JSON schema of a type hint. Raises ValueError where JSON has nothing like it."""
+def _items_of(hint: Any) -> Optional[Tuple[Any, ...]]:
+    """Of a tuple of so many items of these types; None where their number is open."""
+    arguments = typing.get_args(hint)
+    if hint in (tuple, Tuple) or arguments[1:] == (Ellipsis,):
+        return None
+    return () if arguments == ((),) else arguments  # as Python 3.9 has Tuple[()]
+
+
+def _tuple_schema(hint: Any, definitions: Definitions) -> JsonSchema:
+    items, arguments = _items_of(hint), typing.get_args(hint)
+    if items is None:
+        return {"type": "array", "items": schema_of(arguments[0], definitions)} if arguments else {"type": "array"}
+    schema: JsonSchema = {"type": "array", "minItems": len(items), "maxItems": len(items)}
+    if items:
+        schema["prefixItems"] = [schema_of(each, definitions) for each in items]
+    return schema
+
+
+def _union_schema(members: Tuple[Any, ...], definitions: Definitions) -> JsonSchema:
+    schemas: List[JsonSchema] = []
+    for each in members:
+        schema = schema_of(each, definitions)
+        if schema not in schemas:  # a path is text, too
+            schemas.append(schema)
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _is_path(hint: Any) -> bool:
+    return hint is os.PathLike or isinstance(hint, type) and issubclass(hint, pathlib.PurePath)
+
+
+def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchema:
+    """The JSON schema of a type hint. Raises ValueError where JSON has nothing like it.
+
+    definitions  those of the document that it becomes a part of; without it, it is one itself
+    """
+    if definitions is None:
+        definitions = Definitions()
+        return definitions.added_to(schema_of(hint, definitions))
     hint = _bare(hint)
     if hint is None:
         hint = _NONE
@@ -117,28 +199,29 @@ def schema_of(hint: Any) -> JsonSchema:
     if origin in _SCALARS:
         return {"type": _SCALARS[origin]}
     if origin in _unions():
-        return {"anyOf": [schema_of(each) for each in arguments]}
+        return _union_schema(arguments, definitions)
     if origin is typing.Literal:
         return _values_schema(list(arguments))
     if origin is tuple:
-        return _tuple_schema(arguments)
+        return _tuple_schema(hint, definitions)
     if origin in _LISTS:
-        return {"type": "array", "items": schema_of(arguments[0])} if arguments else {"type": "array"}
+        return {"type": "array", "items": schema_of(arguments[0], definitions)} if arguments else {"type": "array"}
+    if _is_path(origin):
+        return {"type": "string"}
     if _is_pydantic(hint):
         return _pydantic_schema(hint)
     if _is_record(hint):
-        fields = _fields(hint)
-        return object_schema({n: schema_of(h) for n, h, _ in fields}, [n for n, _, needed in fields if needed])
+        return definitions.record(hint)
     if origin in _DICTS:
         schema: JsonSchema = {"type": "object"}
-        if arguments and schema_of(arguments[1]):
-            schema["additionalProperties"] = schema_of(arguments[1])
-        return schema
+        values = schema_of(arguments[1], definitions) if arguments else {}
+        return {**schema, "additionalProperties": values} if values else schema
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return _values_schema([each.value for each in hint])
     if isinstance(hint, typing.TypeVar):
-        return schema_of(hint.__bound__) if hint.__bound__ else {}
-    raise ValueError(f"JSON has nothing like {hint!r}")
+        return schema_of(hint.__bound__, definitions) if hint.__bound__ else {}
+    what = hint.__name__ if isinstance(hint, type) else repr(hint)
+    raise ValueError(f"JSON has nothing like {what}" + ("; take text, which may be base64" if hint in _BYTES else ""))
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -152,6 +235,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin in (str, bool, _NONE):
         return isinstance(value, origin)
+    if _is_path(origin):
+        return isinstance(value, str)
     if origin is typing.Literal:
         return value in typing.get_args(_bare(hint))
     if origin in _LISTS or origin is tuple:
@@ -179,22 +264,29 @@ def from_json(value: Any, hint: Any) -> Any:
         return hint.model_validate(value) if hasattr(hint, "model_validate") else hint.parse_obj(value)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
+    if isinstance(value, str) and _is_path(origin):
+        return pathlib.Path(value) if origin is os.PathLike else origin(value)
     if isinstance(value, dict) and _is_record(hint):
         hints = {name: each for name, each, _ in _fields(hint)}
         given = {name: from_json(each, hints[name]) if name in hints else each for name, each in value.items()}
         return given if _is_typed_dict(hint) else hint(**given)
     if isinstance(value, list) and (origin is tuple or origin in _LISTS):
-        return _list_from_json(value, origin, arguments)
+        return _tuple_from_json(value, hint) if origin is tuple else _list_from_json(value, origin, arguments)
     if isinstance(value, dict) and origin in _DICTS and arguments:
         return {name: from_json(each, arguments[1]) for name, each in value.items()}
     return float(value) if origin is float and type(value) is int else value
 
 
+def _tuple_from_json(value: "List[Any]", hint: Any) -> Tuple[Any, ...]:
+    items = _items_of(hint)
+    if items is None:
+        return tuple(_list_from_json(value, list, typing.get_args(hint)))
+    if len(items) != len(value):
+        raise ValueError(f"there have to be {len(items)} items, not {len(value)}")
+    return tuple(from_json(each, kind) for each, kind in zip(value, items))
+
+
 def _list_from_json(value: "List[Any]", origin: Any, arguments: Tuple[Any, ...]) -> Any:
-    if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(from_json(each, arguments[0]) for each in value)
-        return tuple(from_json(each, hint) for each, hint in zip(value, arguments)) if arguments else tuple(value)
     items = [from_json(each, arguments[0]) for each in value] if arguments else value
     return origin(items) if origin in (set, frozenset) else set(items) if origin is collections.abc.Set else items
 
@@ -205,6 +297,8 @@ def to_json(value: Any) -> Any:
         return value
     if isinstance(value, enum.Enum):
         return to_json(value.value)
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -25,7 +25,7 @@ from ._face import list_of
 from ._operations import Steps
 from ._server import Server
 from .errors import HoltError, ToolError, UsageError
-from .schema import JsonSchema, from_json, object_schema, schema_of, to_json
+from .schema import Definitions, JsonSchema, from_json, object_schema, schema_of, to_json
 
 THREADS = 64
 """Calls that are worked on at once; further ones wait."""
@@ -56,16 +56,17 @@ class Tool:
         type, for *args and **kwargs, and for types that JSON has nothing like."""
         hints = hints_of(function)
         parameters = _parameters(function, hints)
-        properties = {p.name: schema_of(hints[p.name]) for p in parameters}
+        definitions = Definitions()
+        properties = {p.name: _schema_of(function, p.name, hints[p.name], definitions) for p in parameters}
         required = [p.name for p in parameters if p.default is p.empty]
         doc = (inspect.getdoc(function) or "").strip().splitlines()
         returns = hints.get("return", inspect.Signature.empty)
         return cls(
             name or name_of(function),
             description if description is not None else doc[0] if doc else "",
-            object_schema(properties, required),
+            definitions.added_to(object_schema(properties, required)),
             _handler_of(function, {p.name: hints[p.name] for p in parameters}),
-            None if returns is inspect.Signature.empty else schema_of(returns) or None,
+            None if returns is inspect.Signature.empty else _schema_of(function, "return", returns) or None,
             timeout_ms,
         )
 
@@ -90,6 +91,14 @@ def hints_of(function: Any) -> Dict[str, Any]:
         return typing.get_type_hints(bare)
     except NameError as error:
         raise ValueError(f"{name_of(function)}: a hint can't be resolved: {error}") from error
+
+
+def _schema_of(function: Any, parameter: str, hint: Any, definitions: Optional[Definitions] = None) -> JsonSchema:
+    try:
+        return schema_of(hint, definitions)
+    except ValueError as error:
+        where = "what it returns" if parameter == "return" else f"parameter {parameter}"
+        raise ValueError(f"{name_of(function)}: {where}: {error}") from error
 
 
 def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types that tools have: schemas, and values from JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Dict, List, Optional, Tuple, TypedDict, Union
+
+import pytest
+
+from holt import Sandbox, Tool
+from holt.schema import from_json, schema_of, to_json
+
+
+@dataclass
+class Node:
+    name: str
+    children: List[Node] = field(default_factory=list)
+
+
+@dataclass
+class Twin:
+    of: Optional[Twin] = None
+
+
+Twin.__name__ = "Node"
+
+
+class Chain(TypedDict):
+    link: Node
+    next: Optional[Chain]
+
+
+def test_tuples_have_so_many_items() -> None:
+    pair = {
+        "type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2,
+    }
+    assert schema_of(Tuple[int, str]) == pair
+    assert schema_of(Tuple[()]) == {"type": "array", "minItems": 0, "maxItems": 0}
+    assert schema_of(tuple) == schema_of(Tuple) == {"type": "array"}
+    assert from_json([1, "a"], Tuple[int, str]) == (1, "a") and from_json([1, 2], Tuple[int, ...]) == (1, 2)
+    assert from_json([1, "a", None], tuple) == (1, "a", None) and from_json([], Tuple[()]) == ()
+    for wrong in ([1], [1, "a", 3]):
+        with pytest.raises(ValueError, match=f"2 items, not {len(wrong)}"):
+            from_json(wrong, Tuple[int, str])
+    assert from_json([1, 2], Union[Tuple[int], Tuple[int, int]]) == (1, 2)
+
+
+@pytest.mark.usefixtures("bridge")
+def test_holt_checks_tuples(box: Sandbox) -> None:
+    def swap(pair: Tuple[int, str]) -> Tuple[str, int]:
+        return pair[1], pair[0]
+
+    box.add_tool(swap)
+    call = "from host_tools import call; call('swap', {{'pair': {}}})"
+    assert box.python(call.format([1, "a"])).check().result == "['a', 1]"
+    for wrong in ([1], ["a", 1], [1, "a", 3, 4]):
+        error = box.python(call.format(wrong)).error
+        assert error and "[validation_error]" in error.message and "$.pair" in error.message
+
+
+def test_types_that_have_themselves_in_them() -> None:
+    node = {
+        "type": "object", "required": ["name"], "additionalProperties": False,
+        "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
+    }
+    assert schema_of(Node) == {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+    chain = schema_of(Chain)
+    assert chain["$ref"] == "#/$defs/Chain" and chain["$defs"]["Node"] == node
+    assert chain["$defs"]["Chain"]["properties"]["link"] == {"$ref": "#/$defs/Node"}
+    value = {"name": "a", "children": [{"name": "b"}]}
+    assert from_json(value, Node) == Node("a", [Node("b")])
+    assert to_json(Node("a", [Node("b")])) == {"name": "a", "children": [{"name": "b", "children": []}]}
+
+    @dataclass
+    class Local:
+        more: Optional[Local] = None
+
+    assert from_json({"more": {}}, Local) == Local(Local()) and "$defs" in schema_of(Local)
+    both: Any = schema_of(Tuple[Node, Twin])
+    assert both["prefixItems"] == [{"$ref": "#/$defs/Node"}, {"$ref": "#/$defs/Node_"}] and len(both["$defs"]) == 2
+
+
+@pytest.mark.usefixtures("bridge")
+def test_holt_checks_types_that_have_themselves_in_them(box: Sandbox) -> None:
+    def count(tree: Node, other: Optional[Node] = None) -> int:
+        return 1 + sum(count(each) for each in tree.children)
+
+    def mirror(tree: Node) -> Node:
+        return Node(tree.name[::-1], [mirror(each) for each in tree.children])
+
+    schema = Tool.of(count).input_schema
+    assert schema["properties"]["tree"] == {"$ref": "#/$defs/Node"} and list(schema["$defs"]) == ["Node"]
+    box.add_tool(count)
+    box.add_tool(mirror)
+    call = "from host_tools import call; call({!r}, {!r})"
+    tree: Dict[str, Any] = {"name": "ab", "children": [{"name": "cd", "children": [{"name": "ef"}]}]}
+    assert box.python(call.format("count", {"tree": tree})).check().result == "3"
+    assert "'fe'" in str(box.python(call.format("mirror", {"tree": tree})).check().result)
+    tree["children"][0]["children"][0]["name"] = 1
+    error = box.python(call.format("count", {"tree": tree})).error
+    assert error and "$.tree.children[0].children[0].name" in error.message
+
+
+def test_paths() -> None:
+    assert schema_of(Path) == schema_of(Union[str, Path]) == {"type": "string"}
+    assert from_json("a/b", PurePosixPath) == PurePosixPath("a/b") and to_json(Path("a")) == "a"
+    assert from_json("a", Union[str, Path]) == "a" and from_json("a", Optional[Path]) == Path("a")
+
+
+def test_what_json_has_nothing_like_says_where() -> None:
+    def store(name: str, content: bytes) -> None: ...
+    def fetch(name: str) -> complex: return 0
+    def walk(tree: Gone) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(ValueError, match="store: parameter content: JSON has nothing like bytes; take text"):
+        Tool.of(store)
+    with pytest.raises(ValueError, match="fetch: what it returns: JSON has nothing like complex"):
+        Tool.of(fetch)
+    with pytest.raises(ValueError, match="walk: a hint can't be resolved"):
+        Tool.of(walk)
