@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
+import types
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Generic, Optional, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, Optional, Type, TypeVar, overload
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -81,6 +83,18 @@ class operation(Generic[P, T]):
         self.steps = steps
         functools.update_wrapper(self, steps)
 
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return drive(steps(self, *args, **kwargs))
+
+        async def method_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return await drive_async(steps(self, *args, **kwargs))
+
+        self._sync, self._async = _disguised(method, steps), _disguised(method_async, steps)
+
+    @overload
+    def __get__(self, instance: None, owner: Type[AsyncFace]) -> "Callable[Concatenate[Any, P], Awaitable[T]]": ...
+    @overload
+    def __get__(self, instance: None, owner: Type[SyncFace]) -> "Callable[Concatenate[Any, P], T]": ...
     @overload
     def __get__(self, instance: None, owner: Any = None) -> "operation[P, T]": ...
     @overload
@@ -88,16 +102,31 @@ class operation(Generic[P, T]):
     @overload
     def __get__(self, instance: SyncFace, owner: Any = None) -> "Callable[P, T]": ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
+        face = owner if instance is None else type(instance)
+        if instance is None and not issubclass(face, (AsyncFace, SyncFace)):
             return self
-        driver: Callable[[Any], Any] = drive_async if isinstance(instance, AsyncFace) else drive
+        function = self._async if issubclass(face, AsyncFace) else self._sync
+        return function if instance is None else types.MethodType(function, instance)
 
-        def method(*args: Any, **kwargs: Any) -> Any:
-            return driver(self.steps(instance, *args, **kwargs))
 
-        method.__name__, method.__doc__ = self.steps.__name__, self.steps.__doc__
-        method.__wrapped__ = functools.partial(self.steps, instance)  # type: ignore[attr-defined]
-        return method
+def _result_hint(hint: Any) -> Any:
+    """What the steps return in the end: of "Steps[int]" it is "int"."""
+    text = str(hint).strip("'\"")
+    return text[len("Steps[") : -1] if text.startswith("Steps[") else hint
+
+
+def _disguised(method: Callable[..., Any], steps: Callable[..., Any]) -> Callable[..., Any]:
+    """As if it had been written where its steps are: its name, text, hints and parameters, for help() and for who makes
+    a tool of it."""
+    hints: Dict[str, Any] = dict(steps.__annotations__)
+    hints["return"] = _result_hint(hints.get("return"))
+    functools.update_wrapper(method, steps)
+    method.__annotations__ = hints
+    method.__signature__ = inspect.signature(steps).replace(  # type: ignore[attr-defined]
+        return_annotation=hints["return"]
+    )
+    method.steps = steps  # type: ignore[attr-defined]
+    return method
 
 
 def done(value: Optional[T] = None) -> "Future[Optional[T]]":
