@@ -41,7 +41,8 @@ def test_tuples_have_so_many_items() -> None:
     assert schema_of(tuple) == schema_of(Tuple) == {"type": "array"}
     assert from_json([1, "a"], Tuple[int, str]) == (1, "a") and from_json([1, 2], Tuple[int, ...]) == (1, 2)
     assert from_json([1, "a", None], tuple) == (1, "a", None) and from_json([], Tuple[()]) == ()
-    for wrong in ([1], [1, "a", 3]):
+    wrongs: List[List[Any]] = [[1], [1, "a", 3]]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match=f"2 items, not {len(wrong)}"):
             from_json(wrong, Tuple[int, str])
     assert from_json([1, 2], Union[Tuple[int], Tuple[int, int]]) == (1, 2)
@@ -66,7 +67,7 @@ def test_types_that_have_themselves_in_them() -> None:
         "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
     }
     assert schema_of(Node) == {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
-    chain = schema_of(Chain)
+    chain: Any = schema_of(Chain)
     assert chain["$ref"] == "#/$defs/Chain" and chain["$defs"]["Node"] == node
     assert chain["$defs"]["Chain"]["properties"]["link"] == {"$ref": "#/$defs/Node"}
     value = {"name": "a", "children": [{"name": "b"}]}
