@@ -33,9 +33,10 @@ from .errors import (
 )
 from .files import FileInfo, Match
 from .mount import Listing, RemoteFile, RemoteItem
-from .process import AsyncProcess, Chunk, Process
+from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .results import Denial, PythonError, PythonResult, Result, Usage
-from .sandbox import AsyncSandbox, AuditRow, HistoryRow, Sandbox
+from .rows import AuditRow, HistoryRow, SessionInfo
+from .sandbox import AsyncSandbox, Sandbox
 from .tools import Tool
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
     "CommandNotFoundError", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
     "HoltNotFoundError", "LayerError", "LimitError", "Listing", "Match", "MissingError", "NotExecutableError",
-    "PolicyError", "Process", "ProtocolError", "PythonError", "PythonResult", "RemoteFile", "RemoteItem", "Result",
-    "Sandbox", "Server", "SetupError", "Tool", "ToolError", "Usage", "UsageError", "find_holt",
+    "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
+    "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
+    "UsageError", "find_holt",
 ]

@@ -118,7 +118,7 @@ class Server:
         self._ids = itertools.count(1)
         self._waiting: Dict[int, "Future[Any]"] = {}
         self._delayed: Deque[Tuple[int, bytes]] = collections.deque()
-        self._notes: Dict[Tuple[str, str, str], Note] = {}
+        self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
         self._commands = 0
         self._queued: Deque["Future[None]"] = collections.deque()
         self._runs: Dict[str, Deque["Future[None]"]] = {}
@@ -276,13 +276,19 @@ class Server:
         with contextlib.suppress(ClosedError):
             self._send(line)
 
-    def listen(self, method: str, session: str, name: str, note: Optional[Note]) -> None:
-        """Hands notifications of that method about what has that id to note, in the reader's thread; None ends it."""
+    def listen(self, method: str, session: str, name: str, note: Note) -> None:
+        """Hands notifications of that method about what has that id to note, too, in the reader's thread."""
+        key = method, session, name
         with self._lock:
-            if note:
-                self._notes[method, session, name] = note
-            else:
-                self._notes.pop((method, session, name), None)
+            self._notes[key] = (*self._notes.get(key, ()), note)
+
+    def unlisten(self, method: str, session: str, name: str, note: Note) -> None:
+        """Ends it."""
+        key = method, session, name
+        with self._lock:
+            left = tuple(each for each in self._notes.pop(key, ()) if each != note)
+            if left:
+                self._notes[key] = left
 
     def _send(self, line: bytes) -> None:
         with self._write_lock:
@@ -329,8 +335,8 @@ class Server:
                 return
             with self._lock:
                 method, session = message["method"], params.get("session", "")
-                note = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
-            if note:
+                notes = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
+            for note in notes or ():
                 note(params)
 
     def _take_answer(self, message: Mapping[str, Any]) -> None:
@@ -366,7 +372,7 @@ class Server:
             self._stderr.close()
             waiting, self._waiting = list(self._waiting.values()), {}
             self._delayed.clear()
-            notes, self._notes = list(self._notes.values()), {}
+            notes, self._notes = [note for each in self._notes.values() for note in each], {}
         for future in waiting:
             with contextlib.suppress(InvalidStateError):
                 future.set_exception(ClosedError(self._ended.message))

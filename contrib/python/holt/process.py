@@ -8,15 +8,38 @@ import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Deque, Iterator, List, Mapping, Optional, Union
+from typing import Any, AsyncIterator, Deque, Dict, Iterator, List, Mapping, Optional, Union
 
 from ._face import PIECE, Content, Part, as_bytes, encoded, seconds_of
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from ._server import Server
 from .results import Result, result_of
 
+_NOTES = ("process.output", "process.exited")
+
 BUFFER_MAX = 16 << 20
 """Bytes of output that wait to be read here; past it the oldest go, and are counted in `dropped`."""
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process as it is listed. id is what Sandbox.process() takes; state "running", or "background" where only what
+    the command has started still runs, or "ended"; cause and exit_code as in Result, None while it runs."""
+
+    id: str
+    command: str
+    state: str
+    pid: int
+    started_ms: int
+    cause: Optional[str] = None
+    exit_code: Optional[int] = None
+
+
+def process_info_of(entry: Mapping[str, Any]) -> ProcessInfo:
+    return ProcessInfo(
+        entry["id"], entry["command"], entry["state"], entry["pid"], entry["started_ms"], entry.get("cause"),
+        entry.get("exit_code"),
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +61,7 @@ class Output:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._chunks: Deque[Chunk] = deque()
-        self._size = self._next = 0
+        self._size, self._seen = 0, {}  # type: int, Dict[Any, int]
         self._waiters: List["Future[Optional[Chunk]]"] = []
         self.dropped = 0
         self.ended: Optional[int] = None
@@ -60,6 +83,10 @@ class Output:
                 pass
 
     def _add(self, params: Mapping[str, Any]) -> None:
+        id, seq = params.get("id"), int(params["seq"])
+        if seq <= self._seen.get(id, 0):  # said again, for another who watches since
+            return
+        self._seen[id] = seq
         self._chunks.append(Chunk(params["stream"], base64.b64decode(params["base64"])))
         self._size += len(self._chunks[-1].data)
         while self._size > BUFFER_MAX:
@@ -107,7 +134,8 @@ def within(future: "Future[Any]", seconds: Optional[float]) -> "Future[Any]":
 
 
 class ProcessApi(Part):
-    """A command that Sandbox.spawn() has started. id is that of the session's processes; pid the one inside."""
+    """A command that Sandbox.spawn() has started, or Sandbox.process() has found. id is that of the session's
+    processes; pid the one inside."""
 
     def __init__(self, server: Server, session: str, id: str, pid: int) -> None:
         super().__init__(server, session)
@@ -115,9 +143,20 @@ class ProcessApi(Part):
         self._output = Output()
 
     def _watch(self) -> "Steps[None]":
-        for method in ("process.output", "process.exited"):
+        self._listen()
+        try:
+            yield self._ask("process.watch", {"id": self.id, "from": 1, "base64": True})
+        except BaseException:
+            self._unlisten()
+            raise
+
+    def _listen(self) -> None:
+        for method in _NOTES:
             self._server.listen(method, self._session, self.id, self._output.note)
-        yield self._ask("process.watch", {"id": self.id, "from": 1, "base64": True})
+
+    def _unlisten(self) -> None:
+        for method in _NOTES:
+            self._server.unlisten(method, self._session, self.id, self._output.note)
 
     def poll(self) -> Optional[int]:
         """The exit code, or None while it runs."""
@@ -175,12 +214,15 @@ class ProcessApi(Part):
     def _forget(self) -> None:
         """Nobody reads any more. What still comes is taken and dropped, up to its end."""
 
-        def end(_: Mapping[str, Any]) -> None:
-            for method in ("process.output", "process.exited"):
-                self._server.listen(method, self._session, self.id, None)
+        def drop(_: Mapping[str, Any]) -> None: ...
 
-        self._server.listen("process.output", self._session, self.id, lambda _: None)
+        def end(_: Mapping[str, Any]) -> None:
+            self._server.unlisten("process.output", self._session, self.id, drop)
+            self._server.unlisten("process.exited", self._session, self.id, end)
+
+        self._server.listen("process.output", self._session, self.id, drop)
         self._server.listen("process.exited", self._session, self.id, end)
+        self._unlisten()
         if self._output.ended is not None:
             end({})
 

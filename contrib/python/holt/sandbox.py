@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._face import Content, Part, Path, argv_of, as_bytes, line_of, list_of, seconds_of
@@ -18,50 +16,32 @@ from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
 from ._settings import Policy, Settings, Size, Time
-from .errors import HoltError, UsageError
+from .errors import HoltError, MissingError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
-from .process import AsyncProcess, Chunk, Output, Process, ProcessApi
+from .process import AsyncProcess, Chunk, Output, Process, ProcessApi, ProcessInfo, process_info_of
 from .results import PythonResult, Result, python_result_of, result_of
+from .rows import AuditRow, HistoryRow, SessionInfo, parsed
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
 TERMINAL = 7  # fds 0 to 2
 
 _START_WITHIN = 30.0  # seconds
 
+_INTERPRETER = "/run/holt/python/holt_interpreter.py"
+
 S = TypeVar("S", bound="SandboxApi")
 
 
-@dataclass(frozen=True)
-class HistoryRow:
-    """A call that the session has had; times in ms since 1970, ended_ms None while it goes on."""
-
-    id: int
-    name: str
-    started_ms: int
-    ended_ms: Optional[int]
-    params: Any
-    result: Any
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """Something that was refused, killed, limited or granted; at_ms since 1970."""
-
-    id: int
-    at_ms: int
-    kind: str
-    detail: Any
-
-
-def _parsed(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
+def _sessions(holt: Optional[str], server: Optional[Server]) -> "Steps[List[SessionInfo]]":
+    asked = server or Server(holt)
     try:
-        return json.loads(text)
-    except ValueError:  # cut to what a row may have
-        return text
+        answer = yield asked.submit("session.list", {})
+        return [SessionInfo(each["name"], each["state"]) for each in answer["sessions"]]
+    finally:
+        if asked is not server:
+            asked.close()
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
@@ -69,9 +49,6 @@ def _milliseconds(seconds: Optional[float]) -> Optional[int]:
     seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
-
-def _names(tools: Optional[Sequence[str]]) -> Optional[List[str]]:
-    return None if tools is None else list_of(tools, "tools")
 
 
 class SandboxApi(Part):
@@ -109,6 +86,7 @@ class SandboxApi(Part):
         self._lock = threading.Lock()
         self._closed = False
         self._lease: Optional[Lease] = None
+        self._keeps = ""  # the process that keeps a throwaway session from resting
         self._made()
 
     # --- its life ---
@@ -127,7 +105,8 @@ class SandboxApi(Part):
                 yield self._server.submit("session.create", params)
             if self.throwaway:
                 # A process of ours that runs is a use: the session does not rest while this program lives.
-                yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
+                started = yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
+                self._keeps = str(started["id"])
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
         except BaseException:
@@ -192,10 +171,11 @@ class SandboxApi(Part):
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
+        names = yield from self._names(tools)
         given = as_bytes(stdin) if stdin is not None else b""  # a mistake is told before anything starts
         started = yield from self._spawned("process.spawn", {
             **command, "cwd": cwd, "env": env, "input": True if given else None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "tools": _names(tools),
+            "output_max": output_max, "keep": keep, "tools": names,
         })
         process = ProcessApi(self._server, self._session, started["id"], started["pid"])
         try:
@@ -229,7 +209,7 @@ class SandboxApi(Part):
         cwd         where to start; relative to the workspace
         env         variables beyond the session's own
         stdin       what it reads, text or any bytes; nothing without it
-        timeout     seconds; at most what the policy gives
+        timeout     seconds; at most what the policy gives; of 0 or less nothing is left, which ends it at once
         output_max  bytes kept of each stream, 1 MiB without it, at most 8 MiB
         keep        "head" or "tail": which bytes are kept
         tools       names of those that it may call, of any client of the session; this sandbox's own without it
@@ -252,15 +232,32 @@ class SandboxApi(Part):
         owned: bool, tools: Optional[Sequence[str]],
     ) -> "Steps[Any]":
         what: Dict[str, Any] = {"shell": command} if isinstance(command, str) else {"argv": argv_of(command)}
+        names = yield from self._names(tools)
         started = yield from self._spawned("process.spawn", {
             **what, "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
             **({"terminal": TERMINAL, "rows": rows, "columns": columns} if terminal else {}),
             "timeout_ms": _milliseconds(timeout), "output_max": output_max,
-            "tools": _names(tools),
+            "tools": names,
         })
         process = self._process(self._server, self._session, started["id"], started["pid"])
         yield from process._watch()
         return process
+
+    @operation
+    def processes(self) -> "Steps[List[ProcessInfo]]":
+        """What has been started here by whomever, the newest first: what runs, and the last that have ended."""
+        listed = yield self._ask("process.list", {})
+        return [process_info_of(each) for each in listed["processes"] if each["id"] != self._keeps]
+
+    def _found(self, id: str) -> "Steps[Any]":
+        for each in (yield from SandboxApi.processes.steps(self)):
+            if each.id == id:
+                if each.command.endswith(_INTERPRETER):
+                    raise UsageError(f"{id} is the interpreter", hint="python(), interrupt_python() and restart_python()")
+                process = self._process(self._server, self._session, each.id, each.pid)
+                yield from process._watch()
+                return process
+        raise MissingError(f"there is no process {id!r}", hint="processes() lists those that there are.")
 
     # --- the interpreter ---
 
@@ -279,7 +276,7 @@ class SandboxApi(Part):
         """
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "base64": True, "tools": _names(tools),
+            "output_max": output_max, "keep": keep, "base64": True, "tools": (yield from self._names(tools)),
             "run": secrets.token_hex(8),
         }
         if on_output is None:
@@ -342,6 +339,20 @@ class SandboxApi(Part):
 
     # --- tools ---
 
+    def _names(self, tools: Optional[Sequence[str]]) -> "Steps[Optional[List[str]]]":
+        """Whether they are there is better known now than when one is called. Raises UsageError."""
+        if tools is None:
+            return None
+        names = list_of(tools, "tools")
+        there = {each["name"] for each in (yield self._ask("tools.list", {}))["tools"]} if names else ()
+        for name in names:
+            if name not in there:
+                raise UsageError(
+                    f"no client of the session offers a tool {name!r}",
+                    hint="tools is a list of names; add_tool() offers a function.",
+                )
+        return names
+
     def _add_tool(self, tool: ToolLike, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[Tool]":
         made = tool_of(tool)
         yield from Tools.of(self._server).register(self.name, made, loop)
@@ -360,7 +371,7 @@ class SandboxApi(Part):
         """Commands, runs of code and file calls, the newest first; name: only those of a method, as "python.run"."""
         rows = yield from self._rows("history.list", limit, {"name": name})
         return [
-            HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], _parsed(r["params"]), _parsed(r["result"]))
+            HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], parsed(r["params"]), parsed(r["result"]))
             for r in rows
         ]
 
@@ -368,7 +379,7 @@ class SandboxApi(Part):
     def audit(self, limit: int = 100, *, kind: Optional[str] = None) -> "Steps[List[AuditRow]]":
         """Denials, kills, limits and grants, the newest first; kind: only those of one, as "denial"."""
         rows = yield from self._rows("audit.list", limit, {"kind": kind})
-        return [AuditRow(r["id"], r["at_ms"], r["kind"], _parsed(r["detail"])) for r in rows]
+        return [AuditRow(r["id"], r["at_ms"], r["kind"], parsed(r["detail"])) for r in rows]
 
     def _rows(self, method: str, limit: int, more: Mapping[str, Any]) -> "Steps[List[Dict[str, Any]]]":
         rows: List[Dict[str, Any]] = []
@@ -449,6 +460,16 @@ class Sandbox(SandboxApi, SyncFace):
             command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
         ))
 
+    def process(self, id: str) -> Process:
+        """One that is there, whoever has started it: an earlier program, `holt exec --detach`. Its output comes from
+        the first of what is kept. Raises MissingError."""
+        return drive(self._found(id))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def sessions(*, holt: Optional[str] = None, server: Optional[Server] = None) -> List[SessionInfo]:
+        """All sessions, throwaway ones too; Sandbox(name) takes one."""
+        return drive(_sessions(holt, server))
+
     def add_tool(self, tool: ToolLike) -> Tool:
         """Code inside may call it from now on."""
         return drive(self._add_tool(tool, None))
@@ -517,6 +538,15 @@ class AsyncSandbox(SandboxApi, AsyncFace):
         return await drive_async(self._spawn(
             command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
         ))
+
+    async def process(self, id: str) -> AsyncProcess:
+        """As Sandbox.process()."""
+        return await drive_async(self._found(id))
+
+    @staticmethod
+    async def sessions(*, holt: Optional[str] = None, server: Optional[Server] = None) -> List[SessionInfo]:
+        """As Sandbox.sessions()."""
+        return await drive_async(_sessions(holt, server))
 
     async def add_tool(self, tool: ToolLike) -> Tool:
         """Code inside may call it from now on."""

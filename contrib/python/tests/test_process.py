@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 
 import pytest
 from conftest import until
 
-from holt import Sandbox, Server
+from holt import AsyncSandbox, MissingError, Sandbox, Server, SessionInfo, UsageError
 from holt import process as processes
 
 
@@ -79,3 +80,61 @@ def test_owned_ones_end_with_the_connection() -> None:
         until(lambda: "sleep 1111" not in box.bash("ps -eo args").stdout, "the owned one is killed")
         assert "sleep 2222" in box.bash("ps -eo args").stdout
         box.remove()
+
+
+def test_what_an_earlier_program_has_left() -> None:
+    with Sandbox("work", timeout=600) as box:
+        first = box.spawn("echo begun; read line; echo got $line; read line", input=True)
+        assert box.spawn("exit 3").wait().exit_code == 3
+    assert Sandbox.sessions() == [SessionInfo("work", "live")]
+    with Sandbox("work") as box:
+        ended, running = box.processes()
+        assert (ended.state, ended.cause, ended.exit_code) == ("ended", "exited", 3)
+        assert (running.id, running.state, running.cause, running.pid) == (first.id, "running", None, first.pid)
+        assert running.started_ms <= ended.started_ms and "echo begun" in running.command
+        process = box.process(running.id)
+        assert process.read().text == "begun\n" and process.poll() is None
+        process.write("this\n")
+        assert process.read().text == "got this\n"
+        assert box.process(ended.id).wait().exit_code == 3 and read_all(box.process(ended.id)) == ""
+        assert process.kill() and process.wait().cause == "killed"
+        with pytest.raises(MissingError, match="no process 'p99'"):
+            box.process("p99")
+        box.remove()
+    assert Sandbox.sessions() == []
+
+
+def test_handles_of_one_process_have_all_that_it_prints(box: Sandbox) -> None:
+    one = box.spawn("for i in 1 2 3; do echo $i; read line; done", input=True)
+    assert one.read().text == "1\n"
+    two = box.process(one.id)
+    assert two.read().text == "1\n"
+    one.write("\n")
+    assert one.read().text == two.read().text == "2\n"
+    one._forget()
+    two.write("\n\n")
+    assert read_all(two) == "3\n" and two.poll() == 0 and read_all(box.process(one.id)) == "1\n2\n3\n"
+
+
+def test_a_throwaway_lists_what_was_started_in_it(box: Sandbox) -> None:
+    assert box.processes() == []
+    box.python("1")
+    interpreter, = box.processes()
+    with pytest.raises(UsageError, match="is the interpreter"):
+        box.process(interpreter.id)
+
+
+def test_processes_and_sessions_awaited() -> None:
+    async def main() -> None:
+        async with AsyncSandbox() as box:
+            await box.spawn("echo here; read line; exit 4", input=True)
+            listed, = await box.processes()
+            process = await box.process(listed.id)
+            assert (await process.read()).text == "here\n"
+            await process.write("\n")
+            assert (await process.wait()).exit_code == 4
+            assert [each.name for each in await AsyncSandbox.sessions()] == [box.name]
+            with pytest.raises(MissingError):
+                await box.process("p99")
+
+    asyncio.run(main())

@@ -444,3 +444,10 @@ def test_a_result_shows_the_first_of_what_was_printed(box: Sandbox) -> None:
     assert f"stdout='', result='{'h' * 60}'... (100 characters), displays=('text/html',))" in repr(code)
     failed = box.python("print('so far')\nraise ValueError('m' * 1000)")
     assert repr(failed).endswith(f"stdout='so far\\n', error='ValueError: {'m' * 48}'... (1012 characters))")
+
+
+def test_tools_that_nobody_offers_are_told_before_anything_starts(box: Sandbox) -> None:
+    for run in (box.bash, box.python, box.spawn, lambda line, tools: box.exec([line], tools=tools)):
+        with pytest.raises(UsageError, match="no client of the session offers a tool 'nope'"):
+            run("true", tools=["nope"])
+    assert box.processes() == [] and box.bash("true", tools=[]).ok
