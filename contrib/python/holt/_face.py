@@ -13,7 +13,7 @@ from typing import Any, List, Mapping, Optional, Union
 
 from ._operations import Steps
 from ._server import Server
-from .errors import UsageError
+from .errors import LimitError, UsageError
 
 PIECE = 384 * 1024
 """Bytes of a file in one message: in base64 half of what a request may have."""
@@ -57,6 +57,25 @@ def line_of(command: Any) -> str:
     if not isinstance(command, str):
         raise UsageError(f"a line of bash is text, not {command!r}", hint="A list of arguments is for exec().")
     return command
+
+
+WORD_MAX = 128 * 1024 - 1
+"""Bytes of one argument, or of one variable with its name, as the kernel takes them (MAX_ARG_STRLEN)."""
+
+
+def check_words(command: Mapping[str, Any], env: Any) -> None:
+    """Raises LimitError for what no command can be started with."""
+    line = command.get("shell")
+    words = [("an argument", each) for each in command.get("argv") or ()]
+    words += [("the line of bash", line)] if line is not None else []
+    words += [(f"the variable {n}", f"{n}={v}") for n, v in env.items()] if isinstance(env, Mapping) else []
+    for what, word in words:
+        size = len(word.encode(errors="replace"))
+        if size > WORD_MAX:
+            raise LimitError(
+                f"{what} has {size} bytes; {WORD_MAX} are the most that a command can be started with",
+                hint='Give it by stdin=, or write it by files.write("name", ...) and name the file: bash("bash name").',
+            )
 
 
 def list_of(values: Any, what: str) -> List[Any]:

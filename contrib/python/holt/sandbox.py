@@ -11,7 +11,7 @@ import time
 from concurrent.futures import Future
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
-from ._face import Content, Part, Path, argv_of, as_bytes, line_of, list_of, seconds_of
+from ._face import Content, Part, Path, argv_of, as_bytes, check_words, line_of, list_of, seconds_of
 from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
@@ -171,6 +171,7 @@ class SandboxApi(Part):
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
+        check_words(command, env)
         names = yield from self._names(tools)
         given = as_bytes(stdin) if stdin is not None else b""  # a mistake is told before anything starts
         started = yield from self._spawned("process.spawn", {
@@ -232,6 +233,7 @@ class SandboxApi(Part):
         owned: bool, tools: Optional[Sequence[str]],
     ) -> "Steps[Any]":
         what: Dict[str, Any] = {"shell": command} if isinstance(command, str) else {"argv": argv_of(command)}
+        check_words(what, env)
         names = yield from self._names(tools)
         started = yield from self._spawned("process.spawn", {
             **what, "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,

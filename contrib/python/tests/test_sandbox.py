@@ -451,3 +451,17 @@ def test_tools_that_nobody_offers_are_told_before_anything_starts(box: Sandbox) 
         with pytest.raises(UsageError, match="no client of the session offers a tool 'nope'"):
             run("true", tools=["nope"])
     assert box.processes() == [] and box.bash("true", tools=[]).ok
+
+
+def test_what_is_too_long_for_a_command_says_what_to_do(box: Sandbox) -> None:
+    long = "x" * (128 * 1024)
+    for what, start in (
+        ("the line of bash", lambda: box.bash(f"# {long}")), ("the line of bash", lambda: box.spawn(f"# {long}")),
+        ("an argument", lambda: box.exec(["echo", long])), ("an argument", lambda: box.spawn(["echo", long])),
+        ("the variable A", lambda: box.bash("true", env={"A": long})), ("an argument", lambda: box.exec(["true", long[1:] + "é"])),
+    ):
+        with pytest.raises(LimitError, match=f"{what} has 13.*\n.*stdin=.*files.write"):
+            start()
+    assert box.exec(["printf", "%s", long[1:]]).check().stdout == long[1:]
+    box.files.write("name", f"# {long}\necho done")
+    assert box.bash("bash name").stdout == box.bash("bash", stdin=f"# {long}\necho done").stdout == "done\n"
