@@ -7,9 +7,10 @@ import base64
 import contextlib
 import math
 import os
-import secrets
 from concurrent.futures import Future
-from typing import Any, List, Mapping, Optional, Union
+from io import FileIO
+from threading import Thread
+from typing import Any, BinaryIO, Callable, List, Mapping, Optional, Union
 
 from ._operations import Steps
 from ._server import Server
@@ -104,6 +105,33 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def in_memory(data: bytes) -> BinaryIO:
+    """A file without a name, to be handed on."""
+    file = os.fdopen(os.memfd_create("holt", os.MFD_CLOEXEC), "w+b")
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+def in_thread(function: Callable[[], Any]) -> "Future[Any]":
+    """What blocks, so that an event loop need not."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
+def _take_all(file: FileIO) -> bytes:
+    with file:  # closed by who reads: that may go on when nobody waits any more
+        return file.readall()
+
+
 class Part:
     """Of the sandbox `session`."""
 
@@ -125,34 +153,38 @@ class Part:
         except Exception:
             pass
 
-    def _get(self, method: str, path: Path) -> "Steps[bytes]":
-        """A whole file, part by part. Its end is where there is no more, whatever its size was."""
-        parts, offset = [], 0
-        while True:
-            part = yield self._ask(method, {"path": path, "offset": offset, "length": PIECE, "base64": True})
-            parts.append(base64.b64decode(part["content"]))
-            offset = part["next"]
-            if part["eof"]:
-                return b"".join(parts)
+    def _get(self, method: str, whole: str, path: Path) -> "Steps[bytes]":
+        """A whole file: what is small by method, what is large by an fd, as whole answers."""
+        asked = {"path": path, "length": PIECE, "base64": True}
+        part = yield self._ask(method, asked)
+        if part["eof"]:
+            return base64.b64decode(part["content"])
+        turn = self._server.transfers.begin()
+        try:
+            yield turn
+            answer = yield self._ask(whole, {"path": path, "fd": True if whole == method else None})
+            if not answer.get("files"):
+                raise LimitError("the file's fd has not come", errno="EMFILE", hint="This program has too many open.")
+            return bytes((yield in_thread(lambda: _take_all(answer["files"][0]))))
+        finally:
+            self._server.transfers.end(turn)
+
+    def _give(self, method: str, params: Mapping[str, Any], fd: int) -> "Steps[Any]":
+        """Asks with an fd."""
+        given = {name: value for name, value in params.items() if value is not None}
+        turn = self._server.transfers.begin()
+        try:
+            yield turn
+            return (yield self._server.submit(method, {"session": self._session, **given}, fds=[fd]))
+        finally:
+            self._server.transfers.end(turn)
 
     def _put(self, path: Path, data: bytes, mode: "int | None", make_parents: bool) -> "Steps[int]":
-        """Replaces a file at once: what is large is written beside it first. Its size."""
+        """Replaces a file at once. Its size."""
         params = {"path": path, "mode": mode, "make_parents": make_parents}
         if len(data) <= PIECE:
             answer = yield self._ask("files.write", {**params, "base64": encoded(data)})
-            return int(answer["size"])
-        if mode is None and (yield self._ask("files.exists", {"path": path}))["exists"]:
-            params["mode"] = (yield self._ask("files.stat", {"path": path}))["mode"] & 0o777
-        beside = os.path.join(os.path.dirname(path), f".holt-{secrets.token_hex(8)}")
-        try:
-            for start in range(0, len(data), PIECE):
-                piece = encoded(data[start : start + PIECE])
-                if start:
-                    yield self._ask("files.append", {"path": beside, "base64": piece})
-                else:
-                    yield self._ask("files.write", {**params, "path": beside, "base64": piece})
-            yield self._ask("files.move", {"from": beside, "to": path, "replace": True})
-        except BaseException:
-            self._ask_and_forget("files.remove", path=beside)
-            raise
-        return len(data)
+        else:
+            with in_memory(data) as file:
+                answer = yield from self._give("files.receive", params, file.fileno())
+        return int(answer["size"])

@@ -6,25 +6,30 @@ ids; one daemon thread reads all that comes. An answer becomes the result of the
 to whom it concerns by (method, session, id). A request of the server's is a call of a tool, which threads of
 _tools.py work off, so that the reader never waits for anybody's code.
 
+Its stdin and stdout are one socket, so that files go as fds: see submit().
+
 The server has a session of its own on the terminal's side (setsid), so that Ctrl-C is this process's to handle: it ends
 when its stdin does, at the latest with this process.
 """
 
 from __future__ import annotations
 
+import array
 import collections
 import contextlib
+import io
 import itertools
 import json
 import math
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, Callable, Deque, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .errors import ClosedError, HoltNotFoundError, LimitError, UsageError, error_of
 
@@ -37,6 +42,9 @@ _IN_FLIGHT = 230  # of 256; the rest is for what must not wait behind these
 COMMANDS_MAX = 160
 """Commands that are waited for at once; further ones begin as these end. A session keeps the last 256 that have ended,
 so none of these is forgotten before its wait arrives."""
+
+TRANSFERS_MAX = 12
+"""Files that come or go by an fd at once; a session takes 32 from all its clients."""
 
 ANY = ""
 """For listen(): of whatever id that nobody else listens to."""
@@ -104,6 +112,68 @@ def find_holt(holt: Optional[str] = None) -> str:
     )
 
 
+class Slots:
+    """For what may be done so many times at once."""
+
+    def __init__(self, most: int) -> None:
+        self._lock, self._free = threading.Lock(), most
+        self._queued: Deque["Future[None]"] = collections.deque()
+
+    def begin(self) -> "Future[None]":
+        """Done when one may begin; end() is due once it is."""
+        future: Future[None] = Future()
+        with self._lock:
+            if not self._free:
+                self._queued.append(future)
+                return future
+            self._free -= 1
+        future.set_result(None)
+        return future
+
+    def end(self, begun: "Future[None]") -> None:
+        """Also of one that nobody waits for any more, and that has not begun."""
+        with self._lock:
+            if begun in self._queued:
+                self._queued.remove(begun)
+                return
+            following = self._queued.popleft() if self._queued else None
+            if not following:
+                self._free += 1
+        if following:
+            with contextlib.suppress(InvalidStateError):
+                following.set_result(None)
+
+
+def _close_all(fds: List[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _lines(ours: socket.socket) -> "Iterator[Tuple[bytes, List[io.FileIO]]]":
+    """Each line with the fds that have come with it, as files that close themselves where nobody wants them.
+
+    The kernel ends what it gives at once with the message that has fds, so they are of the last line that has begun.
+    """
+    begun: List[bytes] = []
+    held: List[io.FileIO] = []
+    while True:
+        data, parts, _, _ = ours.recvmsg(1 << 18, socket.CMSG_SPACE(16), socket.MSG_CMSG_CLOEXEC)
+        files = [io.FileIO(fd, "r") for _, _, part in parts for fd in array.array("i", part[: len(part) & ~3])]
+        if not data:
+            return
+        first, *more = data.split(b"\n")
+        begun.append(first)
+        if not more:
+            held += files
+            continue
+        whole, begun = [b"".join(begun), *more[:-1]], more[-1:]
+        nothing: List[List[io.FileIO]] = [[] for _ in more]
+        of = [held, *nothing]  # of each line that is whole, and of what has begun
+        of[-1 if begun[0] else -2].extend(files)
+        held = of.pop()
+        yield from zip(whole, of)
+
+
 class Server:
     """A `holt serve`, which is started by the first request. Any thread may use it; sandboxes may share it.
 
@@ -117,12 +187,12 @@ class Server:
         self._write_lock = threading.Lock()
         self._ids = itertools.count(1)
         self._waiting: Dict[int, "Future[Any]"] = {}
-        self._delayed: Deque[Tuple[int, bytes]] = collections.deque()
+        self._delayed: Deque[Tuple[bytes, List[int]]] = collections.deque()
         self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
-        self._commands = 0
-        self._queued: Deque["Future[None]"] = collections.deque()
+        self.commands, self.transfers = Slots(COMMANDS_MAX), Slots(TRANSFERS_MAX)
         self._runs: Dict[str, Deque["Future[None]"]] = {}
         self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._socket: Optional[socket.socket] = None
         self._stderr: Any = None
         self._pid = 0
         self._reader: Optional[threading.Thread] = None
@@ -142,30 +212,34 @@ class Server:
                 )
             return self._process
         program = find_holt(self.holt)
+        ours, theirs = socket.socketpair()
         self._stderr = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(
-                [program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                [program, "serve"], stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr,
                 env={**os.environ, **self.env}, start_new_session=True,
             )
         except OSError as error:
+            ours.close()
             self._stderr.close()
             raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
-        self._pid = os.getpid()
-        self._reader = threading.Thread(target=self._read, args=(self._process,), name="holt serve", daemon=True)
+        finally:
+            theirs.close()
+        self._socket, self._pid = ours, os.getpid()
+        self._reader = threading.Thread(target=self._read, args=(self._process, ours), name="holt serve", daemon=True)
         self._reader.start()
         return self._process
 
     def close(self) -> None:
         """Ends it. Sessions go on, but for what was started as owned. Requests that wait fail."""
         with self._lock:
-            process, mine = self._process, self._pid == os.getpid()
+            process, ours, mine = self._process, self._socket, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
         if not process or not mine:
             return
         with contextlib.suppress(OSError):
-            assert process.stdin
-            process.stdin.close()
+            assert ours
+            ours.shutdown(socket.SHUT_WR)
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
@@ -180,10 +254,13 @@ class Server:
 
     # --- asking ---
 
-    def submit(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+    def submit(
+        self, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
+    ) -> "Future[Any]":
         """Asks, and returns a future of the result. Raises HoltError where nothing can be sent.
 
         urgent  goes out even where so many requests wait for their answer that another would be kept back
+        fds     go along; they stay the caller's, who may close them then. Those of the answer are "files" of the result
         """
         with self._lock:
             self._start()
@@ -198,34 +275,10 @@ class Server:
             late = len(self._waiting) - len(self._delayed) >= _IN_FLIGHT and not urgent
             self._waiting[number] = future
             if late:
-                self._delayed.append((number, line))
+                self._delayed.append((line, [os.dup(fd) for fd in fds]))
         if not late:
-            self._send(line)
+            self._send(line, fds)
         return future
-
-    def begin_command(self) -> "Future[None]":
-        """Done when a command may begin; end_command() is due once it is."""
-        future: Future[None] = Future()
-        with self._lock:
-            if self._commands >= COMMANDS_MAX:
-                self._queued.append(future)
-                return future
-            self._commands += 1
-        future.set_result(None)
-        return future
-
-    def end_command(self, begun: "Future[None]") -> None:
-        """Also of one that nobody waits for any more, and that has not begun."""
-        with self._lock:
-            if begun in self._queued:
-                self._queued.remove(begun)
-                return
-            following = self._queued.popleft() if self._queued else None
-            if not following:
-                self._commands -= 1
-        if following:
-            with contextlib.suppress(InvalidStateError):
-                following.set_result(None)
 
     def begin_watched_run(self, session: str) -> "Future[None]":
         """Done when code whose output is listened to may run; end_watched_run() is due then.
@@ -290,39 +343,42 @@ class Server:
             if left:
                 self._notes[key] = left
 
-    def _send(self, line: bytes) -> None:
+    def _send(self, line: bytes, fds: Sequence[int] = ()) -> None:
         with self._write_lock:
-            process = self._process
-            assert process and process.stdin
+            assert self._socket
             view = memoryview(line)
             try:
+                if fds:
+                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+                    view = view[self._socket.sendmsg([view], rights, socket.MSG_NOSIGNAL) :]
                 while view:
-                    view = view[os.write(process.stdin.fileno(), view) :]
+                    view = view[self._socket.send(view, socket.MSG_NOSIGNAL) :]
             except (OSError, ValueError) as error:
                 self._end()
                 raise ClosedError(self._ended.message if self._ended else str(error)) from error
 
     # --- the reader's thread ---
 
-    def _read(self, process: "subprocess.Popen[bytes]") -> None:
-        assert process.stdout
+    def _read(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError):
-            for line in process.stdout:
+            for line, files in _lines(ours):
                 try:
-                    self._take(json.loads(line))
+                    self._take(json.loads(line), files)
                 except Exception:  # one odd message is no end for all the others
                     import traceback
 
                     traceback.print_exc()
+        with contextlib.suppress(OSError):
+            ours.shutdown(socket.SHUT_RDWR)  # who writes need not wait any longer
         process.wait()
         self._end()
-        process.stdout.close()
-        with self._write_lock, contextlib.suppress(OSError):
-            assert process.stdin
-            process.stdin.close()
+        with self._write_lock:
+            ours.close()
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def _take(self, message: Mapping[str, Any], files: Sequence[io.FileIO]) -> None:
         if "method" not in message:
+            if files and "result" in message:
+                message["result"]["files"] = files
             self._take_answer(message)
         elif "id" in message:
             if self.on_request:
@@ -342,10 +398,10 @@ class Server:
     def _take_answer(self, message: Mapping[str, Any]) -> None:
         with self._lock:
             future = self._waiting.pop(message.get("id"), None)  # type: ignore[arg-type]
-            next_line = self._delayed.popleft()[1] if self._delayed else None
-        if next_line:
+            late = self._delayed.popleft() if self._delayed else None
+        if late:
             # In a thread: the reader must read while the server waits for us to.
-            threading.Thread(target=self._send_late, args=(next_line,), daemon=True).start()
+            threading.Thread(target=self._send_late, args=late, daemon=True).start()
         if not future:
             return
         with contextlib.suppress(InvalidStateError):
@@ -354,9 +410,10 @@ class Server:
             else:
                 future.set_result(message["result"])
 
-    def _send_late(self, line: bytes) -> None:
+    def _send_late(self, line: bytes, fds: List[int]) -> None:
         with contextlib.suppress(ClosedError):
-            self._send(line)
+            self._send(line, fds)
+        _close_all(fds)
 
     def _end(self) -> None:
         """All that waits fails, with what the server has said last."""
@@ -371,6 +428,8 @@ class Server:
                 self._ended = ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""))
             self._stderr.close()
             waiting, self._waiting = list(self._waiting.values()), {}
+            for _, fds in self._delayed:
+                _close_all(fds)
             self._delayed.clear()
             notes, self._notes = [note for each in self._notes.values() for note in each], {}
         for future in waiting:

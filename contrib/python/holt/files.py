@@ -42,12 +42,12 @@ class FilesApi(Part):
     @operation
     def read(self, path: Path, encoding: str = "utf-8", errors: str = "strict") -> "Steps[str]":
         """The text of a file. Raises UnicodeDecodeError where it is none."""
-        return (yield from self._get("files.read", path)).decode(encoding, errors)
+        return (yield from self._get("files.read", "files.open", path)).decode(encoding, errors)
 
     @operation
     def read_bytes(self, path: Path) -> "Steps[bytes]":
         """All bytes of a file."""
-        return (yield from self._get("files.read", path))
+        return (yield from self._get("files.read", "files.open", path))
 
     @operation
     def write(

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
+import io
 import mimetypes
 import os
 import posixpath
 import secrets
+import stat
 import urllib.parse
 import urllib.request
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 from typing import IO, Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._face import PIECE, Part, Path as Inside, encoded
+from ._face import PIECE, Part, Path as Inside, encoded, in_memory, in_thread
 from ._host import open_file, write_file
 from ._operations import AsyncFace, Steps, SyncFace, drive, operation
 from .errors import UsageError
@@ -96,20 +96,6 @@ class RemoteFile:
         return target
 
 
-def in_thread(function: Callable[[], Any]) -> "Future[Any]":
-    """What blocks, so that an event loop need not."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return future
-
-
 def _is_url(source: Any) -> bool:
     return isinstance(source, str) and urllib.parse.urlsplit(source).scheme in URL_SCHEMES
 
@@ -122,6 +108,14 @@ def _open(source: Source, writable: Sequence[str]) -> "IO[bytes]":
             return urllib.request.urlopen(str(source), timeout=60)  # type: ignore[no-any-return]
         source = urllib.request.url2pathname(url.path)
     return open_file(source, writable)  # type: ignore[arg-type]
+
+
+def _is_large(stream: Any) -> bool:
+    """A large file: no pipe, nor what a URL gives, nor one of /proc, which has more than its size."""
+    if not isinstance(stream, io.BufferedReader):
+        return False
+    status = os.fstat(stream.fileno())
+    return stat.S_ISREG(status.st_mode) and status.st_size > PIECE
 
 
 def _name_of(source: Source) -> str:
@@ -168,6 +162,8 @@ class MountApi(Part):
         writable = (yield from self._writable()) if ours else ()
         stream: Any = (yield in_thread(lambda: _open(source, writable))) if ours else source
         try:
+            if ours and _is_large(stream):
+                return (yield from self._upload_file(name, stream))
             return (yield from self._upload_stream(name, stream))
         finally:
             if ours:
@@ -179,9 +175,15 @@ class MountApi(Part):
         return tuple(m["source"] for m in shown["mounts"] if m.get("source") and not m["read_only"])
 
     def _upload_bytes(self, name: str, data: bytes) -> "Steps[RemoteFile]":
-        import io
+        if len(data) <= PIECE:
+            return (yield from self._placed((yield self._ask("mount.upload", {"path": name, "base64": encoded(data)}))))
+        with in_memory(data) as file:
+            return (yield from self._upload_file(name, file))
 
-        return (yield from self._upload_stream(name, io.BytesIO(data)))
+    def _upload_file(self, name: str, file: BinaryIO) -> "Steps[RemoteFile]":
+        """From where it is, by its fd."""
+        answer = yield from self._give("mount.upload", {"path": name, "fd": True}, file.fileno())
+        return (yield from self._placed(answer))
 
     def _upload_stream(self, name: str, stream: Any) -> "Steps[RemoteFile]":
         """No more than two pieces of it are in memory; what is there is replaced at its end."""
@@ -209,7 +211,7 @@ class MountApi(Part):
         if not isinstance(self, SyncFace):
             return _remote(answer)
         writable = yield from self._writable()
-        fetch = lambda: drive(self._get("mount.download", path))  # noqa: E731
+        fetch = lambda: drive(self._get("mount.download", "mount.download", path))  # noqa: E731
         return RemoteFile(path, answer["sandbox_mount_prefix"], None, fetch, writable)
 
     @operation
@@ -232,7 +234,7 @@ class MountApi(Part):
     def download(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
         """A file with its bytes. Raises MissingError."""
         _check_mount(mount_id)
-        data = yield from self._get("mount.download", path)
+        data = yield from self._get("mount.download", "mount.download", path)
         return RemoteFile(_relative(path), "/mnt/files", data, None, (yield from self._writable()))
 
     @operation

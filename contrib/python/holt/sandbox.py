@@ -159,12 +159,12 @@ class SandboxApi(Part):
     ) -> "Steps[Result]":
         """Spawned and waited for, not exec: so it can be killed when nobody waits any more, and input has no limit of
         one message."""
-        begun = self._server.begin_command()
+        begun = self._server.commands.begin()
         try:
             yield begun
             return (yield from self._exec_begun(command, cwd, env, stdin, timeout, output_max, keep, tools))
         finally:
-            self._server.end_command(begun)
+            self._server.commands.end(begun)
 
     def _exec_begun(
         self, command: Mapping[str, Any], cwd: Optional[Path], env: Optional[Mapping[str, str]],

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import http.server
 import io
 import os
 import pickle
+import resource
 import threading
 from pathlib import Path, PurePosixPath
 from typing import Iterator
@@ -15,7 +17,7 @@ from typing import Iterator
 import pytest
 from conftest import until
 
-from holt import ExistsError, HoltError, MissingError, RemoteFile, Sandbox, UsageError
+from holt import AsyncSandbox, ExistsError, HoltError, LimitError, MissingError, RemoteFile, Sandbox, UsageError
 
 LARGE = os.urandom(1_500_000)
 
@@ -204,3 +206,54 @@ def test_what_is_no_file_is_not_uploaded(box: Sandbox) -> None:
             box.mount.upload(wrong, "x")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="surrogate"):
         box.files.write("x", "\ud800")
+
+
+def test_large_files_go_as_fds(box: Sandbox, tmp_path: Path) -> None:
+    data = os.urandom(50_000_000)
+    (tmp_path / "large").write_bytes(data)
+    asked = []
+    submit = box._server.submit
+    box._server.submit = lambda method, *more, **named: asked.append(method) or submit(method, *more, **named)  # type: ignore
+    box.mount.upload(tmp_path / "large")
+    assert box.mount.download("large").save(tmp_path / "back").read_bytes() == data
+    assert box.files.write("d/large", data, mode=0o600) == len(data) and box.files.stat("d/large").mode == 0o600
+    assert box.files.read_bytes("d/large") == data
+    box.mount.upload(data, "bytes")
+    assert box.mount.upload("/proc/self/status").text().startswith("Name:")
+    assert box.bash("cmp /mnt/files/bytes d/large && cmp /mnt/files/large d/large").ok
+    assert len(asked) < 30, asked
+
+
+def test_many_large_files_at_once(box: Sandbox) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+
+    async def main() -> None:
+        async with AsyncSandbox() as box:
+            names = [f"f{number}" for number in range(400)]
+            await asyncio.gather(*(box.files.write(name, name.encode() * 200_000) for name in names))
+            back = await asyncio.gather(*(box.files.read_bytes(name) for name in names))
+            assert [each[:4] for each in back] == [(name * 4)[:4].encode() for name in names]
+            assert all(len(each) == len(name) * 200_000 for each, name in zip(back, names))
+            with pytest.raises(MissingError):
+                await box.files.read_bytes("none")
+
+    asyncio.run(main())
+    until(lambda: set(os.listdir("/proc/self/fd")) <= before, "no fd is left")
+
+
+def test_a_program_that_has_no_fd_left(box: Sandbox) -> None:
+    box.files.write("f", LARGE)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limit[1]))
+    taken = []
+    try:
+        with pytest.raises(OSError, match="Too many"):
+            while True:
+                taken.append(os.dup(0))
+        with pytest.raises(LimitError, match="EMFILE"):
+            box.files.read_bytes("f")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        for fd in taken:
+            os.close(fd)
+    assert box.files.read_bytes("f") == LARGE
