@@ -167,7 +167,7 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
 }
 
 /* Inside, the command starts where the caller stands when that is in the workspace, else at its
- * top. */
+ * top; those of a session at its top, wherever the session was made. */
 static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
         const PlanMount *workspace = NULL;
 
@@ -181,7 +181,7 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
                                       context->inside_cwd);
         else if (!workspace)
                 plan->cwd = strdup("/home/agent");
-        else if (path_below(context->cwd, workspace->source))
+        else if (!context->session && path_below(context->cwd, workspace->source))
                 plan->cwd = str_format("%s%s", workspace->target,
                                        context->cwd + (streq(workspace->source, "/")
                                                                ? 0

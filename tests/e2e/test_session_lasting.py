@@ -75,3 +75,22 @@ def test_a_relative_workspace_is_that_of_create(sessions: Sessions, put: Put, wo
     session = sessions.create("w", "--workspace", "sub", cwd=workspace)
 
     assert session.exec("cat", "file", cwd="/").ok().out == "found\n"
+
+
+@pytest.mark.parametrize("cwd, workspace_option", (("sub", ".."), ("sub/deeper", ".."), ("", "."), (".", "sub")))
+def test_where_it_was_made_is_not_where_it_starts(
+    cwd: str, workspace_option: str, sessions: Sessions, mkdir: Callable[[str], Path], put: Put, workspace: Path,
+) -> None:
+    mkdir("sub")
+    mkdir("sub/deeper")
+    top = (workspace / cwd / workspace_option).resolve()
+    put(top.relative_to(workspace) / "d" / "here", "found\n")
+    session = sessions.create("w", "--workspace", workspace_option, cwd=workspace / cwd)
+
+    assert session.out("pwd") == "/workspace\n"
+    assert session.exec("cat", "here", flags=["--cwd", "d"]).ok().out == "found\n"
+    assert session("files", "cat", "d/here").ok().out == "found\n"
+    put("given", "given\n")
+    session.cp(workspace / "given", "w:").ok()
+    assert (top / "given").read_text() == "given\n"
+    assert session.show()["cwd"] == "/workspace"
