@@ -45,6 +45,23 @@ static void tell_denials(const ExecResult *result) {
         }
 }
 
+bool exec_result_set_aside(const JsonValue *result) {
+        const JsonValue *names = result ? json_member(result, "set_aside") : NULL;
+
+        return names && json_first(names);
+}
+
+static void tell_set_aside(const ExecResult *result) {
+        const JsonValue *names = json_member(result->result, "set_aside");
+        const char *workspace = result->show ? ask_text(result->show, "workspace") : "";
+        _cleanup_(strlist_clear) StrList moved = { 0 };
+
+        for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
+                if (json_string(n))
+                        (void)strlist_add(&moved, json_string(n));
+        report_moved(&moved, workspace[0] ? workspace : NULL, stderr);
+}
+
 static uint64_t dropped(const JsonValue *result) {
         return ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
 }
@@ -71,6 +88,7 @@ void exec_result_tell(const ExecResult *result) {
                               dropped(result->result));
         if (exec_result_code(result) != 0)
                 tell_denials(result);
+        tell_set_aside(result);
 }
 
 /* --- for programs --- */
@@ -160,6 +178,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_limits(result, w);
         write_output(result, w);
         write_member(result->result, "denials", true, w);
+        write_member(result->result, "set_aside", true, w);
         write_unrecorded(result, w);
         json_write_end(w);
         return json_write_finish(w);

@@ -417,6 +417,9 @@ static int run(Exec *exec, Error *reterr) {
                 r = attend(exec, &started, reterr);
         if (r == 0 && !exec->line.options.detach)
                 r = print_captured(exec, reterr);
+        /* The ways back begin at the workspace's own place. */
+        if (r == 0 && !exec->show.result && exec_result_set_aside(exec->settled.result))
+                r = ask_client(exec->client, "session.show", NULL, &exec->show, reterr);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
         return r;

@@ -78,7 +78,7 @@ int cmd_ps(int argc, char **argv) {
 
 static int do_wait(const OptionResult *words, const void *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE, show = ANSWER_NONE;
         const char *name = words->operands[0], *id = words->operands[1];
         RpcClient *client = NULL;
         ExecResult result;
@@ -87,10 +87,14 @@ static int do_wait(const OptionResult *words, const void *options, Error *reterr
         json_write_object(&w, NULL);
         if (r == 0)
                 r = ask_process(client, "process.wait", id, &w, &answer, reterr);
+        if (r == 0 && exec_result_set_aside(answer.result))
+                r = ask_client(client, "session.show", NULL, &show, reterr);
         rpc_client_free(client);
         if (r < 0)
                 return r;
-        result = (ExecResult){ .session = name, .id = id, .result = answer.result };
+        result = (ExecResult){
+                .session = name, .id = id, .result = answer.result, .show = show.result
+        };
         if (((const PsOptions *)options)->json)
                 (void)ask_print_json(answer.result, reterr);
         else

@@ -350,8 +350,8 @@ static void print_denials(const RunResult *result, FILE *out) {
 
 /* The command that takes one back to the name it had: NAME, without the suffix and what comes
  * behind that. A project's own file may have chosen the name: NULL where nobody should paste it. */
-static char *way_back(const PlanMount *workspace, const char *moved) {
-        _cleanup_free_ char *from = str_format("%s/%s", workspace->source, moved);
+static char *way_back(const char *workspace, const char *moved) {
+        _cleanup_free_ char *from = str_format("%s/%s", workspace, moved);
         _cleanup_free_ char *to = from ? strdup(from) : NULL, *from_word = NULL, *to_word = NULL;
         size_t length = strlen(moved);
 
@@ -376,12 +376,11 @@ static bool concerns_git(const StrList *moved) {
         return false;
 }
 
-static void print_ways_back(const RunResult *result, FILE *out) {
-        const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
+static void print_ways_back(const StrList *moved, const char *workspace, FILE *out) {
         size_t ways = 0;
 
-        for (size_t i = 0; workspace && i < result->moved->count; i++) {
-                _cleanup_free_ char *way = way_back(workspace, result->moved->items[i]);
+        for (size_t i = 0; workspace && i < moved->count; i++) {
+                _cleanup_free_ char *way = way_back(workspace, moved->items[i]);
 
                 if (way && ways++ == 0)
                         (void)fputs(", then move it back if you trust it:\n", out);
@@ -392,22 +391,27 @@ static void print_ways_back(const RunResult *result, FILE *out) {
                 (void)fputs(" before you use it.\n", out);
 }
 
-static void print_moved(const RunResult *result, FILE *out) {
-        const StrList *moved = result->moved;
-
-        for (size_t i = 0; moved && i < moved->count; i++) {
+void report_moved(const StrList *moved, const char *workspace, FILE *out) {
+        for (size_t i = 0; i < moved->count; i++) {
                 char name[256];
 
                 (void)fprintf(out,
                               "holt: the command made what the policy protects; it is now %s\n",
                               str_quote(moved->items[i], name, sizeof(name)));
         }
-        if (!moved || moved->count == 0)
+        if (moved->count == 0)
                 return;
         (void)fprintf(out, "  %s. Look at it",
                       concerns_git(moved) ? "The host's git and the like run what they find there"
                                           : "Whatever reads it outside would take it for yours");
-        print_ways_back(result, out);
+        print_ways_back(moved, workspace, out);
+}
+
+static void print_moved(const RunResult *result, FILE *out) {
+        const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
+
+        if (result->moved)
+                report_moved(result->moved, workspace ? workspace->source : NULL, out);
 }
 
 /* The command may have left the colours of its terminal as it likes, up to text that can't be seen.

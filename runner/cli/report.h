@@ -45,6 +45,10 @@ void report_print_warnings(const RunResult *result, FILE *out);
  * what was set aside. Nothing after a plain success. */
 void report_print_text(const RunResult *result, FILE *out);
 
+/* What was set aside, and how to take it back to where it was in workspace, a path on the host;
+ * without one, NULL, only that it is. Nothing where it is nothing. */
+void report_moved(const StrList *moved, const char *workspace, FILE *out);
+
 /* --- the same for a command in a session, whose result comes from its keeper --- */
 
 /* Replaces the content of fd by a finished document, as report_write(). */

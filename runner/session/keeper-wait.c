@@ -28,7 +28,8 @@ static void on_call_end(RpcCall *call, void *data) {
 }
 
 static bool is_settled(const Waiter *waiter) {
-        return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
+        return waiter->process && waiter->what != WAIT_START && waiter->process->settled &&
+               !waiter->process->sweep_due;
 }
 
 /* --- answers --- */
@@ -163,7 +164,8 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error) {
 
         for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
                 next = waiter->next;
-                if (waiter->what == WAIT_REST || is_settled(waiter))
+                if (waiter->what == WAIT_REST ||
+                    (waiter->what != WAIT_START && waiter->process->settled))
                         continue;
                 rpc_fail(waiter->call, error);
                 drop_waiter(waiter);

@@ -67,9 +67,11 @@ static void notify_end(Process *process) {
 }
 
 /* After each command, and not only at the end: the host's git may come by at any time, and a crash
- * of the keeper has no end. */
+ * of the keeper has no end. Those that have ended at the same time share one look; they are
+ * answered after it, with what was found. */
 static void on_sweep(void *data) {
         keeper_sweep(data);
+        keeper_answer_settled(data);
 }
 
 static void on_settled(void *data, Process *process) {
@@ -79,10 +81,11 @@ static void on_settled(void *data, Process *process) {
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
         notify_end(process);
+        process->sweep_due = keeper->plan.guards_count > 0;
+        if (process->sweep_due)
+                loop_timer_set(keeper->sweep_timer, time_now_usec());
         keeper_answer_settled(keeper);
         interpreter_settled(keeper->interpreters, process);
-        if (keeper->plan.guards_count > 0)
-                loop_timer_set(keeper->sweep_timer, time_now_usec());
 }
 
 /* Its token is worth nothing any more. */

@@ -51,6 +51,7 @@ void process_drop(Process *process) {
         process_release(process);
         capture_clear(&process->output);
         strlist_clear(&process->argv);
+        strlist_clear(&process->set_aside);
         free(process->command);
         free(process->cwd);
         free(process->params);
@@ -110,7 +111,7 @@ void processes_make_room(Processes *all) {
 
                 ended += p->gone && p->settled;
                 kept += p->output.streams[0].kept + p->output.streams[1].kept;
-                if (p->gone && p->settled &&
+                if (p->gone && p->settled && !p->sweep_due &&
                     (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
                         *at = p->next;
                         all->events.dropped(all->events.data, p);

@@ -76,6 +76,10 @@ typedef struct Process {
         char unrecorded[160];    /* why its end was not in the history at once; "" where it was */
         uint64_t unrecorded_row; /* as session/unwritten.h numbers it */
         Denials denied_before;
+        /* It has settled, and the keeper has yet to look what of the protected is there now: its
+         * end is told after that, and it does not make room before. */
+        bool sweep_due;
+        StrList set_aside; /* what was, relative to the workspace */
 
         /* private */
         int streams[CAPTURE_STREAMS], input, master;

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a session sets aside at protected paths is told to whoever's command it followed, as holt run tells it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.sessions import Session, Sessions, until
+
+Make = Callable[..., Path]
+
+MAKES = "echo ../x > .git/commondir; echo '{}' > .holt.json"
+MADE = [".git/commondir.holt-untrusted", ".holt.json.holt-untrusted"]
+
+
+@pytest.fixture
+def guarded(sessions: Sessions, put: Make, workspace: Path) -> Session:
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    put(".git/config", "[core]\n")
+    return sessions.create("w", "--workspace", workspace)
+
+
+def test_exec_tells_as_run_does(guarded: Session, holt: Holt, workspace: Path) -> None:
+    told = guarded.sh(MAKES).ok().err
+    assert sorted(name for name in MADE if (workspace / name).exists()) == MADE
+    subprocess.run(["rm", *MADE], cwd=workspace, check=True)
+
+    assert told == holt.sh(MAKES).ok().err
+    assert [f"it is now {name}\n" in told for name in MADE] == [True, True]
+    assert f"  mv {workspace}/.git/commondir.holt-untrusted {workspace}/.git/commondir\n" in told
+
+
+def test_nothing_is_told_of_nothing(guarded: Session) -> None:
+    guarded.sh(MAKES).ok()
+    result = guarded.sh("mkdir .git/refs; echo x >new", "--json").ok()
+
+    assert json.loads(result.err.splitlines()[-1])["set_aside"] == []
+    assert guarded.exec("true").ok().err == ""
+
+
+def test_documents_have_it(guarded: Session, place: Path) -> None:
+    result = guarded.sh(MAKES + "; exit 3", "--json", "--report", place / "report.json")
+    assert result.code == 3
+
+    for text in (result.err, (place / "report.json").read_text()):
+        assert sorted(json.loads(text)["set_aside"]) == MADE
+
+
+@pytest.mark.parametrize("ask", ("exec", "wait", "wait at the end"))
+def test_the_protocol_has_it(ask: str, guarded: Session) -> None:
+    rpc = guarded.rpc()
+    if ask == "exec":
+        answer = rpc("exec", shell=MAKES)
+    else:
+        process = rpc("process.spawn", shell=MAKES)["id"]
+        if ask == "wait at the end":
+            until(lambda: guarded.ps()[process]["state"] == "ended", "it has ended")
+        answer = rpc("process.wait", id=process)
+
+    assert sorted(answer["set_aside"]) == MADE
+
+
+def test_who_waits_for_a_detached_one_is_told(guarded: Session, workspace: Path) -> None:
+    process = guarded.detach(MAKES)
+    result = guarded("wait", process).ok()
+
+    assert f"  mv {workspace}/.holt.json.holt-untrusted {workspace}/.holt.json\n" in result.err
+    assert sorted(json.loads(guarded("wait", process, "--json").ok().out)["set_aside"]) == MADE
+
+
+def test_what_goes_on_is_told_to_who_ends_next(guarded: Session, workspace: Path) -> None:
+    goes_on = guarded.detach(f"{MAKES}; touch made; exec sleep 1000")
+    until(lambda: (workspace / "made").exists(), "it has made them")
+    result = guarded.exec("true").ok()
+
+    assert "it is now .git/commondir.holt-untrusted\n" in result.err
+    guarded("kill", goes_on).ok()
+    assert guarded("wait", goes_on).err == ""
+    rows = [json.loads(row["detail"])["set_aside"] for row in guarded.audit() if row["kind"] == "guard"]
+    assert sorted(rows) == MADE
+
+
+def test_a_workspace_of_its_own_is_not_guarded(session: Session) -> None:
+    assert session.sh(f"mkdir .git; {MAKES}").ok().err == ""
+    assert session.out("ls .git") == "commondir\n"
