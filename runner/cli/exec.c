@@ -96,6 +96,8 @@ static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
                 json_write_uint(w, "output_max", exec->line.output);
         if (exec->line.options.keep != KEEP_UNSAID)
                 json_write_string(w, "keep", exec_keep_names[exec->line.options.keep]);
+        else if (exec->line.options.detach) /* who looks at a server later wants its last words */
+                json_write_string(w, "keep", exec_keep_names[KEEP_TAIL]);
         if (!exec->line.options.detach) {
                 json_write_bool(w, "owned", true);
                 write_terminal(exec, w);
@@ -328,9 +330,7 @@ static int prepare_document(Exec *exec, Error *reterr) {
 
 /* What was kept of the output, now that it has ended. */
 static int print_captured(const Exec *exec, Error *reterr) {
-        uint64_t seq = 1;
-
-        return exec->line.captured ? logs_print(exec->client, exec->id, &seq, reterr) : 0;
+        return exec->line.captured ? logs_print(exec->client, exec->id, reterr) : 0;
 }
 
 static int write_report(const Exec *exec, const ExecResult *result, Error *reterr) {

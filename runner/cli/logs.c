@@ -3,6 +3,8 @@
 #include "cli/logs.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -29,14 +31,18 @@ static const Option logs_options[] = {
           offsetof(LogsOptions, json), NULL },
 };
 
-static bool print_json; /* as --json says, for what is printed wherever it is read */
-
 /* --- chunks --- */
+
+enum { STREAMS = 2 };
+
+static const char *const stream_names[STREAMS] = { "stdout", "stderr" };
 
 typedef struct Chunk {
         char *data;
         size_t length;
-        int fd;
+        unsigned stream;
+        uint64_t offset;  /* in its stream */
+        uint64_t dropped; /* bytes that were there and are not kept; then it has none itself */
 } Chunk;
 
 /* What was read and is to be printed when its tail is known. */
@@ -44,6 +50,18 @@ typedef struct Chunks {
         Chunk *items;
         size_t count;
 } Chunks;
+
+/* A process whose output is read. */
+typedef struct Log {
+        RpcClient *client;
+        const char *id;
+        uint64_t seq;           /* of the next chunk */
+        uint64_t next[STREAMS]; /* the offset that the stream's next byte has ... */
+        bool known[STREAMS];    /* ... where that is known: not before the first after --from */
+        bool quiet;             /* say nothing of what was dropped */
+        bool json;
+        bool elsewhere[STREAMS]; /* it went to the process's caller */
+} Log;
 
 static void chunks_clear(Chunks *chunks) {
         for (size_t i = 0; i < chunks->count; i++)
@@ -57,7 +75,8 @@ static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
 
         if (r < 0)
                 return error_set(reterr, ERROR_PROTOCOL, -r, "the keeper's answer is none");
-        ret->fd = streq(ask_text(value, "stream"), "stderr") ? STDERR_FILENO : STDOUT_FILENO;
+        ret->stream = streq(ask_text(value, "stream"), stream_names[1]);
+        ret->offset = ask_number(value, "offset");
         return 0;
 }
 
@@ -69,47 +88,97 @@ static int write_all(int fd, const char *data, size_t length, Error *reterr) {
                      : 0;
 }
 
-/* {"seq", "stream", "base64"} */
-static int print_chunk(const JsonValue *value, Error *reterr) {
+/* {"seq", "stream", "offset", "base64"} */
+static int print_json(const JsonValue *value, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
         json_write_uint(&w, "seq", ask_number(value, "seq"));
         json_write_string(&w, "stream", ask_text(value, "stream"));
+        json_write_uint(&w, "offset", ask_number(value, "offset"));
         json_write_string(&w, "base64", ask_text(value, "base64"));
         json_write_end(&w);
         return json_write_finish(&w) < 0 ? error_oom(reterr)
                                          : write_all(STDOUT_FILENO, w.data, w.length, reterr);
 }
 
-/* Prints a chunk, or adds it to what is to be printed. */
-static int take(const JsonValue *value, Chunks *later, Error *reterr) {
-        Chunk chunk = { 0 };
-        int r;
+/* The bytes, or that there is a hole. */
+static int print_chunk(const Chunk *chunk, size_t from, Error *reterr) {
+        const char *name = stream_names[chunk->stream];
 
-        if (print_json)
-                return print_chunk(value, reterr);
-        r = decode(value, &chunk, reterr);
+        if (chunk->dropped == 0)
+                return write_all(chunk->stream ? STDERR_FILENO : STDOUT_FILENO, chunk->data + from,
+                                 chunk->length - from, reterr);
+        if (chunk->offset == 0)
+                (void)fprintf(stderr, "holt: dropped the first %" PRIu64 " bytes of %s\n",
+                              chunk->dropped, name);
+        else
+                (void)fprintf(stderr,
+                              "holt: dropped %" PRIu64 " bytes of %s after its first %" PRIu64 "\n",
+                              chunk->dropped, name, chunk->offset);
+        return 0;
+}
 
-        if (r == 0 && later) {
-                Chunk *grown = reallocarray(later->items, later->count + 1, sizeof(*grown));
+/* Prints a chunk, or adds it, which is taken over, to what is to be printed. */
+static int print_or_add(Chunk *chunk, Chunks *later, Error *reterr) {
+        Chunk *grown;
 
-                if (grown) {
-                        later->items = grown;
-                        later->items[later->count++] = chunk;
-                        return 0;
-                }
-                r = error_oom(reterr);
-        } else if (r == 0) {
-                r = write_all(chunk.fd, chunk.data, chunk.length, reterr);
+        if (!later)
+                return print_chunk(chunk, 0, reterr);
+        grown = reallocarray(later->items, later->count + 1, sizeof(*grown));
+        if (!grown)
+                return error_oom(reterr);
+        later->items = grown;
+        later->items[later->count++] = *chunk;
+        chunk->data = NULL;
+        return 0;
+}
+
+/* The stream goes on at offset: what lies between there and where it was is not kept. */
+static int skip_to(Log *log, unsigned stream, uint64_t offset, Chunks *later, Error *reterr) {
+        Chunk hole = { .stream = stream, .offset = log->next[stream] };
+        int r = 0;
+
+        if (log->known[stream] && offset > log->next[stream] && !log->quiet) {
+                hole.dropped = offset - log->next[stream];
+                r = print_or_add(&hole, later, reterr);
         }
+        log->next[stream] = offset;
+        log->known[stream] = true;
+        return r;
+}
+
+static int take(Log *log, const JsonValue *value, Chunks *later, Error *reterr) {
+        Chunk chunk = { 0 };
+        int r = decode(value, &chunk, reterr);
+
+        if (r == 0)
+                r = skip_to(log, chunk.stream, chunk.offset, later, reterr);
+        log->next[chunk.stream] += chunk.length;
+        if (r == 0)
+                r = log->json ? print_json(value, reterr) : print_or_add(&chunk, later, reterr);
         free(chunk.data);
         return r;
 }
 
+/* All that is kept was read: what came behind it is not. */
+static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *reterr) {
+        const uint64_t ends[STREAMS] = { ask_number(answer, "stdout_bytes"),
+                                         ask_number(answer, "stderr_bytes") };
+        const JsonValue *names = json_member(answer, "elsewhere");
+        int r = 0;
+
+        for (unsigned i = 0; r == 0 && i < STREAMS; i++)
+                if (log->known[i])
+                        r = skip_to(log, i, ends[i], later, reterr);
+        for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
+                if (json_string(n))
+                        log->elsewhere[streq(json_string(n), stream_names[1])] = true;
+        return r;
+}
+
 /* One page. 1 when there are others, 0 when not. */
-static int read_page(RpcClient *client, const char *id, uint64_t *seq, Chunks *later,
-                     Error *reterr) {
+static int read_page(Log *log, Chunks *later, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         const JsonValue *chunks;
@@ -117,32 +186,33 @@ static int read_page(RpcClient *client, const char *id, uint64_t *seq, Chunks *l
         int r;
 
         json_write_object(&w, NULL);
-        json_write_uint(&w, "from", *seq);
+        json_write_uint(&w, "from", log->seq);
         json_write_uint(&w, "limit", PAGE);
         json_write_bool(&w, "base64", true);
-        r = ask_process(client, "process.read", id, &w, &answer, reterr);
+        r = ask_process(log->client, "process.read", log->id, &w, &answer, reterr);
         chunks = r == 0 ? json_member(answer.result, "chunks") : NULL;
         for (const JsonValue *c = chunks ? json_first(chunks) : NULL; c && r == 0; c = json_next(c))
-                r = take(c, later, reterr);
+                r = take(log, c, later, reterr);
         if (r < 0)
                 return r;
-        *seq = ask_number(answer.result, "next");
+        log->seq = ask_number(answer.result, "next");
         (void)json_bool(json_member(answer.result, "more"), &more);
-        return more;
+        return more ? 1 : take_end(log, answer.result, later, reterr);
 }
 
-static int read_all(RpcClient *client, const char *id, uint64_t *seq, Chunks *later,
-                    Error *reterr) {
+static int read_all(Log *log, Chunks *later, Error *reterr) {
         int r;
 
         do
-                r = read_page(client, id, seq, later, reterr);
+                r = read_page(log, later, reterr);
         while (r > 0);
         return r;
 }
 
-int logs_print(RpcClient *client, const char *id, uint64_t *seq, Error *reterr) {
-        return read_all(client, id, seq, NULL, reterr);
+int logs_print(RpcClient *client, const char *id, Error *reterr) {
+        Log log = { .client = client, .id = id, .seq = 1, .quiet = true };
+
+        return read_all(&log, NULL, reterr);
 }
 
 /* --- the tail --- */
@@ -162,29 +232,27 @@ static size_t find_tail(const Chunks *chunks, uint64_t lines, size_t *ret_at) {
         return 0;
 }
 
-static int print_tail(RpcClient *client, const char *id, uint64_t lines, uint64_t *seq,
-                      Error *reterr) {
+static int print_tail(Log *log, uint64_t lines, Error *reterr) {
         _cleanup_(chunks_clear) Chunks chunks = { 0 };
         size_t at = 0, first;
-        int r = read_all(client, id, seq, &chunks, reterr);
+        int r = read_all(log, &chunks, reterr);
 
         if (r < 0 || lines == 0)
                 return r;
         first = find_tail(&chunks, lines, &at);
         for (size_t i = first; r == 0 && i < chunks.count; i++, at = 0)
-                r = write_all(chunks.items[i].fd, chunks.items[i].data + at,
-                              chunks.items[i].length - at, reterr);
+                r = print_chunk(&chunks.items[i], at, reterr);
         return r;
 }
 
 /* --- following --- */
 
-static int send(RpcClient *client, const char *method, const char *id, uint64_t from,
-                uint64_t *ret_id, Error *reterr) {
+static int send(const Log *log, const char *method, uint64_t from, uint64_t *ret_id,
+                Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_string(&w, "id", id);
+        json_write_string(&w, "id", log->id);
         if (from) {
                 json_write_uint(&w, "from", from);
                 json_write_bool(&w, "base64", true);
@@ -192,15 +260,15 @@ static int send(RpcClient *client, const char *method, const char *id, uint64_t 
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
-        return rpc_client_send(client, method, &w, NULL, 0, ret_id, reterr);
+        return rpc_client_send(log->client, method, &w, NULL, 0, ret_id, reterr);
 }
 
 /* 1 at the end of the command, 0 to go on. */
-static int hear(RpcClient *client, uint64_t wait_id, uint64_t *seq, Error *reterr) {
+static int hear(Log *log, uint64_t wait_id, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         uint64_t number;
         Error error;
-        int r = rpc_client_next(client, true, &message, &error);
+        int r = rpc_client_next(log->client, true, &message, &error);
 
         if (r < 0 || (!message.method && message.id != wait_id && !message.result)) {
                 *reterr = error;
@@ -211,49 +279,66 @@ static int hear(RpcClient *client, uint64_t wait_id, uint64_t *seq, Error *reter
         if (!message.method || !streq(message.method, "process.output"))
                 return 0;
         number = ask_number(message.params, "seq");
-        if (number < *seq)
+        if (number < log->seq)
                 return 0;
-        *seq = number + 1;
-        return take(message.params, NULL, reterr);
+        log->seq = number + 1;
+        return take(log, message.params, NULL, reterr);
 }
 
 /* The answer to process.wait comes behind what was printed before the end, but for a reader that
  * has fallen behind; what that has missed is still kept. */
-static int follow(RpcClient *client, const char *id, uint64_t *seq, Error *reterr) {
+static int follow(Log *log, Error *reterr) {
         uint64_t watch_id, wait_id = 0;
-        int r = send(client, "process.watch", id, *seq, &watch_id, reterr);
+        int r = send(log, "process.watch", log->seq, &watch_id, reterr);
 
         if (r == 0)
-                r = send(client, "process.wait", id, 0, &wait_id, reterr);
+                r = send(log, "process.wait", 0, &wait_id, reterr);
         while (r == 0)
-                r = hear(client, wait_id, seq, reterr);
-        return r < 0 ? r : logs_print(client, id, seq, reterr);
+                r = hear(log, wait_id, reterr);
+        return r < 0 ? r : read_all(log, NULL, reterr);
+}
+
+/* Nobody is to take that for a command that has printed nothing. */
+static void tell_elsewhere(const Log *log) {
+        const bool both = log->elsewhere[0] && log->elsewhere[1];
+
+        if (!log->elsewhere[0] && !log->elsewhere[1])
+                return;
+        (void)fprintf(stderr,
+                      "holt: %s of %s went to whoever has called it, and is not kept\n"
+                      "  holt exec keeps it with --keep or --detach.\n",
+                      both ? "the output" : stream_names[log->elsewhere[1]], log->id);
 }
 
 /* --- the verb --- */
 
+static int print_log(Log *log, const LogsOptions *options, uint64_t lines, Error *reterr) {
+        int r = options->tail ? print_tail(log, lines, reterr) : read_all(log, NULL, reterr);
+
+        if (r == 0)
+                tell_elsewhere(log);
+        return r == 0 && options->follow ? follow(log, reterr) : r;
+}
+
 static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
         const LogsOptions *options = data;
-        const char *id = words->operands[1];
-        uint64_t seq = 1, lines = 0;
-        RpcClient *client = NULL;
-        int r = ask_option("--from", options->from, 1, JSON_INTEGER_MAX, &seq, reterr);
+        Log log = { .id = words->operands[1], .seq = 1, .json = options->json };
+        uint64_t lines = 0;
+        int r = ask_option("--from", options->from, 1, JSON_INTEGER_MAX, &log.seq, reterr);
 
         if (r == 0 && options->json && options->tail) {
                 r = error_set(reterr, ERROR_USAGE, 0, "--tail counts lines, and --json has chunks");
                 return error_cure(reterr, r, "Leave one of them out.");
         }
-        print_json = options->json;
+        for (unsigned i = 0; i < STREAMS; i++)
+                log.known[i] = log.seq == 1;
         if (r == 0)
                 r = ask_option("--tail", options->tail, 0, 1000000, &lines, reterr);
         if (r == 0)
-                r = ask_live(words->operands[0], &client, reterr);
+                r = ask_live(words->operands[0], &log.client, reterr);
         if (r == 0)
-                r = options->tail ? print_tail(client, id, lines, &seq, reterr)
-                                  : logs_print(client, id, &seq, reterr);
-        if (r == 0 && options->follow)
-                r = follow(client, id, &seq, reterr);
-        rpc_client_free(client);
+                r = print_log(&log, options, lines, reterr);
+        rpc_client_free(log.client);
         return r;
 }
 

@@ -64,9 +64,14 @@ void capture_clear(Capture *output) {
 
 /* --- watchers --- */
 
+const char *capture_stream_name(unsigned stream) {
+        return stream_names[stream];
+}
+
 void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w) {
         json_write_uint(w, "seq", chunk->seq);
         json_write_string(w, "stream", stream_names[chunk->stream]);
+        json_write_uint(w, "offset", chunk->offset);
         if (base64) {
                 _cleanup_free_ char *text = base64_encode(chunk->data, chunk->length);
 
@@ -195,6 +200,7 @@ static void cut_stream(Capture *output, unsigned number) {
                         continue;
                 }
                 chunk->length -= cut;
+                chunk->offset += cut;
                 memmove(chunk->data, chunk->data + cut, chunk->length);
                 stream->kept -= cut;
                 stream->dropped += cut;
@@ -247,10 +253,14 @@ static void keep_first(Capture *output, CaptureChunk *chunk) {
 
 static int add_chunk(Capture *output, unsigned number, const char *data, size_t length) {
         CaptureChunk *chunk = malloc(sizeof(*chunk) + length);
+        const uint64_t offset = output->streams[number].chunked;
 
+        output->streams[number].chunked += length;
         if (!chunk)
                 return -ENOMEM;
-        *chunk = (CaptureChunk){ .seq = output->next_seq++, .stream = number, .length = length };
+        *chunk = (CaptureChunk){
+                .seq = output->next_seq++, .offset = offset, .stream = number, .length = length
+        };
         memcpy(chunk->data, data, length);
         if (output->keep_tail)
                 keep_last(output, chunk);

@@ -6,7 +6,8 @@
  * keeps so many bytes, the first or the last; what is not kept is counted. A watcher has the number
  * of the next chunk it is to get: it gets all that is kept from there on, then each as it comes.
  * One whose client does not read falls behind, and goes on with what is still kept when there is
- * room again; the number says what it has missed. */
+ * room again; the number says that it has missed something, and each chunk's offset in its stream
+ * how many bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +30,8 @@ enum {
 
 typedef struct CaptureChunk {
         struct CaptureChunk *next;
-        uint64_t seq; /* from 1 */
+        uint64_t seq;    /* from 1 */
+        uint64_t offset; /* bytes of the stream before it, kept or not */
         unsigned stream;
         size_t length;
         char data[];
@@ -37,6 +39,7 @@ typedef struct CaptureChunk {
 
 typedef struct CaptureStream {
         uint64_t bytes, dropped; /* that came, and of these are not kept */
+        uint64_t chunked;        /* that came, but for part */
         size_t kept;
         bool full;    /* of the first bytes there are all */
         char part[4]; /* the start of a character whose end has not come */
@@ -81,8 +84,10 @@ void capture_end(Capture *output, const char *method, JsonWriter *params);
 void capture_tell(const Capture *output, const RpcConnection *except, const char *method,
                   const JsonWriter *params);
 
-/* Writes the members seq, stream ("stdout"), and text or base64, of a chunk. */
+/* Writes the members seq, stream ("stdout"), offset, and text or base64, of a chunk. */
 void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w);
+/* "stdout" or "stderr". */
+const char *capture_stream_name(unsigned stream);
 
 /* All that is kept of a stream, with a NUL behind it; owned by the caller, NULL when memory is out.
  */

@@ -341,6 +341,16 @@ static void reply_nothing(RpcCall *call) {
         rpc_reply(call);
 }
 
+static void write_streams(const Process *process, JsonWriter *w) {
+        json_write_uint(w, "stdout_bytes", process->output.streams[0].chunked);
+        json_write_uint(w, "stderr_bytes", process->output.streams[1].chunked);
+        json_write_array(w, "elsewhere");
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->elsewhere[i])
+                        json_write_string(w, NULL, capture_stream_name(i));
+        json_write_end(w);
+}
+
 int method_process_read(RpcCall *call, void *data, Error *error) {
         const uint64_t from = rpc_uint(call, "from", 1);
         uint64_t limit = rpc_uint(call, "limit", 100), next = from;
@@ -367,6 +377,7 @@ int method_process_read(RpcCall *call, void *data, Error *error) {
         json_write_end(w);
         json_write_uint(w, "next", next);
         json_write_bool(w, "more", c && next < process->output.next_seq);
+        write_streams(process, w);
         json_write_string(w, "state", process_state(process));
         rpc_reply(call);
         return 0;

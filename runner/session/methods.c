@@ -322,7 +322,9 @@ const RpcMethod session_methods[] = {
           PARAMS(spawn_params), method_process_spawn },
         { "process.list", "all processes, the newest first",
           "processes: [{id, command, state, ...}]", NONE, method_process_list },
-        { "process.read", "what a process has printed, by chunks", "chunks, next, more, state",
+        { "process.read", "what a process has printed, by chunks",
+          "chunks [{seq, stream, offset, text or base64}], next, more, stdout_bytes, stderr_bytes: "
+          "up to now; elsewhere: the streams that went to its caller, state",
           PARAMS(read_params), method_process_read },
         { "process.watch",
           "notifies of process.output, process.stopped and process.exited from now on", "nothing",

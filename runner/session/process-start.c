@@ -151,6 +151,9 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .cwd = strdup(spec->asked ? spec->asked : spec->cwd),
                 .argv = spec->argv,
         };
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                process->elsewhere[i] = spec->fds[i + 1] >= 0 ||
+                                        (process->gives_master && spec->terminal & (1U << (i + 1)));
         spec->argv = (StrList){ 0 };
         (void)snprintf(process->id, sizeof(process->id), "p%" PRIu32, process->number);
         capture_init(&process->output, process->id, spec->kept, spec->keep_tail);

@@ -68,6 +68,8 @@ typedef struct Process {
         Outcome outcome;
         Error error; /* where cause is CAUSE_ERROR */
         Capture output;
+        bool elsewhere[CAPTURE_STREAMS]; /* what it prints there goes to a client's fd or terminal
+                                          */
         RpcConnection *owner;
         struct Grant *grant;     /* until it is gone; or NULL */
         char *params;            /* of the call that started it, as the history has them, or NULL */

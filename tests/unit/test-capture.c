@@ -210,9 +210,9 @@ static int watch(uint64_t seq, RpcConnection **ret) {
         return fd;
 }
 
-#define HEARD(seq, text)                                                                           \
+#define HEARD(seq, offset, text)                                                                   \
         "{\"jsonrpc\":\"2.0\",\"method\":\"process.output\",\"params\":{\"id\":\"p1\","            \
-        "\"seq\":" seq ",\"stream\":\"stdout\",\"text\":\"" text "\"}}\n"
+        "\"seq\":" seq ",\"stream\":\"stdout\",\"offset\":" offset ",\"text\":\"" text "\"}}\n"
 
 static void test_a_watcher_hears_what_is_kept_and_what_comes(void **state) {
         RpcConnection *connection;
@@ -223,9 +223,9 @@ static void test_a_watcher_hears_what_is_kept_and_what_comes(void **state) {
         add(0, "a");
         add(0, "b");
         fd = watch(2, &connection);
-        assert_string_equal(hear(fd), HEARD("2", "b"));
+        assert_string_equal(hear(fd), HEARD("2", "1", "b"));
         add(0, "c");
-        assert_string_equal(hear(fd), HEARD("3", "c"));
+        assert_string_equal(hear(fd), HEARD("3", "2", "c"));
         capture_unwatch(&output, connection);
         add(0, "d");
         assert_string_equal(hear(fd), "");
@@ -241,7 +241,7 @@ static void test_a_watcher_hears_past_the_limit(void **state) {
         fd = watch(0, &connection);
         add(0, "abcd");
         add(0, "ef");
-        assert_string_equal(hear(fd), HEARD("1", "abcd") HEARD("2", "ef"));
+        assert_string_equal(hear(fd), HEARD("1", "0", "abcd") HEARD("2", "4", "ef"));
         assert_kept(0, "abc");
         capture_unwatch(&output, connection);
         disconnect(fd);
@@ -256,10 +256,10 @@ static void test_to_watch_again_begins_anew(void **state) {
         add(0, "a");
         fd = watch(0, &connection);
         assert_int_equal(capture_watch(&output, connection, 1, true), 0);
-        assert_string_equal(hear(fd),
-                            HEARD("1", "a") "{\"jsonrpc\":\"2.0\",\"method\":\"process.output\","
-                                            "\"params\":{\"id\":\"p1\",\"seq\":1,\"stream\":"
-                                            "\"stdout\",\"base64\":\"YQ==\"}}\n");
+        assert_string_equal(
+                hear(fd), HEARD("1", "0", "a") "{\"jsonrpc\":\"2.0\",\"method\":\"process.output\","
+                                               "\"params\":{\"id\":\"p1\",\"seq\":1,\"stream\":"
+                                               "\"stdout\",\"offset\":0,\"base64\":\"YQ==\"}}\n");
         capture_unwatch(&output, connection);
         disconnect(fd);
 }
