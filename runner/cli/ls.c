@@ -100,7 +100,7 @@ static void print_mounts(const JsonValue *session) {
 
 /* Of the members of "limits" those that are set, by the policy's own names. */
 static const struct {
-        const char *member, *field, *more;
+        const char *member, *field, *more; /* more: what it is of, or NULL */
 } shown_limits[] = {
         { "timeout_us", "limits.timeout" },
         { "memory_per_process_bytes", "limits.memory", " each process" },
@@ -108,7 +108,7 @@ static const struct {
         { "open_files", "limits.open_files" },
         { "file_size_bytes", "limits.file_size" },
         { "output_bytes", "limits.output" },
-        { "tmp_size_bytes", "filesystem.tmp_size" },
+        { "tmp_size_bytes", "filesystem.tmp_size", " for /run, /dev/shm and --tmpfs" },
 };
 
 static void print_limits(const JsonValue *session) {
@@ -130,8 +130,9 @@ static void print_limits(const JsonValue *session) {
                 const char *name = strchr(field->path, '.') + 1;
 
                 if (number)
-                        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s %s",
-                                       text[0] ? ", " : "", name, number);
+                        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                                       "%s%s %s%s", text[0] ? ", " : "", name, number,
+                                       shown_limits[i].more ? shown_limits[i].more : "");
         }
         print_fact("limits", text[0] ? text : "none");
 }

@@ -49,6 +49,17 @@ def test_run_and_shm_do_not_last(session: Session) -> None:
     assert session.sh("ls /run /dev/shm").ok().out.split() == ["/dev/shm:", "/run:", "holt"]
 
 
+def test_tmp_size_bounds_what_does_not_last(sessions: Sessions) -> None:
+    """And holt show says of what it is the size: /tmp is the disk's."""
+    session = sessions.create("w", "--tmp-size", "1MiB", "--tmpfs", "/scratch")
+
+    for place in ("/run", "/dev/shm", "/scratch"):
+        assert "No space left" in session.sh(f"head -c 2M /dev/zero >{place}/f; rm {place}/f").err, place
+    for place in ("/tmp", "/var/tmp", "/home/agent"):
+        session.sh(f"head -c 2M /dev/zero >{place}/f").ok()
+    assert "tmp_size 1MiB for /run, /dev/shm and --tmpfs" in session("show").ok().out
+
+
 def test_the_host_sees_the_files_as_the_caller_s(session: Session, identity: Identity) -> None:
     session.sh("echo inside >/workspace/file; echo inside >/mnt/files/file").ok()
 
