@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/strings.h"
+#include "cli/fail.h"
 #include "cli/full.h"
 #include "cli/verbs.h"
 #include "version.h"
@@ -77,7 +78,7 @@ static int print_help(FILE *out) {
         return 0;
 }
 
-static int unknown_verb(const char *name) {
+static int unknown_verb(const char *name, bool json) {
         Nearest nearest = { .word = name };
         char quoted[80];
         Error error;
@@ -97,8 +98,7 @@ static int unknown_verb(const char *name) {
                 (void)error_cure(&error, 0,
                                  "To run a command: holt run -- COMMAND\n\"holt --help\" "
                                  "lists the verbs.");
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, json);
 }
 
 /* "holt help VERB" means "holt VERB --help". */
@@ -112,7 +112,7 @@ static void ask_verb(int argc, char **argv) {
 
 /* What was not written was not done: a value that a full disk has cut must not pass for all of it.
  */
-static int finish(int r) {
+static int finish(int r, bool json) {
         Error error;
 
         errno = 0;
@@ -121,8 +121,7 @@ static int finish(int r) {
         if (r != 0)
                 return r;
         (void)error_set(&error, ERROR_SETUP, errno, "cannot write to stdout");
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, json);
 }
 
 static int start(int argc, char **argv) {
@@ -144,9 +143,11 @@ static int start(int argc, char **argv) {
         for (size_t i = 0; i < ELEMENTSOF(hidden); i++)
                 if (streq(hidden[i].name, argv[1]) && hidden[i].run)
                         return hidden[i].run(argc - 1, argv + 1);
-        return unknown_verb(argv[1]);
+        return unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
 int main(int argc, char **argv) {
-        return finish(start(argc, argv));
+        int r = start(argc, argv);
+
+        return finish(r, fail_wants_json(argc, argv));
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/paths.h"
+#include "cli/fail.h"
 #include "cli/operands.h"
 #include "session/answers.h"
 #include "session/keeper.h"
@@ -34,8 +35,7 @@ int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
         options_clear(&words);
         if (r >= 0)
                 return r;
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, fail_wants_json(argc, argv));
 }
 
 int ask_option(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret,

@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "cli/copying.h"
+#include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
@@ -487,10 +488,8 @@ int cmd_cp(int argc, char **argv) {
         if (r == 0)
                 r = run(&cp, &words, &error);
         options_clear(&words);
-        if (r < 0) {
-                error_print(&error, stderr);
-                return error_exit_code(&error);
-        }
+        if (r < 0)
+                return fail_print(&error, fail_wants_json(argc, argv));
         if (cp.left_out > 0)
                 (void)fprintf(stderr, "holt: left out: %llu that are no files or directories\n",
                               (unsigned long long)cp.left_out);

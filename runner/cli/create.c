@@ -9,6 +9,7 @@
 #include "cli/create.h"
 #include "base/time.h"
 #include "cli/create-found.h"
+#include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/policy-files.h"
 #include "cli/show.h"
@@ -306,6 +307,5 @@ int cmd_create(int argc, char **argv) {
         strlist_clear(&options.allow_degraded);
         if (r == 0)
                 return 0;
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, fail_wants_json(argc, argv));
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/json-write.h"
+#include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
 #include "policy/plan.h"
@@ -272,8 +273,9 @@ int cmd_doctor(int argc, char **argv) {
         else if (r == 0 && words.operands_count > 0)
                 r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operand");
         if (r < 0)
-                error_print(&error, stderr);
-        r = r < 0 ? error_exit_code(&error) : words.help ? 0 : examine(&options);
+                r = fail_print(&error, fail_wants_json(argc, argv));
+        else
+                r = words.help ? 0 : examine(&options);
         options_clear(&words);
         return r;
 }

@@ -13,6 +13,7 @@
 #include "cli/ask.h"
 #include "cli/exec-line.h"
 #include "cli/exec-result.h"
+#include "cli/fail.h"
 #include "cli/logs.h"
 #include "cli/operands.h"
 #include "cli/report.h"
@@ -307,9 +308,13 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
 static int open_report(Exec *exec, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         char cwd[PATH_MAX];
+        int r;
 
         if (!exec->line.options.report)
                 return 0;
+        r = report_check_name(exec->line.options.report, reterr);
+        if (r < 0)
+                return r;
         if (!getcwd(cwd, sizeof(cwd)))
                 return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
         exec->report_path = path_join(cwd, exec->line.options.report);
@@ -355,23 +360,21 @@ static void print_result(const Exec *exec, const ExecResult *result) {
 
 /* error is NULL when holt did its part. Returns the exit code. */
 static int tell(const Exec *exec, Error *error) {
-        const ExecResult result = { .session = exec->line.name,
-                                    .id = exec->id,
-                                    .command = exec->line.command,
-                                    .result = exec->settled.result,
-                                    .show = exec->show.result,
-                                    .error = exec->lost ? NULL : error,
-                                    .lost = exec->lost,
-                                    .timeout = exec->line.timeout,
-                                    .captured = exec->line.captured };
+        ExecResult result = { .session = exec->line.name,
+                              .id = exec->id,
+                              .command = exec->line.command,
+                              .result = exec->settled.result,
+                              .show = exec->show.result,
+                              .error = exec->lost ? NULL : error,
+                              .lost = exec->lost,
+                              .timeout = exec->line.timeout,
+                              .captured = exec->line.captured };
         Error failed;
 
         if (error)
                 operands_name_session(exec->line.name, error);
-        if (write_report(exec, &result, &failed) < 0) {
-                error_print(&failed, stderr);
-                return error_exit_code(&failed);
-        }
+        if (write_report(exec, &result, &failed) < 0)
+                result.error = &failed;
         print_result(exec, &result);
         return exec_result_code(&result);
 }
@@ -459,7 +462,10 @@ int cmd_exec(int argc, char **argv) {
                 options_help(&exec_line_syntax, stdout);
                 return 0;
         }
-        return r < 0 ? tell(&exec, &error) : main_with(&exec, &error);
+        if (r == 0)
+                return main_with(&exec, &error);
+        exec.line.options.json |= fail_wants_json(argc, argv);
+        return tell(&exec, &error);
 }
 
 int cmd_sh(int argc, char **argv) {

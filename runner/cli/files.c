@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
@@ -364,6 +365,5 @@ int cmd_files(int argc, char **argv) {
         options_clear(&words);
         if (r == 0)
                 return 0;
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, fail_wants_json(argc, argv));
 }

@@ -6,6 +6,7 @@
 
 #include "base/json-write.h"
 #include "base/nearest.h"
+#include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/policy-files.h"
 #include "cli/verbs.h"
@@ -342,9 +343,7 @@ int cmd_policy(int argc, char **argv) {
         Error error;
         int r = find_and_run(argc, argv, &error);
 
-        if (r < 0) {
-                error_print(&error, stderr);
-                return error_exit_code(&error);
-        }
+        if (r < 0)
+                return fail_print(&error, fail_wants_json(argc, argv));
         return r == 0 ? 0 : 125;
 }

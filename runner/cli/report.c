@@ -57,6 +57,16 @@ static const struct {
                  "holt follows none there." },
 };
 
+int report_check_name(const char *name, Error *reterr) {
+        int r;
+
+        if (!streq(name, "-"))
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "--report takes a file, not \"-\"");
+        return error_cure(reterr, r,
+                          "--json prints the result to stderr; a file of that name is ./-");
+}
+
 int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
         int fd = open_inherited(path), r;
 

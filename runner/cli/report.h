@@ -23,6 +23,9 @@ typedef struct RunResult {
         const StrList *warnings; /* of warnings_find() */
 } RunResult;
 
+/* What --report names: a file, and not "-", which is a stream to other programs. 0 or -EINVAL. */
+int report_check_name(const char *name, Error *reterr);
+
 /* Opens path (absolute) for the report, before anything is started and with the caller's rights. An
  * existing file keeps its content until report_write(). From the first directory on that lies in
  * one of writable, which the sandbox can write (the caller's working directory above all), no link

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/paths.h"
+#include "cli/fail.h"
 #include "cli/full.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -143,11 +144,9 @@ static int open_report(Run *run, Error *reterr) {
 
         if (!run->options.report)
                 return 0;
-        if (streq(run->options.report, "-")) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--report takes a file, not \"-\"");
-                return error_cure(reterr, r,
-                                  "--json prints the result to stderr; a file of that name is ./-");
-        }
+        r = report_check_name(run->options.report, reterr);
+        if (r < 0)
+                return r;
         run->report_path = path_join(run->cwd, run->options.report);
         if (!run->report_path || plan_writable(&run->plan, &writable) < 0)
                 return error_oom(reterr);
@@ -214,9 +213,18 @@ static int run_once(Run *run, Error *reterr) {
 
 /* --- telling --- */
 
+/* The cause of its end stays. */
+static void take_report_error(Run *run, const Error *error, FILE *out) {
+        run->result.outcome.exit_code = error_exit_code(error);
+        if (!run->options.json)
+                error_print(error, out);
+        else if (!run->result.error)
+                run->result.error = error;
+}
+
 static int tell(Run *run) {
+        static Error error; /* run's result may point to it */
         Message message;
-        Error error;
         FILE *out;
         int r = 0;
 
@@ -224,33 +232,21 @@ static int tell(Run *run) {
         if (run->report_fd >= 0)
                 r = report_write(run->report_fd, run->report_path, &run->result, &error);
         out = message_open(&message);
-        if (run->options.json)
-                report_print_json(&run->result, out);
-        else
+        if (!run->options.json)
                 report_print_text(&run->result, out);
         if (r < 0)
-                error_print(&error, out);
+                take_report_error(run, &error, out);
+        if (run->options.json)
+                report_print_json(&run->result, out);
         message_send(&message);
-        return r < 0 ? error_exit_code(&error) : run->result.outcome.exit_code;
-}
-
-/* --json and --report hold for errors of the command line, too, wherever on it they are. Returns
- * what stands behind the option's name ("" or "=VALUE"), and the argument after it. */
-static const char *find_option(int argc, char *const *argv, const char *name,
-                               const char **ret_next) {
-        for (int i = 1; i < argc && !streq(argv[i], "--"); i++)
-                if (str_starts(argv[i], name) && strchr("=", argv[i][strlen(name)])) {
-                        *ret_next = i + 1 < argc ? argv[i + 1] : "";
-                        return argv[i] + strlen(name);
-                }
-        return NULL;
+        return run->result.outcome.exit_code;
 }
 
 /* Nobody knows yet what a sandbox might have written, so no link is followed at all. Where the file
  * can't be opened the error itself is what is told. */
 static void open_report_anyway(Run *run, int argc, char *const *argv) {
         _cleanup_(strlist_clear) StrList everything = { 0 };
-        const char *next, *value = find_option(argc, argv, "--report", &next);
+        const char *next, *value = fail_find_option(argc, argv, "--report", &next);
         Error ignored;
 
         if (!value || run->report_fd >= 0)
@@ -267,12 +263,10 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
 
 /* Nothing was started. */
 static int fail(Run *run, int argc, char *const *argv, const Error *error) {
-        const char *next, *json = find_option(argc, argv, "--json", &next);
-
         run->result.error = error;
         run->result.outcome.cause = CAUSE_ERROR;
         run->result.outcome.exit_code = error_exit_code(error);
-        run->options.json |= json && json[0] == '\0';
+        run->options.json |= fail_wants_json(argc, argv);
         open_report_anyway(run, argc, argv);
         return tell(run);
 }

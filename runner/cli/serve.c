@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "cli/create.h"
+#include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/serve-owned.h"
 #include "cli/verbs.h"
@@ -351,6 +352,5 @@ int cmd_serve(int argc, char **argv) {
                 r = serve_all(&serve, &error);
         if (r == 0)
                 return 0;
-        error_print(&error, stderr);
-        return error_exit_code(&error);
+        return fail_print(&error, fail_wants_json(argc, argv));
 }

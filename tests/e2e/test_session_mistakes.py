@@ -111,6 +111,71 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
 
 
 @pytest.mark.identities("user")
+def test_a_program_gets_each_mistake_as_json(sessions: Sessions, session: Session, put: Put) -> None:
+    """With --json there is one line on stderr, and no other text; the error is the one that people get."""
+    session.sh("mkdir dir; touch file").ok()
+    put("file")
+    for line in (line.split() for line, _, _ in LINES):
+        if "--json" not in sessions(["help", line[0]]).ok().out:
+            continue
+        people, program = sessions(line), sessions([line[0], "--json", *line[1:]])
+        said = json.loads(program.err)
+
+        assert (program.code, program.out, program.err.count("\n")) == (people.code, "", 1), str(program)
+        assert (said["holt"], said["cause"], said["exit_code"]) == (1, "error", people.code)
+        assert said["error"]["message"] == people.refusal(people.code)
+        assert [cured.strip() for cured in (said["error"]["cure"] or "").splitlines()] == people.cure.splitlines()
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("line, kind, code", (
+    ("show --json none", "missing", 125), ("ps none --json", "missing", 125), ("wait w p99 --json", "missing", 125),
+    ("logs w p99 --json", "missing", 125), ("kv w get none --json", "missing", 125),
+    ("files w stat none --json", "missing", 125), ("python none --json -c 1", "missing", 125),
+    ("create w --json", "exists", 125), ("history none --json", "missing", 125), ("policy show none --json", "policy", 125),
+    ("policy show --json --no-such", "usage", 125), ("policy none --json", "usage", 125), ("doctor x --json", "usage", 125),
+    ("frobnicate --json", "usage", 125), ("rm w --json", "usage", 125), ("exec w --no-such --json -- x", "usage", 125),
+    ("exec w --json -- /none", "not-found", 127),
+))
+def test_a_failure_is_json_where_it_was_asked_for(
+    line: str, kind: str, code: int, sessions: Sessions, session: Session
+) -> None:
+    session.sh("true").ok()
+    result = sessions(line.split())
+    said = json.loads(result.err)
+
+    assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
+    assert (said["cause"], said["exit_code"], said["error"]["kind"]) == ("error", code, kind)
+    assert said["error"]["message"]
+
+
+@pytest.mark.identities("user")
+def test_json_behind_two_dashes_is_no_option(session: Session) -> None:
+    assert session("kv", "get", "--", "--json").refusal() == 'the session has no key "--json"'
+    assert session("kv", "get", "--json=x").refusal() == "--json takes no value"
+
+
+@pytest.mark.identities("user")
+def test_a_full_disk_is_told_as_json(session: Session) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = session("show", "--json", stdout=full)
+
+    assert result.code == 125
+    assert json.loads(result.err)["error"]["errno"] == "ENOSPC"
+
+
+@pytest.mark.identities("user")
+def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
+    for flags in (["--report", "-"], ["--report=-"]):
+        result = session.exec("touch", "ran", flags=flags)
+
+        assert result.refusal() == '--report takes a file, not "-"'
+        assert "--json prints the result to stderr" in result.cure
+    assert session.out("ls") == ""
+    assert not (session.sessions.holt.cwd / "-").exists()
+
+
+@pytest.mark.identities("user")
 def test_a_live_session_has_its_tier(session: Session) -> None:
     session.sh("true").ok()
 
