@@ -12,11 +12,14 @@
 #include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/policy-files.h"
+#include "cli/report.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
+#include "cli/warnings.h"
 #include "policy/layers.h"
 #include "policy/plan.h"
 #include "policy/schema.h"
+#include "sandbox/landlock.h"
 #include "sandbox/prepare.h"
 #include "session/keeper.h"
 #include "session/tier.h"
@@ -57,7 +60,8 @@ static const OptionSyntax create_syntax = {
                 "holt exec NAME -- COMMAND",
 };
 
-/* What the policy passes of the caller's environment is what it is now: the keeper has another. */
+/* What the policy passes of the caller's environment is what it is now: the keeper has another. The
+ * names stay until it is known which of them pass nothing. */
 static int settle_env(Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i], *value = getenv(name);
@@ -71,7 +75,6 @@ static int settle_env(Policy *policy, Error *reterr) {
                 if (r < 0)
                         return r;
         }
-        strlist_clear(&policy->env_pass);
         return 0;
 }
 
@@ -108,15 +111,27 @@ static bool has_word(const OptionResult *words, const char *path) {
         return false;
 }
 
+static int warn(const Settings *settings, const LaunchPlan *plan, StrList *warnings,
+                Error *reterr) {
+        bool landlock = plan->landlock != LANDLOCK_OFF && landlock_abi() >= LANDLOCK_ABI_NEEDED;
+
+        return warnings_find(&settings->policy, plan, landlock, warnings) < 0 ? error_oom(reterr)
+                                                                              : 0;
+}
+
 /* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
  * first use. */
-static int try_plan(const Settings *settings, const char *path, Error *reterr) {
+static int try_plan(const Settings *settings, const char *path, StrList *warnings, Error *reterr) {
         LaunchPlan plan;
         int r = settings_plan(settings, path, &plan, reterr);
 
         if (r < 0)
                 return r;
         r = prepare_try_mounts(&plan, reterr);
+        if (r == 0) {
+                r = warnings ? warn(settings, &plan, warnings, reterr) : 0;
+                prepare_close_mounts(&plan);
+        }
         plan_clear(&plan);
         return r;
 }
@@ -150,11 +165,12 @@ static int audit_grants(const Settings *settings, Store *store, Error *reterr) {
         return r;
 }
 
-static int fill(const char *path, const Settings *settings, Error *reterr) {
+static int fill(const char *path, Settings *settings, StrList *warnings, Error *reterr) {
         _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
         Store *store = NULL;
-        int r = database ? try_plan(settings, path, reterr) : error_oom(reterr);
+        int r = database ? try_plan(settings, path, warnings, reterr) : error_oom(reterr);
 
+        strlist_clear(&settings->policy.env_pass);
         if (r == 0)
                 r = store_open(database, STORE_CREATE, &store, reterr);
         if (r == 0)
@@ -198,7 +214,8 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
 }
 
 /* Under another name, until it has all that it is to have. */
-static int make(const char *name, const Settings *settings, Owner *ret_owner, Error *reterr) {
+static int make(const char *name, Settings *settings, Owner *ret_owner, StrList *warnings,
+                Error *reterr) {
         _cleanup_close_ int lock_fd = FD_NONE;
         Owner owner = OWNER_NONE;
         char path[PATH_MAX];
@@ -206,7 +223,7 @@ static int make(const char *name, const Settings *settings, Owner *ret_owner, Er
 
         if (r < 0)
                 return r;
-        r = fill(path, settings, reterr);
+        r = fill(path, settings, warnings, reterr);
         if (r == 0 && ret_owner)
                 r = owner_make(path, &owner, reterr);
         if (r == 0)
@@ -220,8 +237,10 @@ static int make(const char *name, const Settings *settings, Owner *ret_owner, Er
         return r;
 }
 
+/* ret_owner, ret_made and warnings, to which it adds, may be NULL. */
 static int create(const char *name, const char *cwd, const OptionResult *words,
-                  const CreateOptions *options, Owner *ret_owner, bool *ret_made, Error *reterr) {
+                  const CreateOptions *options, Owner *ret_owner, bool *ret_made, StrList *warnings,
+                  Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { .owned = ret_owner != NULL };
         _cleanup_(strlist_clear) StrList env = { 0 };
         const CreateAsked asked = {
@@ -236,7 +255,7 @@ static int create(const char *name, const char *cwd, const OptionResult *words,
         if (r == 0)
                 r = owner_take_away(name, reterr);
         if (r == 0)
-                r = make(name, &settings, ret_owner, reterr);
+                r = make(name, &settings, ret_owner, warnings, reterr);
         if (ret_made)
                 *ret_made = r == 0;
         return r == -EEXIST && ret_made ? create_found(name, &asked, reterr) : r;
@@ -269,13 +288,15 @@ int create_session(const char *name, const char *cwd, int argc, const char *cons
         if (r == 0 && (words.help || words.operands_count > 0))
                 r = error_set(reterr, ERROR_USAGE, 0, "options are options of holt create alone");
         if (r == 0)
-                r = create(name, cwd ? cwd : own, &words, &options, ret_owner, ret_made, reterr);
+                r = create(name, cwd ? cwd : own, &words, &options, ret_owner, ret_made, NULL,
+                           reterr);
         options_clear(&words);
         strlist_clear(&options.allow_degraded);
         return r;
 }
 
-static int create_named(const OptionResult *words, const CreateOptions *options, Error *reterr) {
+static int create_named(const OptionResult *words, const CreateOptions *options, StrList *warnings,
+                        Error *reterr) {
         char cwd[PATH_MAX];
         int r;
 
@@ -283,10 +304,22 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
                            1, reterr);
         if (r == 0)
                 r = find_cwd(cwd, reterr);
-        return r < 0 ? r : create(words->operands[0], cwd, words, options, NULL, NULL, reterr);
+        return r < 0 ? r
+                     : create(words->operands[0], cwd, words, options, NULL, NULL, warnings,
+                              reterr);
+}
+
+/* What was made; what has no effect goes to people before that, to programs in it. */
+static int tell(const char *name, bool json, const StrList *warnings, Error *reterr) {
+        if (json)
+                return show_session(name, true, warnings, reterr);
+        report_print_warnings(warnings, stderr);
+        (void)printf("%s\n", name);
+        return 0;
 }
 
 int cmd_create(int argc, char **argv) {
+        _cleanup_(strlist_clear) StrList warnings = { 0 };
         CreateOptions options = { .tier = TIERS };
         OptionResult words = { 0 };
         Error error;
@@ -298,11 +331,9 @@ int cmd_create(int argc, char **argv) {
                 return 0;
         }
         if (r == 0)
-                r = create_named(&words, &options, &error);
-        if (r == 0 && options.json)
-                r = show_session(words.operands[0], true, &error);
-        else if (r == 0)
-                (void)printf("%s\n", words.operands[0]);
+                r = create_named(&words, &options, &warnings, &error);
+        if (r == 0)
+                r = tell(words.operands[0], options.json, &warnings, &error);
         options_clear(&words);
         strlist_clear(&options.allow_degraded);
         if (r == 0)

@@ -160,13 +160,32 @@ static void print_session(const JsonValue *session) {
         print_degraded(session);
 }
 
-int show_session(const char *name, bool json, Error *reterr) {
+static int print_with(const JsonValue *session, const StrList *warnings, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        json_write_object(&w, NULL);
+        for (const JsonValue *member = json_first(session); member; member = json_next(member))
+                json_copy(&w, json_key(member), member);
+        json_write_array(&w, "warnings");
+        for (size_t i = 0; i < warnings->count; i++)
+                json_write_string(&w, NULL, warnings->items[i]);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        (void)fputs(w.data, stdout);
+        return 0;
+}
+
+int show_session(const char *name, bool json, const StrList *warnings, Error *reterr) {
         const ShownSession session = { name, "at rest" };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         int r = ask_look(name, "session.show", NULL, write_session, &session, &answer, reterr);
 
         if (r < 0)
                 return r;
+        if (json && warnings)
+                return print_with(answer.result, warnings, reterr);
         if (json)
                 return ask_print_json(answer.result, reterr);
         print_session(answer.result);
@@ -174,7 +193,7 @@ int show_session(const char *name, bool json, Error *reterr) {
 }
 
 static int do_show(const OptionResult *words, const void *options, Error *reterr) {
-        return show_session(words->operands[0], ((const LsOptions *)options)->json, reterr);
+        return show_session(words->operands[0], ((const LsOptions *)options)->json, NULL, reterr);
 }
 
 /* --- ls --- */

@@ -199,9 +199,9 @@ void report_print_json(const RunResult *result, FILE *out) {
 
 /* --- for people --- */
 
-void report_print_warnings(const RunResult *result, FILE *out) {
-        for (size_t i = 0; result->warnings && i < result->warnings->count; i++)
-                (void)fprintf(out, "holt: %s\n", result->warnings->items[i]);
+void report_print_warnings(const StrList *warnings, FILE *out) {
+        for (size_t i = 0; i < warnings->count; i++)
+                (void)fprintf(out, "holt: %s\n", warnings->items[i]);
 }
 
 static void print_limit(const RunResult *result, const char *path, FILE *out) {

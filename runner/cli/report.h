@@ -42,7 +42,7 @@ int report_write(int fd, const char *path, const RunResult *result, Error *reter
 void report_print_json(const RunResult *result, FILE *out);
 
 /* What of the command line has had no effect, for people; for programs it is in the result. */
-void report_print_warnings(const RunResult *result, FILE *out);
+void report_print_warnings(const StrList *warnings, FILE *out);
 
 /* What a person has to know that the exit code does not say: why it ended early, what was refused,
  * what was set aside. Nothing after a plain success. */

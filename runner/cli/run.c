@@ -159,11 +159,12 @@ static int open_report(Run *run, Error *reterr) {
 static int warn(Run *run, Error *reterr) {
         Message message;
 
-        if (warnings_find(&run->policy, &run->launch, &run->warnings) < 0)
+        if (warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
+                          &run->warnings) < 0)
                 return error_oom(reterr);
         run->result.warnings = &run->warnings;
         if (!run->options.json) {
-                report_print_warnings(&run->result, message_open(&message));
+                report_print_warnings(&run->warnings, message_open(&message));
                 message_send(&message);
         }
         return 0;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 
-/* To stdout. 0 or a negative errno. */
-int show_session(const char *name, bool json, Error *reterr);
+/* To stdout. warnings, as a member of the JSON, or NULL. 0 or a negative errno. */
+int show_session(const char *name, bool json, const StrList *warnings, Error *reterr);

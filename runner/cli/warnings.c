@@ -119,12 +119,12 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
-int warnings_find(const Policy *policy, const Launch *launch, StrList *ret) {
-        int r = find_unset(policy, launch->plan, ret);
+int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret) {
+        int r = find_unset(policy, plan, ret);
 
         if (r == 0)
-                r = find_unhidden(launch->plan, ret);
+                r = find_unhidden(plan, ret);
         if (r == 0)
-                r = find_unguarded(launch->plan, ret);
-        return r < 0 ? r : find_vain(policy, launch->layers.landlock_abi > 0, ret);
+                r = find_unguarded(plan, ret);
+        return r < 0 ? r : find_vain(policy, landlock, ret);
 }

@@ -237,7 +237,7 @@ static void close_mount(PlanMount *mount) {
         mount->tree = false;
 }
 
-static void close_mounts(LaunchPlan *plan) {
+void prepare_close_mounts(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 close_mount(&plan->mounts[i]);
         if (plan->root.source) {
@@ -265,7 +265,7 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
 
         launch->layers.missing |= LAYER_BIT(LAYER_IDMAP);
         launch->identity.id_mapped = false;
-        close_mounts(launch->plan);
+        prepare_close_mounts(launch->plan);
         r = open_mounts(launch, reterr);
         if (r < 0 || !workspace)
                 return r;
@@ -396,9 +396,9 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
                 r = refuse_session(r, &error);
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
                 r = refuse_owner(workspace, &st, &error);
-        close_mounts(plan);
         if (r == 0)
                 return 0;
+        prepare_close_mounts(plan);
         r = diagnose(&error);
         if (reterr)
                 *reterr = error;

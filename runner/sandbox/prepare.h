@@ -16,9 +16,10 @@ int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
 
-/* Opens what a plan mounts of the host, and closes it again: for whoever makes a plan that is
- * launched later. The errors are those of prepare_mounts(). */
+/* Opens what a plan mounts of the host, until prepare_close_mounts(): for whoever makes a plan that
+ * is launched later. The errors are those of prepare_mounts(); nothing is open then. */
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr);
+void prepare_close_mounts(LaunchPlan *plan);
 
 /* path, as the workspace has it: "" for the workspace itself, NULL for what lies elsewhere. */
 const char *prepare_within(const PlanMount *workspace, const char *path);

@@ -175,6 +175,33 @@ def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
     assert not (session.sessions.holt.cwd / "-").exists()
 
 
+def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put: Put) -> None:
+    """As by holt run, and before the session's name: what is there, or set, is nothing to be told."""
+    put("work/there")
+    flags = ["--workspace", "work", "--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there",
+             "--hide", "none", "--allow-syscall", "swapon", "--allow-syscall", "ptrace"]
+    result = sessions(["create", "a", *flags], env={"THERE": "x"}).ok()
+    said = ["--env NO_SUCH: it is not set here, so there is nothing to pass on", "--hide none: there is nothing to hide",
+            "--allow-syscall swapon: it takes a capability all the same, which no command in a sandbox has"]
+
+    assert (result.out, result.err.splitlines()) == ("a\n", [f"holt: {line}" for line in said])
+    assert sessions(["exec", "a", "--", "sh", "-c", "echo $THERE-$NO_SUCH-"], env={"NO_SUCH": "y"}).ok().out == "x--\n"
+
+    result = sessions(["create", "b", "--json", *flags], env={"THERE": "x"}).ok()
+    made = json.loads(result.out)
+    assert (result.err, made["name"], made["warnings"]) == ("", "b", said)
+    assert {**made, "warnings": None} == {**json.loads(sessions(["show", "b", "--json"]).ok().out), "warnings": None}
+
+
+def test_a_session_of_which_nothing_is_to_be_told(sessions: Sessions, put: Put) -> None:
+    put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
+
+    for name, flags in (("a", []), ("b", ["--policy", "policy.json"]), ("c", ["--workspace", "."])):
+        result = sessions(["create", name, *flags]).ok()
+        assert (result.out, result.err) == (f"{name}\n", "")
+    assert json.loads(sessions(["create", "d", "--json"]).ok().out)["warnings"] == []
+
+
 @pytest.mark.identities("user")
 def test_a_live_session_has_its_tier(session: Session) -> None:
     session.sh("true").ok()
