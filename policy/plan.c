@@ -126,15 +126,17 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
         return 0;
 }
 
-static int check_lengths(const StrList *list, const char *what, Error *reterr) {
+int plan_check_lengths(const StrList *list, const char *what, Error *reterr) {
         for (size_t i = 0; i < list->count; i++) {
                 size_t length = strlen(list->items[i]);
 
                 if (length >= ARG_STRLEN_MAX) {
+                        char start[48];
                         int r = error_set(reterr, ERROR_SETUP, E2BIG,
-                                          "%s %zu (\"%.40s...\") is %zu bytes, and the kernel "
-                                          "takes at most %d in one",
-                                          what, i, list->items[i], length, ARG_STRLEN_MAX - 1);
+                                          "%s %zu (\"%s\") is %zu bytes, and the kernel takes at "
+                                          "most %d in one",
+                                          what, i, str_quote(list->items[i], start, sizeof(start)),
+                                          length, ARG_STRLEN_MAX - 1);
 
                         return error_cure(reterr, r, "Pass it on stdin or in a file.");
                 }
@@ -154,7 +156,7 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
         int r = 0;
 
         if (context->session)
-                return check_lengths(&plan->env, "environment variable", reterr);
+                return plan_check_lengths(&plan->env, "environment variable", reterr);
         if (!context->argv || !context->argv[0])
                 r = plan_shell(plan);
         else
@@ -162,8 +164,8 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
                         r = strlist_add(&plan->argv, context->argv[i]);
         if (r < 0)
                 return error_oom(reterr);
-        r = check_lengths(&plan->argv, "argument", reterr);
-        return r < 0 ? r : check_lengths(&plan->env, "environment variable", reterr);
+        r = plan_check_lengths(&plan->argv, "argument", reterr);
+        return r < 0 ? r : plan_check_lengths(&plan->env, "environment variable", reterr);
 }
 
 /* Inside, the command starts where the caller stands when that is in the workspace, else at its

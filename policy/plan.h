@@ -193,6 +193,10 @@ void plan_clear(LaunchPlan *plan);
  * -ENOMEM. */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
 
+/* -E2BIG where one of the words, each a "what", is longer than execve(2) takes (MAX_ARG_STRLEN):
+ * 128 KiB on machines with pages of 4 KiB. 0 otherwise. */
+int plan_check_lengths(const StrList *list, const char *what, Error *reterr);
+
 /* Adds to a plan that REST (starting with a slash, or "") below the target of a mount is hidden.
  * 0, -EINVAL (too many mounts) or -ENOMEM. */
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);

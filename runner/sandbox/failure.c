@@ -275,6 +275,10 @@ static int cure_access(const LaunchPlan *plan, const char *program, int r, Error
 
 /* --- all of them --- */
 
+const char failure_too_long[] = "Its arguments and variables together are more than the kernel "
+                                "takes, mostly 2 MiB (a quarter of the stack's limit), or one is "
+                                "longer than 128 KiB: pass it on stdin or in a file.";
+
 static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, const char *name,
                         int errnum, Error *reterr) {
         int r = error_set(reterr,
@@ -293,6 +297,8 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
                 return error_cure(reterr, r,
                                   "It is no program for this machine; a script starts with #! and "
                                   "the path of its interpreter.");
+        if (failure->detail == INIT_STEP_EXEC && errnum == E2BIG)
+                return error_cure(reterr, r, "%s", failure_too_long);
         return r;
 }
 

@@ -13,6 +13,7 @@
 #include "helpers/init-protocol.h"
 #include "sandbox/clone.h"
 #include "sandbox/diagnose.h"
+#include "sandbox/failure.h"
 #include "sandbox/identity.h"
 #include "sandbox/prepare.h"
 #include "sandbox/probe.h"
@@ -174,7 +175,9 @@ static void child_main(void *arg) {
                                            AT_EMPTY_PATH);
                         r = -errno;
                 }
-                (void)step_fail(error, LAYER_NONE, -r, "cannot execute", "init");
+                r = step_fail(error, LAYER_NONE, -r, "cannot execute", "init");
+                if (r == -E2BIG)
+                        (void)step_cure(error, r, failure_too_long);
         }
         syscall(SYS_exit_group, 1);
         __builtin_unreachable();

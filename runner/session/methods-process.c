@@ -105,6 +105,10 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
         if (r == 0)
                 r = fill_env(keeper, call, &prepared->spec.env, error);
         if (r == 0)
+                r = plan_check_lengths(&prepared->spec.argv, "argument", error);
+        if (r == 0)
+                r = plan_check_lengths(&prepared->spec.env, "environment variable", error);
+        if (r == 0)
                 r = method_take_limits(keeper, call, &prepared->spec.timeout, &prepared->spec.kept,
                                        &prepared->spec.keep_tail, error);
         if (r < 0)

@@ -285,6 +285,16 @@ def test_more_arguments_than_fit(holt: Holt) -> None:
     assert result.out == "19\n" or "E2BIG" in result.refusal(126)
 
 
+def test_more_variables_than_fit(holt: Holt, put: Make) -> None:
+    """holt's own command line is short; a quarter of the stack's limit is for all that init gets, and the command."""
+    variables = {f"LONG{i}": "x" * 100_000 for i in range(3)}
+    put("policy.json", json.dumps({"holt": 1, "env": {"set": variables}}))
+    result = holt(["run", "--policy", "policy.json", *TOUCH], prefix=("prlimit", "--stack=1048576:1048576"))
+
+    assert result.refusal() == "cannot execute init: Argument list too long (E2BIG)."
+    assert "a quarter of the stack's limit" in result.cure and "stdin or in a file" in result.cure
+
+
 @pytest.mark.parametrize("name", ("no-such-program", "./no-such", "/no/such", "./ran/x"))
 def test_a_program_that_is_not_there(name: str, holt: Holt) -> None:
     assert name in holt(["run", "--", name]).refusal(127)

@@ -7,7 +7,7 @@ import base64
 
 import pytest
 
-from lib.sessions import Bound, Json, RpcError, Sessions, until
+from lib.sessions import Bound, Json, RpcError, Session, Sessions, until
 
 
 def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
@@ -47,6 +47,30 @@ def test_exec_without_stdin_is_at_its_end(rpc: Bound) -> None:
 
 def test_exec_takes_much_stdin(rpc: Bound) -> None:
     assert rpc.call("exec", argv=["wc", "-c"], stdin="x" * 900_000)["stdout"] == "900000\n"
+
+
+@pytest.mark.parametrize("params, said", (
+    ({"argv": ["touch", "ran", "ä\n" * 50_000]}, r'argument 2 ("ä\x0aä\x0a'),
+    ({"argv": ["touch", "ran"], "env": {"LONG": "x" * 150_000}}, '("LONG=xxxx'),
+), ids=("argument", "variable"))
+def test_what_execve_refuses_for_its_size_is_told_with_what_to_do(params: Json, said: str, rpc: Bound) -> None:
+    for method in ("exec", "process.spawn"):
+        error = rpc.refused(method, **params)
+
+        assert said in error.message and "the kernel takes at most 131071 in one" in error.message
+        assert (error.errno, error.hint) == ("E2BIG", "Pass it on stdin or in a file.")
+    assert rpc.sh("ls")["stdout"] == ""
+    assert rpc.call("exec", argv=["sh", "-c", "echo ${#1}", "sh", "x" * 131_071])["stdout"] == "131071\n"
+
+
+def test_more_words_than_execve_takes_are_told_with_what_to_do(session: Session) -> None:
+    """Together, that is; the session has the limit of whoever has started it."""
+    session.exec("true", prefix=("prlimit", "--stack=1048576:1048576")).ok()
+    with session.rpc() as keeper:
+        result = keeper.refused("exec", argv=["touch", "ran", *["x" * 100_000] * 3])
+
+    assert (result.kind, result.errno) == ("not-executable", "E2BIG")
+    assert "a quarter of the stack's limit" in result.hint and "stdin or in a file" in result.hint
 
 
 @pytest.mark.parametrize("keep", ("head", "tail"))
