@@ -64,7 +64,10 @@ static const struct {
         { "--verbose", "--report", "--json" },
         { "--volume", "--ro", "--rw" },
         { "--workdir", "--cwd", NULL },
+        { "-C", "--cwd", NULL },
         { "-e", "--env", NULL },
+        { "-n", "--tail", NULL },
+        { "-n", "--limit", NULL },
         { "-v", "--ro", "--rw" },
         { "-w", "--cwd", NULL },
 };
@@ -100,6 +103,20 @@ static bool is_policy_option(const char *name) {
         return is;
 }
 
+/* Of one letter each is as near to every other. */
+static void try_options(const OptionSyntax *syntax, Nearest *nearest) {
+        if (strlen(nearest->word) <= 2)
+                return;
+        for (size_t i = 0; i < syntax->options_count; i++)
+                nearest_try(nearest, syntax->options[i].name);
+        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
+                if (policy_fields[i].option)
+                        nearest_try(nearest, policy_fields[i].option);
+        if (syntax->policy)
+                nearest_try(nearest, "--policy");
+        nearest_try(nearest, "--help");
+}
+
 static int unknown_option(const Parser *parser, const char *argument) {
         const OptionSyntax *syntax = parser->syntax;
         _cleanup_free_ char *name = strndup(argument, strcspn(argument, "="));
@@ -115,14 +132,7 @@ static int unknown_option(const Parser *parser, const char *argument) {
         r = other_option(parser, name);
         if (r < 0)
                 return usage_cure(parser, r);
-        for (size_t i = 0; i < syntax->options_count; i++)
-                nearest_try(&nearest, syntax->options[i].name);
-        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
-                if (policy_fields[i].option)
-                        nearest_try(&nearest, policy_fields[i].option);
-        if (syntax->policy)
-                nearest_try(&nearest, "--policy");
-        nearest_try(&nearest, "--help");
+        try_options(syntax, &nearest);
 
         (void)str_quote(name, quoted, sizeof(quoted));
         if (!syntax->policy && is_policy_option(name)) {
