@@ -82,7 +82,9 @@ void exec_result_tell(const ExecResult *result) {
         if (streq(cause, "timeout"))
                 tell_timeout(result);
         if (streq(cause, "lost"))
-                (void)fputs("holt: it was killed from outside, and has left no word\n", stderr);
+                (void)fputs("holt: it was killed, and its monitor with it: by a command in the "
+                            "session, as kill -9 -1 does, or from outside\n",
+                            stderr);
         if (result->captured && dropped(result->result) > 0)
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
                               dropped(result->result));
