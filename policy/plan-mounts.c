@@ -236,9 +236,11 @@ static const struct {
 };
 
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
+        /* Nobody need have said so. */
+        const bool here = streq(mount->origin, "--workspace .");
         int r = error_set(reterr, ERROR_POLICY, 0,
                           "%s: %s is too wide to hand to a command that nobody has vetted",
-                          mount->origin, path);
+                          here ? "the workspace is the working directory" : mount->origin, path);
         size_t i = 0;
 
         while (!str_starts(mount->origin, wide_cures[i].option))

@@ -118,7 +118,9 @@ def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Pat
     """As sudo may leave another's."""
     home, prefix = account
 
-    assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=prefix).refusal()
+    result = holt(["run", "--", "true"], cwd=home, prefix=prefix)
+    assert result.refusal().startswith(f"the workspace is the working directory: {home} is too wide")
+    assert "--workspace DIR" in result.cure
     holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
 
 
