@@ -6,6 +6,15 @@
 #include <limits.h>
 #include <stdbool.h>
 
+/* "~" or "~/...", which is a home to shells alone, and what to do where there is no such path
+ * inside.
+ */
+static inline bool path_is_tilde(const char *path) {
+        return path[0] == '~' && (path[1] == '\0' || path[1] == '/');
+}
+#define PATH_TILDE_CURE                                                                            \
+        "\"~\" is taken as it is; the home inside is /home/agent: name what is in it by that."
+
 /* Joins and normalises: "." and "//" go, ".." takes a part away. base is absolute. Owned by the
  * caller, NULL when memory is out. */
 char *path_join(const char *base, const char *path);

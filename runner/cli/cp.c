@@ -61,7 +61,7 @@ static int make_directory(Cp *cp, const char *path, unsigned mode, bool owned, E
         json_write_uint(&w, "mode", (mode & 0777) | 0700);
         json_write_bool(&w, "owned", owned);
         return transfer_cure_parents(
-                transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr), reterr);
+                transfer_call(cp->client, "files.mkdir", &w, FD_NONE, NULL, reterr), path, reterr);
 }
 
 static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
@@ -305,7 +306,7 @@ static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each has its f
 
 /* The server's words are for all clients; these for people. */
 static int cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
-        if (r == -ENOENT && streq(verb->name, "mkdir"))
+        if (r == -ENOENT && streq(verb->name, "mkdir") && !path_is_tilde(command->operands[0]))
                 return error_cure(reterr, r, "--parents makes the directories above it, too.");
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 return error_cure(reterr, r,

@@ -165,11 +165,12 @@ static int refuse_directory(const char *path, Error *reterr) {
         return error_cure(reterr, r, "holt files NAME mkdir --parents %s makes it.", quoted);
 }
 
-int transfer_cure_parents(int r, Error *reterr) {
-        return r != -ENOENT ? r
-                            : error_cure(reterr, r,
-                                         "The directory has to be there: holt files NAME mkdir "
-                                         "--parents DIRECTORY");
+int transfer_cure_parents(int r, const char *path, Error *reterr) {
+        return r != -ENOENT || path_is_tilde(path)
+                       ? r
+                       : error_cure(reterr, r,
+                                    "The directory has to be there: holt files NAME mkdir "
+                                    "--parents DIRECTORY");
 }
 
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
@@ -424,7 +425,7 @@ int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, 
         if (mode)
                 json_write_uint(&w, "mode", mode & 0777);
         r = transfer_call(client, "files.receive", &w, fd, NULL, reterr);
-        return transfer_cure_parents(r, reterr);
+        return transfer_cure_parents(r, path, reterr);
 }
 
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {

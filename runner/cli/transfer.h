@@ -34,7 +34,7 @@ int transfer_put_target(RpcClient *client, const char *path, const char *file, c
                         char **ret, Error *reterr);
 /* r is of what was to be made at a session's path: where its directory is missing the error says
  * how it is made. Returns r. */
-int transfer_cure_parents(int r, Error *reterr);
+int transfer_cure_parents(int r, const char *path, Error *reterr);
 
 /* From the session's path to a file of the caller's, "-" for stdout: at once, or not at all. What
  * is no regular file there is written to, but for a FIFO or socket by its name (ENXIO). */

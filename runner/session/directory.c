@@ -251,7 +251,7 @@ static int remove_tree(const char *path, Error *reterr) {
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", base ? base : path);
         r = files_remove_tree(fd, slash + 1);
-        return r < 0 ? files_fail(r, "remove", path, reterr) : 0;
+        return r < 0 ? files_fail(NULL, r, "remove", path, reterr) : 0;
 }
 
 void session_discard(const char *prepared) {

@@ -221,7 +221,7 @@ int files_grep(Files *files, const char *path, const char *pattern, bool ignore_
         int r;
 
         if (path_fd < 0)
-                return files_fail(path_fd, "search", path, reterr);
+                return files_fail(files, path_fd, "search", path, reterr);
         r = glob ? glob_new(glob, true, &names) : 0;
         if (r < 0)
                 return files_glob_fail(r, glob, reterr);
@@ -233,7 +233,7 @@ int files_grep(Files *files, const char *path, const char *pattern, bool ignore_
         grep->data = data;
         r = grep_path(grep, path_fd, path);
         if (r < 0)
-                return files_fail(r, "search", path, reterr);
+                return files_fail(files, r, "search", path, reterr);
         *ret_more = grep->more;
         return 0;
 }

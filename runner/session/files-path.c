@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "base/paths.h"
 #include "base/sys.h"
 
 enum {
@@ -60,24 +61,69 @@ static const struct {
           "That is more than 10000000 entries, or more than 64 directories in each other." },
 };
 
-int files_fail(int r, const char *doing, const char *path, Error *reterr) {
+static bool is_hidden(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
+                        return true;
+        return false;
+}
+
+static bool is_guarded(const LaunchPlan *plan, const char *path) {
+        const char *inside;
+
+        if (!plan->workspace || !path_below(path, plan->workspace))
+                return false;
+        inside = path + strlen(plan->workspace);
+        inside += *inside == '/';
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && path_below(inside, plan->guards[i].path))
+                        return true;
+        return false;
+}
+
+/* Where the policy is the reason, as far as the path's own text tells: a link may lead there, too.
+ * NULL where it is not. */
+static const char *policy_cure(const Files *files, int r, const char *path) {
+        static const int refusals[] = { EACCES, EPERM, EBUSY, EROFS, EXDEV };
+        _cleanup_free_ char *full = files && files->plan ? path_join(files->cwd, path) : NULL;
+        bool refused = false;
+
+        for (size_t i = 0; i < ELEMENTSOF(refusals); i++)
+                refused |= r == -refusals[i];
+        if (full && (refused || r == -ENOENT || r == -ENOTDIR) && is_hidden(files->plan, full))
+                return "The session's policy hides it (--hide), from commands inside, too.";
+        if (full && refused && is_guarded(files->plan, full))
+                return "The session's policy protects it (--protect): it can be read, and changed "
+                       "on the host alone.";
+        return NULL;
+}
+
+bool files_is_policy(const Files *files, int r, const char *path) {
+        return policy_cure(files, r, path) != NULL;
+}
+
+int files_fail(const Files *files, int r, const char *doing, const char *path, Error *reterr) {
+        const char *cure = policy_cure(files, r, path);
         char quoted[1024];
 
         if (r == -ENOMEM)
                 return error_oom(reterr);
+        if (r == -ENOENT && path_is_tilde(path))
+                cure = PATH_TILDE_CURE;
         (void)str_quote(path, quoted, sizeof(quoted));
         for (size_t i = 0; i < ELEMENTSOF(failures); i++)
                 if (failures[i].errnum == -r) {
                         (void)error_set(reterr, failures[i].kind, -r, "cannot %s %s", doing,
                                         quoted);
-                        return error_cure(reterr, r, "%s", failures[i].cure);
+                        return error_cure(reterr, r, "%s", cure ? cure : failures[i].cure);
                 }
         return error_set(reterr, ERROR_SETUP, -r, "cannot %s %s", doing, quoted);
 }
 
-int files_fail_made(int r, const char *doing, const char *path, bool make_parents, Error *reterr) {
-        (void)files_fail(r, doing, path, reterr);
-        if (r != -ENOENT || make_parents || path[0] == '\0')
+int files_fail_made(const Files *files, int r, const char *doing, const char *path,
+                    bool make_parents, Error *reterr) {
+        (void)files_fail(files, r, doing, path, reterr);
+        if (r != -ENOENT || make_parents || path[0] == '\0' || !reterr || reterr->cure[0])
                 return r;
         return error_cure(reterr, r,
                           "Its directory is not there: files.mkdir with make_parents makes it, as "
@@ -114,6 +160,10 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr) {
 
 void files_note_in(Files *files, int dir_fd) {
         files->notes_fd = dir_fd;
+}
+
+void files_know_plan(Files *files, const LaunchPlan *plan) {
+        files->plan = plan;
 }
 
 Files *files_free(Files *files) {

@@ -14,7 +14,8 @@
 struct Files {
         int root_fd; /* borrowed */
         char *cwd;
-        int notes_fd; /* borrowed; where temporaries.h notes, or FD_NONE */
+        const LaunchPlan *plan; /* borrowed, or NULL */
+        int notes_fd;           /* borrowed; where temporaries.h notes, or FD_NONE */
 };
 
 /* A name in a directory: what is made, renamed or removed. name is never "", "." or "..". */
@@ -61,9 +62,13 @@ void files_stat_fill(const struct stat *st, FileStat *ret);
 /* The same with the target of a link. 0, -ENOMEM, or a negative errno of fstat(2). */
 int files_stat_fd(int path_fd, FileStat *ret);
 
-/* "cannot DOING PATH", with the kind and the cure that belong to -r. Returns r. */
-int files_fail(int r, const char *doing, const char *path, Error *reterr);
+/* Whether the policy is the reason, and not path's own permissions and the like. */
+bool files_is_policy(const Files *files, int r, const char *path);
+/* "cannot DOING PATH", with the kind and the cure that belong to -r. Returns r. files: of whose
+ * plan may be the reason, or NULL. */
+int files_fail(const Files *files, int r, const char *doing, const char *path, Error *reterr);
 /* The same of what would have been made, whose directory is not there unless make_parents. */
-int files_fail_made(int r, const char *doing, const char *path, bool make_parents, Error *reterr);
+int files_fail_made(const Files *files, int r, const char *doing, const char *path,
+                    bool make_parents, Error *reterr);
 /* The same for what glob_new() says of a pattern. */
 int files_glob_fail(int r, const char *pattern, Error *reterr);

@@ -114,7 +114,7 @@ int files_list(Files *files, const char *path, bool recursive, const char *after
         int r = dir_fd < 0 ? dir_fd
                            : list_fd(dir_fd, recursive, NULL, after, limit, fn, data, ret_more);
 
-        return r < 0 ? files_fail(r, "list", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "list", path, reterr) : 0;
 }
 
 int files_list_below(Files *files, const char *path, const char *prefix, const char *after,
@@ -123,7 +123,7 @@ int files_list_below(Files *files, const char *path, const char *prefix, const c
         int r = dir_fd < 0 ? dir_fd
                            : list_fd(dir_fd, true, prefix, after, limit, fn, data, ret_more);
 
-        return r < 0 ? files_fail(r, "list", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "list", path, reterr) : 0;
 }
 
 /* --- glob --- */
@@ -170,5 +170,5 @@ int files_glob(Files *files, const char *path, const char *pattern, uint64_t lim
                 return files_glob_fail(r, pattern, reterr);
         if (r == 0)
                 r = glob_fd(dir_fd, glob, limit, fn, data, ret_more);
-        return r < 0 ? files_fail(r, "search", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "search", path, reterr) : 0;
 }

@@ -104,7 +104,7 @@ int files_remove(Files *files, const char *path, bool recursive, Error *reterr) 
 
         if (r == 0)
                 r = remove_place(&place, recursive);
-        return r < 0 ? files_fail(r, "remove", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "remove", path, reterr) : 0;
 }
 
 /* --- copy --- */
@@ -264,7 +264,7 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
         int r = from_fd < 0 ? from_fd : check_source(from_fd, recursive);
 
         if (r < 0) {
-                (void)files_fail(r, "copy", from, reterr);
+                (void)files_fail(files, r, "copy", from, reterr);
                 return r != -EISDIR ? r
                                     : error_cure(reterr, r,
                                                  "It is a directory; to copy one takes recursive.");
@@ -274,7 +274,7 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
                 r = check_place(&place, replace);
         if (r == 0)
                 r = copy_to(files, from_fd, &place, replace, false, ret_left_out);
-        return r < 0 ? files_fail(r, "copy to", to, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "copy to", to, reterr) : 0;
 }
 
 /* --- move --- */
@@ -306,10 +306,14 @@ int files_move(Files *files, const char *from, const char *to, bool replace, Err
         int r = files_place(files, from, false, &source);
 
         if (r < 0)
-                return files_fail(r, "move", from, reterr);
+                return files_fail(files, r, "move", from, reterr);
         r = files_place(files, to, false, &place);
         if (r < 0)
-                return files_fail(r, "move to", to, reterr);
+                return files_fail(files, r, "move to", to, reterr);
         r = move_place(files, &source, &place, replace);
-        return r < 0 ? files_fail(r, "move", from, reterr) : 0;
+        if (r == 0)
+                return 0;
+        return !files_is_policy(files, r, from) && files_is_policy(files, r, to)
+                       ? files_fail(files, r, "move to", to, reterr)
+                       : files_fail(files, r, "move", from, reterr);
 }

@@ -16,6 +16,7 @@ enum {
 };
 
 struct FilesUpload {
+        const Files *files; /* borrowed */
         NewFile file;
         FilesCopying copying;
         int source_fd; /* owned */
@@ -30,6 +31,7 @@ int files_upload_new(Files *files, const char *path, int source_fd, unsigned mod
         int r = upload ? 0 : -ENOMEM;
 
         if (r == 0) {
+                upload->files = files;
                 upload->file = NEW_FILE_NONE;
                 upload->source_fd = TAKE_FD(source_fd);
                 upload->mode = mode;
@@ -43,7 +45,7 @@ int files_upload_new(Files *files, const char *path, int source_fd, unsigned mod
         (void)fd_close(source_fd);
         if (r < 0) {
                 files_upload_free(upload);
-                return files_fail_made(r, "write", path, make_parents, reterr);
+                return files_fail_made(files, r, "write", path, make_parents, reterr);
         }
         *ret = upload;
         return 0;
@@ -110,13 +112,14 @@ int files_upload_step(FilesUpload *upload, Error *reterr) {
 
         if (r == 0)
                 flush_some(upload);
-        return r < 0 && r != -EAGAIN ? files_fail(r, "write", upload->path, reterr) : r;
+        return r < 0 && r != -EAGAIN ? files_fail(upload->files, r, "write", upload->path, reterr)
+                                     : r;
 }
 
 int files_upload_settle(FilesUpload *upload, Error *reterr) {
         int r = new_file_settle(&upload->file, upload->mode, true);
 
-        return r < 0 ? files_fail(r, "write", upload->path, reterr) : 0;
+        return r < 0 ? files_fail(upload->files, r, "write", upload->path, reterr) : 0;
 }
 
 bool files_upload_is_regular(const FilesUpload *upload) {

@@ -33,7 +33,7 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr) 
         int fd = path_fd < 0 ? path_fd : files_reopen(path_fd, O_RDONLY);
 
         if (fd < 0)
-                return files_fail(fd, "read", path, reterr);
+                return files_fail(files, fd, "read", path, reterr);
         *ret_fd = fd;
         return 0;
 }
@@ -79,7 +79,7 @@ int files_read(Files *files, const char *path, uint64_t offset, uint64_t length,
         if (r < 0)
                 return r;
         if (fstat(fd, &st) < 0)
-                return files_fail(-errno, "read", path, reterr);
+                return files_fail(files, -errno, "read", path, reterr);
         size = readable(st.st_size, offset, length);
         data = malloc(size + 1);
         if (!data)
@@ -88,7 +88,7 @@ int files_read(Files *files, const char *path, uint64_t offset, uint64_t length,
         if (n == (ssize_t)size && offset < (uint64_t)st.st_size)
                 more = read_at(fd, &byte, 1, offset + size);
         if (n < 0 || more < 0)
-                return files_fail((int)(n < 0 ? n : more), "read", path, reterr);
+                return files_fail(files, (int)(n < 0 ? n : more), "read", path, reterr);
         data[n] = '\0';
         *ret_length = (size_t)n;
         *ret_eof = more == 0;
@@ -107,7 +107,7 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
                 r = sys_write_all(file.fd, data, length);
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
-        return r < 0 ? files_fail_made(r, "write", path, make_parents, reterr) : 0;
+        return r < 0 ? files_fail_made(files, r, "write", path, make_parents, reterr) : 0;
 }
 
 int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
@@ -121,7 +121,7 @@ int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode,
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
         if (r < 0)
-                return files_fail_made(r, "write", path, make_parents, reterr);
+                return files_fail_made(files, r, "write", path, make_parents, reterr);
         *ret_length = length;
         return 0;
 }
@@ -140,7 +140,7 @@ int files_append(Files *files, const char *path, const void *data, size_t length
                 if (r == 0 && fstat(fd, &st) < 0)
                         r = -errno;
                 if (r < 0)
-                        r = files_fail(r, "append to", path, reterr);
+                        r = files_fail(files, r, "append to", path, reterr);
         }
         if (r == 0 && ret_size)
                 *ret_size = (uint64_t)st.st_size;
@@ -153,14 +153,14 @@ int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error
         _cleanup_close_ int fd = files_open(files, path, follow ? O_PATH : O_PATH | O_NOFOLLOW);
         int r = fd < 0 ? fd : files_stat_fd(fd, ret);
 
-        return r < 0 ? files_fail(r, "look at", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "look at", path, reterr) : 0;
 }
 
 int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
         _cleanup_close_ int fd = files_open(files, path, O_PATH);
 
         if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR)
-                return files_fail(fd, "look at", path, reterr);
+                return files_fail(files, fd, "look at", path, reterr);
         *ret = fd >= 0;
         return 0;
 }
@@ -185,5 +185,6 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr) {
         int r = make_dir(files, path, mode, make_parents);
 
-        return r < 0 ? files_fail_made(r, "make the directory", path, make_parents, reterr) : 0;
+        return r < 0 ? files_fail_made(files, r, "make the directory", path, make_parents, reterr)
+                     : 0;
 }

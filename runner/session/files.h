@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "policy/plan.h"
 
 enum {
         FILES_READ_MAX = 512 * 1024, /* bytes that one files_read() gives */
@@ -56,6 +57,8 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
 /* What lies beside its place while it is made is noted in that directory, which is borrowed;
  * without one nothing is (session/temporaries.h). */
 void files_note_in(Files *files, int dir_fd);
+/* What it hides and guards is told by errors as that; it is borrowed. */
+void files_know_plan(Files *files, const LaunchPlan *plan);
 /* NULL is legal; returns NULL. */
 Files *files_free(Files *files);
 

@@ -329,6 +329,8 @@ static int serve(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
         if (r == 0)
+                files_know_plan(keeper->files, &keeper->plan);
+        if (r == 0)
                 r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
                 r = receives_new(keeper, &keeper->receives, reterr);

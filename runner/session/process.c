@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <time.h>
 
+#include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/failure.h"
 
@@ -277,7 +278,9 @@ static void on_failed(Process *process, const SessionMessage *message) {
                                 "cannot start in the directory \"%s\"",
                                 str_quote(process->cwd, quoted, sizeof(quoted)));
                 (void)error_cure(&process->error, 0,
-                                 "Name one that is there inside, and may be entered.");
+                                 path_is_tilde(process->cwd)
+                                         ? PATH_TILDE_CURE
+                                         : "Name one that is there inside, and may be entered.");
         } else {
                 explain(process, &failure);
         }

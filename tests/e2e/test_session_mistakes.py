@@ -16,6 +16,7 @@ from lib.sessions import Session, Sessions
 Put = Callable[..., Path]
 
 LISTED = "A path is as inside, from the workspace on; what there is: holt files w ls"
+HOME = '"~" is taken as it is; the home inside is /home/agent: name what is in it by that.'
 YOURS = "It is a path of yours, from where holt is run; what is in a session holt cp takes as NAME:PATH."
 
 LINES = (
@@ -76,7 +77,15 @@ LINES = (
     ("python w --load", "nothing was saved in /home/agent/.local/state/holt/python.pickle",
      "holt python w --save keeps the variables first."),
     ("logs w p99", 'there is no process "p99"', "holt ps w lists them"),
+    # a home that only a shell knows
+    ("cp file w:~/x", "cannot write ~/x", HOME), ("cp w:~/x .", "cannot read ~/x", HOME),
+    ("files w put file ~/x", "cannot write ~/x", HOME), ("files w cat ~/x", "cannot read ~/x", HOME),
+    ("files w ls ~", "cannot list ~", HOME), ("files w mkdir ~/a", "cannot make the directory ~/a", HOME),
+    ("exec w --cwd ~ -- true", 'cannot start in the directory "~"', HOME),
     # options
+    ("logs w p1 -n 5", 'unknown option "-n"; did you mean --tail?', "holt logs --help"),
+    ("history w -n 5", 'unknown option "-n"; did you mean --limit?', "holt history --help"),
+    ("files w ls -l", 'unknown option "-l"', '"--" ends the options'),
     ("exec w --allow-syscall unshare -- true",
      "holt exec does not take --allow-syscall, by which holt create and holt run settle a policy",
      '"holt exec --help" lists the options.'),
@@ -106,6 +115,7 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
         result: Result = sessions(line.split())
         return result.refusal(), result.err
 
+    assert "did you mean" not in shown("files w ls -l")[0]
     wrong = {line: shown(line) for line, said, cure in LINES if said not in shown(line)[0] or cure not in shown(line)[1]}
     assert wrong == {}
 
@@ -173,6 +183,42 @@ def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
         assert "--json prints the result to stderr" in result.cure
     assert session.out("ls") == ""
     assert not (session.sessions.holt.cwd / "-").exists()
+
+
+def test_what_the_policy_hides_or_protects_is_told_as_that(sessions: Sessions, put: Put) -> None:
+    """Whatever the kernel says of the mount that does it, and below a directory, too."""
+    for path in ("work/.env", "work/Makefile", "work/conf/x", "work/keys/x", "work/mine"):
+        put(path, "x")
+    hidden, protected = "hides it (--hide)", "protects it (--protect)"
+    session = sessions.create("w", "--workspace", "work", "--hide", ".env", "--hide", "keys", "--protect", "Makefile",
+                              "--protect", "conf")
+    wrong = {}
+    for line, said in {
+        "files w cat .env": hidden, "files w cat /workspace/.env": hidden, "files w cat keys/x": hidden,
+        "files w put work/mine .env": hidden, "cp w:.env .": hidden, "files w rm .env": hidden,
+        "cp work/mine w:Makefile": protected, "files w put work/mine ./Makefile": protected,
+        "files w rm Makefile": protected, "files w put work/mine conf/x": protected, "files w mv mine conf/y": protected,
+    }.items():
+        result = sessions(line.split())
+        # To root of a user namespace the empty file that hides one is readable.
+        if sessions.holt.identity.name == "nested" and said == hidden and (result.code, result.out) == (0, ""):
+            continue
+        if result.code != 125 or f"The session's policy {said}" not in result.cure:
+            wrong[line] = result.err
+    assert wrong == {}
+    assert session("files", "cat", "Makefile").ok().out == "x"
+    session.sh("mkdir own; touch own/x; chmod 0 own").ok()
+    assert "policy" not in session("files", "put", "work/mine", "own/y").cure
+
+
+@pytest.mark.identities("user")
+def test_a_command_that_kills_all_is_not_said_to_be_killed_from_outside_alone(session: Session) -> None:
+    """Nobody can tell: it has killed its own monitor as well."""
+    result = session.sh("kill -9 -1; sleep 1000")
+
+    assert result.code == 137
+    assert result.err == ("holt: it was killed, and its monitor with it: by a command in the session, as kill -9 -1 does, or "
+                          "from outside\n")
 
 
 def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put: Put) -> None:
