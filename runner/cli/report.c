@@ -372,7 +372,7 @@ static char *way_back(const char *workspace, const char *moved) {
         to[strlen(to) - strlen(moved) + length] = '\0';
         from_word = str_word(from);
         to_word = str_word(to);
-        return from_word && to_word ? str_format("mv %s %s", from_word, to_word) : NULL;
+        return from_word && to_word ? str_format("mv -T %s %s", from_word, to_word) : NULL;
 }
 
 /* Whether one of them is a .git, or in one. */

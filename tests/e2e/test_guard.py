@@ -140,6 +140,16 @@ def test_the_message_has_the_way_back(holt: Holt, identity: Identity, repository
     assert (repository / ".git" / "worktrees" / "tree").is_dir()
 
 
+def test_the_way_back_leads_into_nothing(holt: Holt, identity: Identity, repository: Path) -> None:
+    """A directory that has come there meanwhile stays what it is."""
+    result = holt.sh("git worktree add -q tree", *AUTHOR).ok()
+    (way,) = [line.strip() for line in result.err.splitlines() if line.startswith("  mv ")]
+    identity.run(["mkdir", "-p", repository / ".git" / "worktrees" / "mine"])
+
+    assert identity.run(["sh", "-c", way], cwd=Path("/")).returncode != 0
+    assert [p.name for p in (repository / ".git" / "worktrees").iterdir()] == ["mine"]
+
+
 def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identity: Identity) -> None:
     """The name of what is protected may be an earlier command's choice: in .holt.json."""
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["x\'; touch ran; \'"]}}')
