@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from lib.identity import Identity
+from lib.paths import PROJECT
 from lib.sandbox import Holt, Result
 
 Put = Callable[..., Path]
@@ -464,6 +466,22 @@ def test_help_of_a_verb(verb: str, holt: Holt) -> None:
     assert holt(["help", *verb.split()]).ok().out == text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_manual_has_each_option_where_the_help_has_it(holt: Holt) -> None:
+    """Below the heading that the help has over it."""
+    heading = ""
+    places: dict[str, str] = {}
+    for line in (PROJECT / "man" / "holt-run.1.scd").read_text().splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif option := re.match(r"\*(--[a-z-]+)\*", line):
+            places.setdefault(option[1], heading)
+    for line in holt(["help", "run"]).ok().out.splitlines():
+        if line.endswith(":") and line[0].isalpha():
+            heading = line[:-1]
+        elif option := re.match(r"  (--[a-z-]+)", line):
+            assert places[option[1]] == {"Options": "OPTIONS"}.get(heading, heading), option[1]
 
 
 def test_help_says_what_the_values_are(holt: Holt) -> None:
