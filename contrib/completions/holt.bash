@@ -16,9 +16,9 @@ _holt_policy_verbs() {
         command holt policy --help 2>/dev/null | sed -nE 's/^  holt policy ([a-z]+).*/\1/p'
 }
 
-# The words that the help of "run" lists below a value: LAYER, @GROUP.
+# The words that the help of a verb lists below a value: run LAYER, run @GROUP, kill SIG.
 _holt_listed() {
-        command holt run --help 2>/dev/null | sed -nE "/^  $1 /,/^(  [^ ]|$)/s/^ {30}([a-z@].*)/\1/p"
+        command holt "$1" --help 2>/dev/null | sed -nE "/^  $2 /,/^(  [^ ]|$)/s/^ {30}([A-Za-z@].*)/\1/p"
 }
 
 _holt_syscalls() {
@@ -49,18 +49,19 @@ _holt_value() {
                         compgen -f -X '!*.json' -- "$2"
                 )
                 ;;
-        LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed LAYER)" -- "$2") ;;
+        LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed run LAYER)" -- "$2") ;;
         NAME\|@GROUP)
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed @GROUP) $(_holt_syscalls)" -- "$2")
+                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed run @GROUP) $(_holt_syscalls)" -- "$2")
                 # No file name, whose "@" would be quoted.
                 compopt +o filenames 2>/dev/null
                 ;;
         SIG)
-                # As the shell has them, and without "SIG".
-                mapfile -t COMPREPLY < <(
-                        compgen -W "$(compgen -A signal | sed -n 's/^SIG//p')" -- "$2"
-                        compgen -A signal -- "$2" | grep '^SIG'
-                )
+                # Those that holt takes, which are not all that the shell has; SIG only where it is begun.
+                if [[ $2 == SIG* ]]; then
+                        mapfile -t COMPREPLY < <(compgen -P SIG -W "$(_holt_listed kill SIG)" -- "${2#SIG}")
+                else
+                        mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed kill SIG)" -- "$2")
+                fi
                 ;;
         NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -v -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;

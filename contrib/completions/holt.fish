@@ -70,6 +70,11 @@ function __holt_of_session
         __fish_complete_path (commandline -ct)
     else if test "$verb" = kv; and test (count $operands) -eq 1
         string split ' ' 'get set delete keys'
+    else if test "$verb" = kv; and test (count $operands) -eq 2
+        # It stays at rest.
+        contains -- $operands[2] get set delete
+        and command holt kv $operands[1] keys --limit 1000 -- (commandline -ct | string unescape) 2>/dev/null
+        true
     else if contains -- "$verb" logs wait kill; and test (count $operands) -eq 1
         command holt ps $operands[1] 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
     else
@@ -110,9 +115,9 @@ function __holt_argument
     end
 end
 
-# The words that the help of "run" lists below a value.
+# The words that the help of a verb lists below a value.
 function __holt_listed
-    command holt run --help 2>/dev/null | sed -nE "/^  $argv[1] /,/^(  [^ ]|\$)/s/^ {30}([a-z@].*)/\1/p" |
+    command holt $argv[1] --help 2>/dev/null | sed -nE "/^  $argv[2] /,/^(  [^ ]|\$)/s/^ {30}([A-Za-z@].*)/\1/p" |
         string split ' '
 end
 
@@ -124,12 +129,17 @@ function __holt_values
             __holt_presets
             __holt_policy_files
         case 'NAME|@GROUP'
-            __holt_listed @GROUP
+            __holt_listed run @GROUP
             command holt policy syscalls 2>/dev/null | sed -E 's/ +/\t/'
         case LAYER
-            __holt_listed LAYER
+            __holt_listed run LAYER
         case SIG
-            string match -rg '^SIG(.*)' (string upper -- (kill -l | string split ' ')); or kill -l | string split ' '
+            # Those that holt takes, which are not all that the shell has; SIG only where it is begun.
+            if string match -q 'SIG*' -- (commandline -ct)
+                printf 'SIG%s\n' (__holt_listed kill SIG)
+            else
+                __holt_listed kill SIG
+            end
         case 'NAME*VALUE*'
             set -nx
         case 'DIR*'

@@ -499,14 +499,20 @@ static void help_words(const char *(*word)(size_t i), FILE *out) {
         (void)fputc('\n', out);
 }
 
+void options_help_values(const char *arg, const char *help, const char *(*word)(size_t i),
+                         FILE *out) {
+        help_row(out, arg, NULL, help);
+        if (word)
+                help_words(word, out);
+}
+
 static void help_all_values(const OptionSyntax *syntax, FILE *out) {
         (void)fputs("\nValues:\n", out);
         for (size_t i = 0; i < ELEMENTSOF(help_values); i++) {
                 if (!takes_value(syntax, help_values[i].arg))
                         continue;
-                help_row(out, help_values[i].arg, NULL, help_values[i].help);
-                if (help_values[i].word)
-                        help_words(help_values[i].word, out);
+                options_help_values(help_values[i].arg, help_values[i].help, help_values[i].word,
+                                    out);
         }
 }
 

@@ -88,5 +88,10 @@ int options_policy(const OptionResult *result, Policy *policy, Error *reterr);
  * layer that can be left out. */
 int options_degraded(const StrList *layers, unsigned *ret, Error *reterr);
 
+/* Adds to out how help says of what stands for a value: arg, what it is, and the words that there
+ * are, each by its number, NULL past the last; or NULL. Completions read it. */
+void options_help_values(const char *arg, const char *help, const char *(*word)(size_t i),
+                         FILE *out);
+
 /* Prints usage, summary and all options, made from the tables. */
 void options_help(const OptionSyntax *syntax, FILE *out);

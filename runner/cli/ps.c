@@ -6,6 +6,7 @@
 #include "cli/ask.h"
 #include "cli/exec-result.h"
 #include "cli/verbs.h"
+#include "session/methods.h"
 
 /* --- ps --- */
 
@@ -148,14 +149,33 @@ static int do_kill(const OptionResult *words, const void *options, Error *reterr
         return r;
 }
 
+/* For people, and for completions. Owned by the caller, NULL when memory is out. */
+static char *describe_signals(void) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        (void)fputs("Values:\n", out);
+        options_help_values("SIG", "with SIG before it or without, or a number up to 64:",
+                            method_signal_name, out);
+        if (fclose(out) != 0)
+                return NULL;
+        text[length - 1] = '\0'; /* the newline comes again */
+        return text;
+}
+
 int cmd_kill(int argc, char **argv) {
-        static const AskVerb verb = {
+        _cleanup_free_ char *signals = describe_signals();
+        const AskVerb verb = {
                 .syntax = { .verb = "kill",
                             .usage = "NAME ID [--signal SIG]",
                             .summary = "Kills all that a process of a session has started.",
                             .options = kill_options,
                             .options_count = ELEMENTSOF(kill_options),
-                            .operands = true },
+                            .operands = true,
+                            .help_epilog = signals },
                 .least = 2,
                 .most = 2,
                 .run = do_kill,

@@ -465,6 +465,10 @@ static const struct {
         { "TTIN", SIGTTIN }, { "TTOU", SIGTTOU }, { "WINCH", SIGWINCH }, { "PIPE", SIGPIPE },
 };
 
+const char *method_signal_name(size_t i) {
+        return i < ELEMENTSOF(signals) ? signals[i].name : NULL;
+}
+
 static int find_signal(const char *text, int *ret, Error *error) {
         const char *name = str_starts(text, "SIG") ? text + 3 : text;
         uint64_t number;

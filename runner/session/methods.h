@@ -92,6 +92,9 @@ void method_write_cursor(JsonWriter *w, const char *key, const char *name);
 /* ... and where the next begins: "" without it. *ret is owned by the caller. */
 int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error);
 
+/* The names that process.signal takes, without SIG; NULL past the last. */
+const char *method_signal_name(size_t i);
+
 /* The parameters timeout_ms, output_max and keep, within what the policy gives. */
 int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
                        size_t *ret_kept, bool *ret_keep_tail, Error *error);

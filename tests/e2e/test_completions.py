@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shells complete is what this holt takes. Bash is asked as it asks itself: by its words, at a cursor."""
+"""What the shells complete is what this holt takes. Bash is asked as it asks itself: by its words, at a cursor; fish by
+its own "complete -C"; of zsh what it gives to compadd is printed."""
 
 from __future__ import annotations
 
@@ -39,6 +40,44 @@ def sessions(holt: Holt) -> dict[str, str]:
 
 def split(line: str) -> list[str]:
     return BREAKS.findall(line) + ([""] if line.endswith(" ") else [])
+
+
+FISH = "source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''; true"
+
+# Of zsh's completion what the file calls: _arguments takes the action of what is at the cursor.
+ZSH = r"""
+compadd() { print -rl -- ${(M)${(P)@[-1]}:#${PREFIX}*} }
+_arguments() {
+        local spec
+        for spec in "$@"; do
+                case $spec in
+                "*${words[CURRENT - 1]}="* | $((CURRENT - 1)):*) ${=spec##*:}; return ;;
+                esac
+        done
+}
+words=("${@[2,-1]}") CURRENT=${#words} PREFIX=${words[-1]}
+source "$1"
+true
+"""
+
+
+@pytest.fixture
+def others(holt: Holt) -> Callable[[str, str], list[str]]:
+    """The completions of a line in another shell."""
+    directory = PROJECT / "contrib" / "completions"
+
+    def complete(shell: str, line: str) -> list[str]:
+        # fish makes itself a ~/.config.
+        own = {"PATH": f"{holt.binary.parent}:{os.environ['PATH']}", "HOME": str(holt.cwd), **sessions(holt)}
+        environment = holt.identity.environment(own)
+        argv = {"fish": ["fish", "--no-config", "-c", FISH, "/dev/stdin", line],
+                "zsh": ["zsh", "-fc", ZSH, "zsh", "/dev/stdin", *line.split(" ")]}[shell]
+        file = (directory / {"fish": "holt.fish", "zsh": "_holt"}[shell]).open()
+        done = holt.identity.run(argv, cwd=holt.cwd, env=environment, stdin=file)
+        assert (done.returncode, done.stderr) == (0, "")
+        return sorted(filter(None, done.stdout.splitlines()))
+
+    return complete
 
 
 @pytest.fixture
@@ -145,3 +184,43 @@ def test_bash_completes_keys(completed: Callable[[str], list[str]], holt: Holt) 
     assert completed("holt kv work delete k:") == ["1", "2"]
     assert completed("holt kv work keys ") == []
     assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out
+
+
+@needs("fish", "zsh")
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("shell", ("fish", "zsh"))
+def test_other_shells_complete_keys(shell: str, others: Callable[[str, str], list[str]], holt: Holt) -> None:
+    """And no file, which the workspace has."""
+    holt(["create", "work"], env=sessions(holt)).ok()
+    for key in ("key", "k:1", "a b"):
+        holt(["kv", "work", "set", key, "v"], env=sessions(holt)).ok()
+    holt(["stop", "work"], env=sessions(holt)).ok()
+    (holt.cwd / "keys").touch()
+
+    assert others(shell, "holt kv work get ") == ["a b", "k:1", "key"]
+    assert others(shell, "holt kv work set ke") == ["key"]
+    assert others(shell, "holt kv work delete x") == []
+    assert others(shell, "holt kv work keys ") == []
+    assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_all_shells_complete_the_signals_that_holt_takes(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
+) -> None:
+    """Each is tried, on a command that none of them ends: it has no process any more."""
+    holt(["create", "work"], env=sessions(holt)).ok()
+    process = holt(["exec", "work", "--detach", "--", "true"], env=sessions(holt)).ok().out.strip()
+    holt(["wait", "work", process], env=sessions(holt)).ok()
+    line = f"holt kill work {process} --signal "
+    names = completed(line)
+
+    for name in names:
+        result = holt(["kill", "work", process, "--signal", name], env=sessions(holt))
+        assert "there is no signal" not in result.err, name
+    assert {"TERM", "KILL", "USR1", "WINCH"} <= set(names) and "JUNK(32)" not in names
+    assert [others(shell, line) for shell in ("fish", "zsh")] == [names, names]
+    with_sig = ["SIGTERM"]
+    assert [completed(f"{line}SIGTE"), others("fish", f"{line}SIGTE"), others("zsh", f"{line}SIGTE")] == [with_sig] * 3
+    holt(["stop", "work"], env=sessions(holt)).ok()
