@@ -33,7 +33,7 @@ def test_exec_tells_as_run_does(guarded: Session, holt: Holt, workspace: Path) -
 
     assert told == holt.sh(MAKES).ok().err
     assert [f"it is now {name}\n" in told for name in MADE] == [True, True]
-    assert f"  mv {workspace}/.git/commondir.holt-untrusted {workspace}/.git/commondir\n" in told
+    assert f"  mv -T {workspace}/.git/commondir.holt-untrusted {workspace}/.git/commondir\n" in told
 
 
 def test_nothing_is_told_of_nothing(guarded: Session) -> None:
@@ -70,7 +70,7 @@ def test_who_waits_for_a_detached_one_is_told(guarded: Session, workspace: Path)
     process = guarded.detach(MAKES)
     result = guarded("wait", process).ok()
 
-    assert f"  mv {workspace}/.holt.json.holt-untrusted {workspace}/.holt.json\n" in result.err
+    assert f"  mv -T {workspace}/.holt.json.holt-untrusted {workspace}/.holt.json\n" in result.err
     assert sorted(json.loads(guarded("wait", process, "--json").ok().out)["set_aside"]) == MADE
 
 
