@@ -287,6 +287,11 @@ int capture_add(Capture *output, unsigned number, const char *data, size_t lengt
         return total > held ? add_chunk(output, number, whole, total - held) : 0;
 }
 
+void capture_flush(Capture *output) {
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                (void)capture_add(output, i, NULL, 0, true);
+}
+
 char *capture_text(const Capture *output, unsigned stream, size_t *ret_length) {
         char *text = malloc(output->streams[stream].kept + 1);
         size_t length = 0;

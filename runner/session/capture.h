@@ -67,6 +67,8 @@ void capture_restart(Capture *output, size_t limit, bool keep_tail);
 /* Takes bytes of a stream. end: none will follow, so the start of a character is handed on as well.
  * 0 or -ENOMEM. */
 int capture_add(Capture *output, unsigned stream, const char *data, size_t length, bool end);
+/* What is there is all for now: the start of a character is handed on as well. */
+void capture_flush(Capture *output);
 
 /* Notifies connection of "process.output" from chunk seq on (0: of what is kept). base64: data
  * comes in that, else as text, in which what is no UTF-8 is U+FFFD. 0, -EBUSY

@@ -66,7 +66,8 @@ static bool has_ended(int fd) {
 }
 
 /* What was written before the command's end is in the pipe, which holds no more than this reads. A
- * grandchild that goes on writing is read as it comes. */
+ * grandchild that goes on writing is read as it comes. Whoever is answered now has all of it, the
+ * start of a character that has no end included. */
 void process_drain(Process *process) {
         enum { PIPE_ROUNDS = 32 };
 
@@ -80,6 +81,7 @@ void process_drain(Process *process) {
                         on_stream(process, i);
                 }
         }
+        capture_flush(&process->output);
 }
 
 /* --- input --- */

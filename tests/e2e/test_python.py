@@ -62,6 +62,31 @@ def test_output_comes_while_it_runs(rpc: Bound) -> None:
     assert rpc.result(number)["stdout"] == "first\n"
 
 
+NO_TEXT = (b"abc\xff", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3\xa4\xc3", b"\xff", bytes(range(256)))
+
+
+@pytest.mark.parametrize("fresh", (False, True), ids=("lasting", "fresh"))
+def test_bytes_that_are_no_text_are_output(fresh: bool, rpc: Bound) -> None:
+    """At the end of a run, too, where they could be the start of a character."""
+    for data in NO_TEXT:
+        code = f"import sys; sys.stdout.buffer.write({data!r}); sys.stderr.buffer.write({data!r}); None"
+        result = run(rpc, code, fresh=fresh, base64=True)
+        assert [base64.b64decode(result[stream]) for stream in ("stdout", "stderr")] == [data, data]
+        assert run(rpc, code, fresh=fresh)["stdout"].startswith(data.decode(errors="replace")[:1].replace("\0", "\ufffd"))
+        told = run(rpc, code, fresh=fresh, base64=True, watch=True)
+        heard = {"stdout": b"", "stderr": b""}
+        while any(len(heard[stream]) < len(data) for stream in heard):
+            note = rpc.note("process.output", id=told["id"])
+            heard[note["stream"]] += base64.b64decode(note["base64"])
+        assert heard == {"stdout": data, "stderr": data}
+
+
+def test_bytes_that_are_no_text_are_output_of_a_crash(rpc: Bound) -> None:
+    result = run(rpc, "import os; os.system('sleep 1000 &'); os.write(1, b'a\\xff'); os._exit(0)", base64=True)
+
+    assert base64.b64decode(result["stdout"]) == b"a\xff"
+
+
 @pytest.mark.parametrize("keep", ("head", "tail"))
 def test_a_flood_is_cut_and_counted(keep: str, rpc: Bound) -> None:
     result = run(rpc, "for i in range(100000): print(i)", output_max=1000, keep=keep)

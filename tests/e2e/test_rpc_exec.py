@@ -29,6 +29,11 @@ def test_a_nul_in_what_is_printed_is_a_character_of_it(rpc: Bound) -> None:
     assert rpc.call("process.list")["processes"][-1]["id"] == process
 
 
+def test_bytes_that_are_no_text_are_output(rpc: Bound) -> None:
+    """Also where what the command has left holds the stream open, on which more may come."""
+    assert base64.b64decode(rpc.sh(r"sleep 1000 & printf 'a\xff'", base64=True)["stdout"]) == b"a\xff"
+
+
 def test_exec_by_a_signal(rpc: Bound) -> None:
     result = rpc.sh("kill -SEGV $$")
 

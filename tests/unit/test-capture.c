@@ -198,6 +198,20 @@ static void test_the_end_brings_what_is_held(void **state) {
         assert_counted(0);
 }
 
+static void test_what_is_all_for_now_brings_what_is_held(void **state) {
+        (void)state;
+        start(100, false);
+        add(0, "a\xff");
+        add(1, "b\xf0\x9f");
+        capture_flush(&output);
+        assert_kept(0, "a\xff");
+        assert_kept(1, "b\xf0\x9f");
+        add(0, "c");
+        assert_kept(0, "a\xff"
+                       "c");
+        assert_int_equal(output.next_seq, 6);
+}
+
 /* --- watchers --- */
 
 static int watch(uint64_t seq, RpcConnection **ret) {
@@ -325,6 +339,7 @@ int main(void) {
                 kept_test(test_a_character_is_not_split),
                 kept_test(test_streams_have_their_own_characters),
                 kept_test(test_the_end_brings_what_is_held),
+                kept_test(test_what_is_all_for_now_brings_what_is_held),
                 watch_test(test_a_watcher_hears_what_is_kept_and_what_comes),
                 watch_test(test_a_watcher_hears_past_the_limit),
                 watch_test(test_to_watch_again_begins_anew),
