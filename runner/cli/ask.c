@@ -59,6 +59,20 @@ int ask_limit(const char *text, uint64_t *ret, Error *reterr) {
         return ask_option("--limit", text, 1, ANSWER_LIMIT_MAX, ret, reterr);
 }
 
+int ask_output(const char *text, uint64_t *ret, Error *reterr) {
+        uint64_t size;
+        int r;
+
+        if (!text)
+                return 0;
+        if (str_to_bytes(text, &size) == 0 && size <= CAPTURE_KEPT_MAX) {
+                *ret = size;
+                return 0;
+        }
+        r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it", text);
+        return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB", CAPTURE_KEPT_MAX >> 20);
+}
+
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr) {
         uint64_t time = 0;
         int r;

@@ -26,6 +26,8 @@ int ask_main(const AskVerb *verb, void *options, int argc, char **argv);
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr);
 /* --limit N, where text is not NULL. 0, or -EINVAL. */
 int ask_limit(const char *text, uint64_t *ret, Error *reterr);
+/* SIZE of --output, CAPTURE_KEPT_MAX at most; the same. */
+int ask_output(const char *text, uint64_t *ret, Error *reterr);
 /* The same for another number of option, from least to most. */
 int ask_option(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret,
                Error *reterr);

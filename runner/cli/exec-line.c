@@ -48,15 +48,10 @@ static int parse_values(ExecLine *line, Error *reterr) {
         const ExecOptions *options = &line->options;
         int r = ask_timeout(options->timeout, &line->timeout, reterr);
 
+        if (r == 0)
+                r = ask_output(options->output, &line->output, reterr);
         if (r < 0)
                 return r;
-        if (options->output &&
-            (str_to_bytes(options->output, &line->output) < 0 || line->output > CAPTURE_KEPT_MAX)) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it",
-                              options->output);
-                return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB",
-                                  CAPTURE_KEPT_MAX >> 20);
-        }
         if (options->detach && options->report) {
                 r = error_set(reterr, ERROR_USAGE, 0,
                               "--detach does not wait for the end, which --report is about");

@@ -22,7 +22,7 @@
 enum { CODE_MAX = 512 * 1024 }; /* bytes of a file: it goes in one request */
 
 typedef struct PythonOptions {
-        const char *code, *cwd, *timeout;
+        const char *code, *cwd, *timeout, *output;
         StrList env, tools;
         bool fresh, restart, interrupt, variables, save, load, json;
 } PythonOptions;
@@ -40,6 +40,8 @@ static const Option python_options[] = {
           offsetof(PythonOptions, timeout), NULL },
         { "--fresh", NULL, "in an interpreter of its own, which ends with it", OPTION_BOOL,
           offsetof(PythonOptions, fresh), NULL },
+        { "--output", "SIZE", "with --json: keep so much of stdout and of stderr", OPTION_STRING,
+          offsetof(PythonOptions, output), NULL },
         { "--variables", NULL, "list what the interpreter has", OPTION_BOOL,
           offsetof(PythonOptions, variables), NULL },
         { "--interrupt", NULL, "interrupt what runs", OPTION_BOOL,
@@ -163,9 +165,11 @@ static int wait_for_end(Run *run, Error *reterr) {
 }
 
 static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
-        uint64_t timeout = 0;
+        uint64_t timeout = 0, output = 0;
         int r = ask_timeout(options->timeout, &timeout, reterr);
 
+        if (r == 0)
+                r = ask_output(options->output, &output, reterr);
         if (r < 0)
                 return r;
         json_write_object(w, NULL);
@@ -175,6 +179,8 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
         ask_write_env(&options->env, w);
         tool_specs_write(&options->tools, w);
         json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
+        if (options->output)
+                json_write_uint(w, "output_max", output);
         json_write_bool(w, "fresh", options->fresh);
         json_write_string(w, "run", RUN_NAME);
         json_write_bool(w, "watch", !options->json);
@@ -199,8 +205,8 @@ static void tell_end(const JsonValue *result) {
                 (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
 }
 
-/* How much of its output came too fast for us. What of it the session has not kept is of no matter:
- * that was printed as it came. */
+/* How much of its output we have not got: the session waits for us as long as the code is let run.
+ * What of it the session has not kept is of no matter: that was printed as it came. */
 static uint64_t count_missed(const Run *run) {
         const JsonValue *result = run->answer.result;
         uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
@@ -251,7 +257,9 @@ static int print_end(const Run *run, Error *reterr) {
                 print_error(error, exit_code);
         if (missed > 0)
                 (void)fprintf(stderr,
-                              "holt: %" PRIu64 " bytes of output came too fast and are left out\n",
+                              "holt: the last %" PRIu64 " bytes of output came faster than they "
+                              "were read, and are left out\n"
+                              "  --json has the first of each stream, as many as --output says.\n",
                               missed);
         if (!run->options->fresh)
                 tell_end(result);
@@ -372,11 +380,19 @@ static int find_action(const PythonOptions *options) {
 
 /* For what runs no code: nothing that was asked for is passed over. */
 static int check_no_run(const PythonOptions *options, Error *reterr) {
-        if (!options->cwd && !options->timeout && !options->fresh && options->env.count == 0 &&
-            options->tools.count == 0)
+        if (!options->cwd && !options->timeout && !options->output && !options->fresh &&
+            options->env.count == 0 && options->tools.count == 0)
                 return 0;
         return error_set(reterr, ERROR_USAGE, 0,
-                         "--cwd, --env, --timeout, --tool and --fresh are for code that is run");
+                         "--cwd, --env, --timeout, --output, --tool and --fresh are for code that "
+                         "is run");
+}
+
+static int check_run(const PythonOptions *options, Error *reterr) {
+        if (!options->output || options->json)
+                return 0;
+        (void)error_set(reterr, ERROR_USAGE, 0, "--output is for --json");
+        return error_cure(reterr, -EINVAL, "Without that all is printed, however much it is.");
 }
 
 /* A script of the host's. */
@@ -430,7 +446,9 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
                 r = check_no_run(options, reterr);
                 return r < 0 ? r : act(name, (size_t)action, options, reterr);
         }
-        r = path ? read_code(path, &code, reterr) : 0;
+        r = check_run(options, reterr);
+        if (r == 0 && path)
+                r = read_code(path, &code, reterr);
         if (r == 0 && !utf8_valid(code ? code : options->code)) {
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",
                               path ? path : "-c");

@@ -14,6 +14,8 @@ typedef struct CaptureWatcher {
         RpcConnection *connection;
         uint64_t seq; /* of the next chunk it gets */
         bool base64, end_told;
+        bool holds;   /* the output waits for it */
+        size_t ahead; /* bytes it has got while there was no room, since there was some */
 } CaptureWatcher;
 
 static const char *const stream_names[CAPTURE_STREAMS] = { "stdout", "stderr" };
@@ -81,6 +83,20 @@ void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w) 
         }
 }
 
+static bool has_room(const CaptureWatcher *watcher) {
+        return rpc_has_room(watcher->connection) ||
+               (watcher->holds && watcher->ahead < CAPTURE_AHEAD_MAX);
+}
+
+static int notify(CaptureWatcher *watcher, size_t length, const JsonWriter *params) {
+        if (!watcher->holds)
+                return rpc_notify(watcher->connection, "process.output", params);
+        if (!has_room(watcher))
+                return -EAGAIN;
+        watcher->ahead = rpc_has_room(watcher->connection) ? 0 : watcher->ahead + length;
+        return rpc_tell(watcher->connection, "process.output", params);
+}
+
 /* 0, or -EAGAIN where the client has to read first. */
 static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChunk *chunk) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -92,7 +108,7 @@ static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChu
         json_write_end(&w);
         r = json_write_finish(&w);
         if (r == 0)
-                r = rpc_notify(watcher->connection, "process.output", &w);
+                r = notify(watcher, chunk->length, &w);
         if (r == 0)
                 watcher->seq = chunk->seq + 1;
         return r;
@@ -103,7 +119,7 @@ static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         const CaptureChunk *last = output->last;
         const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
         /* Before any of it is looked at: it may be all that is kept, for each chunk that comes. */
-        int r = rpc_has_room(watcher->connection) ? 0 : -EAGAIN;
+        int r = has_room(watcher) ? 0 : -EAGAIN;
 
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
                 if (chunk->seq >= watcher->seq)
@@ -156,6 +172,19 @@ void capture_unwatch(Capture *output, RpcConnection *connection) {
                         free(gone);
                         return;
                 }
+}
+
+void capture_hold(Capture *output, const RpcConnection *connection, bool holds) {
+        for (CaptureWatcher *w = output->watchers; w; w = w->next)
+                if (w->connection == connection)
+                        w->holds = holds;
+}
+
+bool capture_is_held(const Capture *output) {
+        for (const CaptureWatcher *w = output->watchers; w; w = w->next)
+                if (w->holds && !rpc_has_room(w->connection))
+                        return true;
+        return false;
 }
 
 void capture_end(Capture *output, const char *method, JsonWriter *params) {

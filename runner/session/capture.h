@@ -7,7 +7,8 @@
  * of the next chunk it is to get: it gets all that is kept from there on, then each as it comes.
  * One whose client does not read falls behind, and goes on with what is still kept when there is
  * room again; the number says that it has missed something, and each chunk's offset in its stream
- * how many bytes. */
+ * how many bytes. One for whom the output is held misses nothing, as long as whoever reads the
+ * streams asks capture_is_held() first. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +27,9 @@ enum {
         CAPTURE_CHUNKS_MAX =
                 32768, /* kept of both streams: one that is fed byte by byte keeps less */
         CAPTURE_WATCHERS_MAX = 32,
+        /* Bytes that one for whom the output is held gets without room: what two pipes have at the
+         * end, and was read before that was known. */
+        CAPTURE_AHEAD_MAX = 4 * CAPTURE_CHUNK_MAX,
 };
 
 typedef struct CaptureChunk {
@@ -75,6 +79,11 @@ void capture_flush(Capture *output);
  * (CAPTURE_WATCHERS_MAX), -ENOMEM. */
 int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64);
 void capture_unwatch(Capture *output, RpcConnection *connection);
+/* Whether the output waits for connection, which watches; anew it does not. */
+void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
+/* Whether no more is to be added for now: capture_pump() may end that, and whatever lets go of a
+ * watcher. */
+bool capture_is_held(const Capture *output);
 /* Goes on with those that had fallen behind. */
 void capture_pump(Capture *output);
 /* Tells each watcher, also who only begins to watch, in a notification of another kind that the end

@@ -163,6 +163,13 @@ static void note_spent(Interpreter *i, const JsonValue *root) {
                 (void)json_uint(system, JSON_INTEGER_MAX, &i->spent.system_us);
 }
 
+static void end_watch(Interpreter *i) {
+        if (!i->first->watcher)
+                return;
+        capture_unwatch(&i->process->output, i->first->watcher);
+        process_follow_output(i->process);
+}
+
 static void on_line(Interpreter *i, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *root, *id;
@@ -191,8 +198,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         note_spent(i, root);
         process_drain(i->process);
         request_answer(i->first, root);
-        if (i->first->watcher)
-                capture_unwatch(&i->process->output, i->first->watcher);
+        end_watch(i);
         drop_first(i);
         if (i->once)
                 return let_go(i);
@@ -290,9 +296,22 @@ static int settle_interrupts(Interpreter *i, Error *reterr) {
         return r;
 }
 
+/* What is printed goes to who watches as fast as he reads: nothing is lost, and nothing piles up.
+ */
+static void begin_watch(Interpreter *i, const Request *request) {
+        Capture *output = &i->process->output;
+
+        if (request->watcher &&
+            capture_watch(output, request->watcher, output->next_seq, request->base64) == 0)
+                capture_hold(output, request->watcher, true);
+}
+
 /* What it is asked waits for the loop's next turn; an interrupt that came before it would be for
- * nothing. */
+ * nothing. Who has to end does not wait for who watches. */
 void interpreter_signal(Interpreter *i) {
+        if (i->asked && i->first->watcher)
+                capture_hold(&i->process->output, i->first->watcher, false);
+        process_follow_output(i->process);
         process_flush_input(i->process);
         process_signal(i->process, SIGINT);
         i->interrupts++;
@@ -310,9 +329,7 @@ static void ask_next(Interpreter *i) {
                 return;
         i->process->denied_before = keeper->denials;
         capture_restart(&i->process->output, request->kept, request->keep_tail);
-        if (request->watcher)
-                (void)capture_watch(&i->process->output, request->watcher,
-                                    i->process->output.next_seq, request->base64);
+        begin_watch(i, request);
         request->asked_at = time_now_usec();
         if (settle_interrupts(i, &error) < 0 ||
             process_write(i->process, request->line.data, request->line.length, &error) < 0) {
@@ -377,8 +394,7 @@ static void settle(Interpreter *i) {
                 fail_all(i, &i->process->error);
         } else if (i->asked && i->first->is_run) {
                 request_answer_lost(i->first);
-                if (i->first->watcher)
-                        capture_unwatch(&i->process->output, i->first->watcher);
+                end_watch(i);
                 drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
                 (void)error_set(&error, ERROR_SETUP, 0, "the interpreter %s",

@@ -5,7 +5,8 @@
  * helpers/python/holt_interpreter.py with a socket for stdin: one JSON object a line each way, one
  * request at a time, the rest waits here in order. What its code prints comes by the process's own
  * pipes, so that it is what all the code has started prints, and is taken apart by time: what has
- * come up to the answer belongs to the run. An answer is an attacker's word: it is bounded, parsed
+ * come up to the answer belongs to the run. It waits for who watches it, as one that prints into a
+ * pipe does, until it is interrupted. An answer is an attacker's word: it is bounded, parsed
  * strictly, and copied member by member.
  *
  * A run that takes too long is interrupted (SIGINT), and where that does not help within kill_after

@@ -43,19 +43,34 @@ static bool read_stream(Process *process, unsigned i) {
         return n > 0;
 }
 
-static void on_stream(Process *process, unsigned i) {
+static void take(Process *process, unsigned i) {
         if (process->streams[i] >= 0 && !read_stream(process, i))
                 close_stream(process, (int)i);
 }
 
+/* While a watcher holds the output who prints waits, by the pipe. Where nobody is left to print
+ * there is no more than the pipe has. */
+void process_follow_output(Process *process) {
+        const bool held = capture_is_held(&process->output);
+
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->stream_watches[i])
+                        loop_watch_set(process->stream_watches[i], held ? 0 : EPOLLIN);
+}
+
+static void on_stream(Process *process, unsigned i, uint32_t events) {
+        if (events & (EPOLLHUP | EPOLLERR) || !capture_is_held(&process->output))
+                take(process, i);
+        if (capture_is_held(&process->output))
+                process_follow_output(process);
+}
+
 static void on_stdout(void *data, uint32_t events) {
-        (void)events;
-        on_stream(data, 0);
+        on_stream(data, 0, events);
 }
 
 static void on_stderr(void *data, uint32_t events) {
-        (void)events;
-        on_stream(data, 1);
+        on_stream(data, 1, events);
 }
 
 /* Whether nobody has the other end open any more. */
@@ -78,7 +93,7 @@ void process_drain(Process *process) {
                         if (ioctl(process->streams[i], FIONREAD, &there) < 0 ||
                             (there == 0 && !has_ended(process->streams[i])))
                                 break;
-                        on_stream(process, i);
+                        take(process, i);
                 }
         }
         capture_flush(&process->output);

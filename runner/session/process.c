@@ -438,6 +438,7 @@ int processes_listen(Processes *all) {
 void processes_forget(Processes *all, RpcConnection *connection) {
         for (Process *p = all->first; p; p = p->next) {
                 capture_unwatch(&p->output, connection);
+                process_follow_output(p);
                 if (p->owner != connection)
                         continue;
                 p->owner = NULL;
@@ -447,6 +448,8 @@ void processes_forget(Processes *all, RpcConnection *connection) {
 }
 
 void processes_pump(Processes *all) {
-        for (Process *p = all->first; p; p = p->next)
+        for (Process *p = all->first; p; p = p->next) {
                 capture_pump(&p->output);
+                process_follow_output(p);
+        }
 }

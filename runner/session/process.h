@@ -143,6 +143,8 @@ void processes_make_room(Processes *all);
 
 /* Takes in what it has printed up to now. */
 void process_drain(Process *process);
+/* Its watchers hold its output (capture_hold()) in another way than before. */
+void process_follow_output(Process *process);
 
 /* To its command's process group. */
 void process_signal(Process *process, int signal);

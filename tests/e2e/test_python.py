@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,42 @@ def test_bytes_that_are_no_text_are_output_of_a_crash(rpc: Bound) -> None:
     result = run(rpc, "import os; os.system('sleep 1000 &'); os.write(1, b'a\\xff'); os._exit(0)", base64=True)
 
     assert base64.b64decode(result["stdout"]) == b"a\xff"
+
+
+def still(pid: int) -> bool:
+    """Whether it is waiting, and uses no time: of a processor there is always a moment."""
+    def stat() -> list[str]:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+    before = stat()
+    time.sleep(0.1)
+    return before[0] == "S" and stat()[11:13] == before[11:13]
+
+
+def test_who_prints_waits_for_who_reads(session: Session, connect: Connect) -> None:
+    """And no longer than it is let run: then its variables are worth more than what it prints."""
+    reader, other = connect(), connect()
+    peak = session.keeper_peak()
+    code = "import sys, os\nx = 7\nfor i in range(4000):\n  sys.stdout.write('x' * (1 << 16))\n  if i == 8: open('/tmp/on', 'w').close()"
+    number = reader.send("python.run", code=code, watch=True)
+    until(lambda: other.sh("test -e /tmp/on")["exit_code"] == 0, "it prints")
+    pid = next(p.pid for p in session.processes() if p.name.startswith("python3"))
+    until(lambda: still(pid), "it waits")
+    assert session.keeper_peak() - peak < 16 << 20
+    assert other.call("python.interrupt")["interrupted"] is True
+    assert value(other, "x") == "7"
+    result = reader.result(number)
+    assert (result["cause"], result["error"]["name"]) == ("exited", "KeyboardInterrupt")
+    assert len(result["stdout"]) + result["stdout_dropped"] < 16 << 20
+
+
+def test_who_goes_is_not_waited_for_by_who_prints(connect: Connect, session: Session) -> None:
+    other = connect()
+    with session.rpc() as reader:
+        reader.send("python.run", code="import sys\nopen('/tmp/on', 'w').close()\nfor i in range(200): sys.stdout.write('x' * (1 << 16))\nx = 7", watch=True)
+        until(lambda: other.sh("test -e /tmp/on")["exit_code"] == 0, "it has begun")
+
+    assert value(other, "x") == "7"
 
 
 @pytest.mark.parametrize("keep", ("head", "tail"))
@@ -496,17 +533,25 @@ def test_files_as_other_systems_write_them(session: Session) -> None:
     assert "not UTF-8" in python(session, "-c", "print('\udce9')").refusal()
 
 
-def test_all_of_a_long_output_is_printed_or_counted(session: Session) -> None:
-    code = "import sys, time\nfor i in range(40): sys.stdout.write('x' * (1 << 16)); sys.stdout.flush(); time.sleep(0.02)"
-    result = python(session, "-c", code).ok()  # 2.5 MiB, of which the session keeps 1
-    assert counted(result) + len(result.out) == 40 << 16
-    result = python(session, "-c", "for i in range(100): sys.stdout.write('x' * (1 << 20))").ok()
-    assert counted(result) + len(result.out) == 100 << 20
+@pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
+def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Session) -> None:
+    """As fast as it comes, and far more than the session keeps."""
+    code = "import sys\nfor i in range(30): sys.stdout.write(chr(97 + i % 26) * (1 << 20)); sys.stderr.write('x' * 1000)"
+    result = python(session, *flags, "-c", code).ok()
+
+    assert result.out == "".join(chr(97 + i % 26) * (1 << 20) for i in range(30))
+    assert result.err == "x" * 30000
+    assert python(session, *flags, "-c", "import os; os.system('seq 300000');").ok().out == "".join(f"{i}\n" for i in range(1, 300001))
 
 
-def counted(result: Result) -> int:
-    found = re.search(r"holt: (\d+) bytes of output came too fast", result.err)
-    return int(found[1]) if found else 0
+def test_how_much_a_result_has_of_its_output(session: Session) -> None:
+    code = "print('x' * 2000000)"
+    for flags, most in (((), 1 << 20), (("--output", "1K"), 1024), (("--output", "4M"), 2000001)):
+        result = json.loads(python(session, "--json", *flags, "-c", code).ok().out)
+        assert (len(result["stdout"]), result["stdout_dropped"]) == (most, 2000001 - most)
+    refused = python(session, "--json", "--output", "9M", "-c", code)
+    assert refused.code == 125 and "--output 9M: not a size" in refused.out + refused.err
+    assert "--output is for --json" in python(session, "--output", "1K", "-c", code).refusal()
 
 
 def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
@@ -518,7 +563,7 @@ def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> Non
 def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
     for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
         assert python(session, *args, cwd=holt.cwd).refusal()
-    for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--tool", "a=cat"]):
+    for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--output", "1M"], ["--tool", "a=cat"]):
         assert "for code that is run" in python(session, "--variables", *args).refusal()
 
 

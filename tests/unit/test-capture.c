@@ -301,6 +301,57 @@ static void test_one_that_does_not_read_goes_on_later(void **state) {
         disconnect(fd);
 }
 
+/* Whoever adds asks first, and then adds what two pipes have, which is past what is kept. */
+static void test_one_for_whom_it_is_held_misses_nothing(void **state) {
+        static char large[CAPTURE_CHUNK_MAX];
+        RpcConnection *connection;
+        size_t bytes = 0, added = 0;
+        int fd;
+
+        (void)state;
+        memset(large, 'x', sizeof(large));
+        start(1000, false);
+        fd = watch(0, &connection);
+        capture_hold(&output, connection, true);
+        for (; !capture_is_held(&output); added++)
+                assert_int_equal(capture_add(&output, 0, large, sizeof(large), false), 0);
+        for (size_t i = 0; i < 3; i++, added++)
+                assert_int_equal(capture_add(&output, 0, large, sizeof(large), false), 0);
+        for (size_t n = drain(fd); n > 0; n = drain(fd))
+                bytes += n;
+        assert_false(capture_is_held(&output));
+        assert_true(bytes > added * sizeof(large));
+        assert_true(bytes < (added + 1) * sizeof(large));
+        capture_unwatch(&output, connection);
+        disconnect(fd);
+}
+
+static void test_one_that_never_reads_has_an_end(void **state) {
+        static char large[CAPTURE_CHUNK_MAX];
+        RpcConnection *connection;
+        uint64_t before;
+        size_t bytes = 0;
+        int fd;
+
+        (void)state;
+        memset(large, 'x', sizeof(large));
+        start(1000, false);
+        fd = watch(0, &connection);
+        capture_hold(&output, connection, true);
+        while (!capture_is_held(&output))
+                assert_int_equal(capture_add(&output, 0, large, sizeof(large), false), 0);
+        before = output.streams[0].bytes;
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(capture_add(&output, 0, large, sizeof(large), false), 0);
+        capture_hold(&output, connection, false);
+        assert_false(capture_is_held(&output));
+        for (size_t n = drain(fd); n > 0; n = drain(fd))
+                bytes += n;
+        assert_true(bytes < before + CAPTURE_AHEAD_MAX + 2 * sizeof(large));
+        capture_unwatch(&output, connection);
+        disconnect(fd);
+}
+
 static void test_watchers_have_an_end(void **state) {
         RpcConnection *connections[CAPTURE_WATCHERS_MAX], *one_more;
         int fds[CAPTURE_WATCHERS_MAX + 1];
@@ -344,6 +395,8 @@ int main(void) {
                 watch_test(test_a_watcher_hears_past_the_limit),
                 watch_test(test_to_watch_again_begins_anew),
                 watch_test(test_one_that_does_not_read_goes_on_later),
+                watch_test(test_one_for_whom_it_is_held_misses_nothing),
+                watch_test(test_one_that_never_reads_has_an_end),
                 watch_test(test_watchers_have_an_end),
         };
 
