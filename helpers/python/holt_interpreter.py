@@ -80,6 +80,9 @@ class NoInput(io.TextIOBase):
     def readable(self):
         return True
 
+    def close(self):
+        """Nothing: exit() closes sys.stdin, and the interpreter goes on."""
+
     def _refuse(self, *_):
         raise EOFError("there is no input: code in a session's interpreter has no stdin; put the value into the code")
 

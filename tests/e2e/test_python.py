@@ -204,6 +204,15 @@ def test_an_exit_is_the_code_s_own(code: str, exit_code: int, rpc: Bound) -> Non
     assert value(rpc, "x") == "1"
 
 
+@pytest.mark.parametrize("code", ("exit()", "quit(3)", "import sys; sys.stdin.close()"))
+def test_an_exit_leaves_the_interpreter_whole(code: str, rpc: Bound) -> None:
+    run(rpc, code)
+    result = run(rpc, "import sys; help(len); sys.stdin.closed")
+
+    assert (result["error"], result["result"]) == (None, "False")
+    assert "Help on built-in function len" in result["stdout"]
+
+
 @pytest.mark.parametrize("code, cause, exit_code", (
     ("import os; os._exit(4)", "exited", 4), ("import ctypes; ctypes.string_at(0)", "signaled", 139),
     ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "signaled", 137),
