@@ -170,6 +170,12 @@ static void end_watch(Interpreter *i) {
         process_follow_output(i->process);
 }
 
+/* A process that was ended for that has a row already. */
+static void audit_time(const Interpreter *i) {
+        if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
+                keeper_audit_end(i->all->keeper, i->process->id, CAUSE_TIMEOUT);
+}
+
 static void on_line(Interpreter *i, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *root, *id;
@@ -197,6 +203,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         i->stale = 0;
         note_spent(i, root);
         process_drain(i->process);
+        audit_time(i);
         request_answer(i->first, root);
         end_watch(i);
         drop_first(i);
@@ -351,8 +358,10 @@ static void on_deadline(void *data) {
 
         if (!i->asked || !i->process)
                 return;
-        if (i->first->timed_out)
+        if (i->first->timed_out) {
+                i->process->timed_out = true;
                 return let_go(i);
+        }
         i->first->timed_out = true;
         interpreter_signal(i);
         loop_timer_set(i->deadline, time_now_usec() + i->all->keeper->plan.kill_after);
@@ -390,6 +399,8 @@ static void settle(Interpreter *i) {
 
         if (i->channel >= 0 && i->watch)
                 read_channel(i);
+        if (i->asked)
+                audit_time(i);
         if (i->process->outcome.cause == CAUSE_ERROR) {
                 fail_all(i, &i->process->error);
         } else if (i->asked && i->first->is_run) {

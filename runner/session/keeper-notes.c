@@ -125,14 +125,13 @@ void keeper_audit_denials(Keeper *keeper, const Process *settled) {
         keeper->audited = keeper->denials;
 }
 
-static void audit_end(Keeper *keeper, const Process *process) {
-        const Cause cause = process->outcome.cause;
+void keeper_audit_end(Keeper *keeper, const char *id, Cause cause) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED && cause != CAUSE_OOM)
                 return;
         json_write_object(&w, NULL);
-        json_write_string(&w, "id", process->id);
+        json_write_string(&w, "id", id);
         json_write_string(&w, "cause", cause_name(cause));
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
@@ -142,7 +141,7 @@ static void audit_end(Keeper *keeper, const Process *process) {
 
 void keeper_note_end(Keeper *keeper, Process *process) {
         end_history(keeper, process);
-        audit_end(keeper, process);
+        keeper_audit_end(keeper, process->id, process->outcome.cause);
         audit_foreign(keeper, process);
 }
 

@@ -128,6 +128,9 @@ const char *keeper_note_call(Keeper *keeper, const char *method, const char *par
 /* Calls that were refused since the last time; settled is the process whose command has just ended,
  * or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
+/* What the process id did, or a run of its code, was ended: by a limit or by somebody. Nothing for
+ * another cause. */
+void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
 /* What commands have made at protected places goes aside, as after a single run, and those that
  * have ended since the last time are told. */
 void keeper_sweep(Keeper *keeper);

@@ -276,6 +276,20 @@ def test_what_a_killed_one_has_started_is_gone(sessions: Sessions) -> None:
     until(lambda: not session.processes("sleep"), "its child is gone")
 
 
+IGNORES = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)"
+
+
+@pytest.mark.parametrize("fresh", (False, True), ids=("lasting", "fresh"))
+@pytest.mark.parametrize("code", ("import time; time.sleep(100)", IGNORES, "import signal, os, time\nsignal.signal(2, lambda *_: os._exit(3))\ntime.sleep(100)"),
+                         ids=("interrupted", "killed", "exits"))
+def test_each_timeout_is_in_the_audit(code: str, fresh: bool, sessions: Sessions) -> None:
+    session = sessions.create("w", "--kill-after", "100ms")
+    rpc = Bound(session.rpc(), {})
+    process = run(rpc, code, timeout_ms=500, fresh=fresh)["id"]
+
+    assert [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "limit"] == [{"id": process, "cause": "timeout"}]
+
+
 def test_interrupt_and_restart(keeper: Bound, session: Session) -> None:
     other = Bound(session.rpc(), {})
     number = keeper.send("python.run", code="print('on', flush=True)\nwhile True: pass", watch=True)
