@@ -64,6 +64,7 @@ typedef struct Run {
         ToolHost *tools;
         int signal_fd;
         uint64_t id;
+        uint64_t timeout; /* that was asked for, usec */
         uint64_t printed; /* bytes of output */
         Answer answer;
 } Run;
@@ -164,9 +165,10 @@ static int wait_for_end(Run *run, Error *reterr) {
         return r < 0 ? r : 0;
 }
 
-static int write_run(const PythonOptions *options, const char *code, JsonWriter *w, Error *reterr) {
-        uint64_t timeout = 0, output = 0;
-        int r = ask_timeout(options->timeout, &timeout, reterr);
+static int write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
+        const PythonOptions *options = run->options;
+        uint64_t output = 0;
+        int r = ask_timeout(options->timeout, &run->timeout, reterr);
 
         if (r == 0)
                 r = ask_output(options->output, &output, reterr);
@@ -178,7 +180,7 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
                 json_write_string(w, "cwd", options->cwd);
         ask_write_env(&options->env, w);
         tool_specs_write(&options->tools, w);
-        json_write_uint(w, "timeout_ms", (timeout + 999) / 1000);
+        json_write_uint(w, "timeout_ms", (run->timeout + 999) / 1000);
         if (options->output)
                 json_write_uint(w, "output_max", output);
         json_write_bool(w, "fresh", options->fresh);
@@ -189,19 +191,29 @@ static int write_run(const PythonOptions *options, const char *code, JsonWriter 
         return json_write_finish(w) < 0 ? error_oom(reterr) : 0;
 }
 
+static void tell_timeout(const Run *run, const JsonValue *result) {
+        const uint64_t timeout = ask_number(result, "timeout_us");
+
+        report_timeout(timeout,
+                       timeout == run->timeout
+                               ? "--timeout; raise it there"
+                               : "the session's policy, which holt create --timeout gives",
+                       stderr);
+}
+
 /* How it ended, where that was not by itself. */
-static void tell_end(const JsonValue *result) {
+static void tell_end(const Run *run, const JsonValue *result) {
         const char *cause = ask_text(result, "cause");
         bool kept = false;
 
         report_unrecorded(ask_text(result, "unrecorded"), stderr);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
-                (void)fprintf(stderr, "holt: stopped after its time\n");
+                tell_timeout(run, result);
         else if (!kept)
                 (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
                               ask_number(result, "exit_code"));
-        if (!kept)
+        if (!kept && !run->options->fresh)
                 (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
 }
 
@@ -261,8 +273,7 @@ static int print_end(const Run *run, Error *reterr) {
                               "were read, and are left out\n"
                               "  --json has the first of each stream, as many as --output says.\n",
                               missed);
-        if (!run->options->fresh)
-                tell_end(result);
+        tell_end(run, result);
         return (int)exit_code;
 }
 
@@ -270,7 +281,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
                       Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Run run = { .options = options, .signal_fd = FD_NONE, .answer = ANSWER_NONE };
-        int fd = FD_NONE, r = write_run(options, code, &w, reterr);
+        int fd = FD_NONE, r = write_run(&run, code, &w, reterr);
 
         if (r == 0)
                 r = keeper_connect(name, &fd, reterr);

@@ -25,6 +25,10 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
         json_write_string(w, "id", process->id);
         json_write_string(w, "cause", cause);
         json_write_int(w, "exit_code", exit_code);
+        if (request->timeout)
+                json_write_uint(w, "timeout_us", request->timeout);
+        else
+                json_write_null(w, "timeout_us");
         json_write_bool(w, "state_kept", state_kept);
         method_write_output(process, 0, "stdout", request->base64, w);
         method_write_output(process, 1, "stderr", request->base64, w);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/time.h"
+#include "policy/policy.h"
 #include "session/bridge.h"
 
 enum { STALE_MAX = 16 };
@@ -392,6 +393,19 @@ static void on_wake(void *data) {
                 fail_all(i, &error);
 }
 
+static void set_ended(const Request *request, Error *reterr) {
+        _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"),
+                                                       request->timeout);
+
+        if (!request->timed_out)
+                (void)error_set(reterr, ERROR_SETUP, 0, "the interpreter has ended by itself");
+        else
+                (void)error_set(reterr, ERROR_SETUP, 0,
+                                "the interpreter was stopped after %s, the limit of the session's "
+                                "policy",
+                                time ? time : "its time");
+}
+
 /* Whoever waits for the one that ended: the run that was its last one learns how, the rest goes on
  * with a new one, unless this one never came to be, or was to end. */
 static void settle(Interpreter *i) {
@@ -408,9 +422,7 @@ static void settle(Interpreter *i) {
                 end_watch(i);
                 drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
-                (void)error_set(&error, ERROR_SETUP, 0, "the interpreter %s",
-                                i->first->timed_out ? "was stopped after its time"
-                                                    : "has ended by itself");
+                set_ended(i->first, &error);
                 (i->asked ? fail_first : fail_all)(i, &error);
         }
         close_channel(i);

@@ -348,7 +348,8 @@ const RpcMethod session_methods[] = {
           method_process_wait },
 
         { "python.run", "runs code in the session's lasting interpreter",
-          "id, cause, exit_code, state_kept, stdout, stderr, stdout_dropped, stderr_dropped, "
+          "id, cause, exit_code, timeout_us, state_kept, stdout, stderr, stdout_dropped, "
+          "stderr_dropped, "
           "denials, result: the repr or null, displays: [{mime type: text or base64}], error: "
           "{name, message, traceback} or null, usage; unrecorded, on a full disk: why it is not in "
           "the history yet",

@@ -495,7 +495,7 @@ def test_variables_have_the_time_of_a_run(sessions: Sessions) -> None:
 def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> None:
     rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
     run(rpc, STUBBORN)
-    assert "stopped after its time" in rpc.refused("python.variables").message
+    assert "stopped after 500ms, the limit of the session's policy" in rpc.refused("python.variables").message
     assert value(rpc, "1") == "1"
 
 
@@ -565,6 +565,21 @@ def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Sessio
     assert result.out == "".join(chr(97 + i % 26) * (1 << 20) for i in range(30))
     assert result.err == "x" * 30000
     assert python(session, *flags, "-c", "import os; os.system('seq 300000');").ok().out == "".join(f"{i}\n" for i in range(1, 300001))
+
+
+@pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
+def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -> None:
+    session = sessions.create("w", "--timeout", "2s", "--kill-after", "100ms")
+    gone = "" if flags else "  Its variables are gone; the next run has a new one.\n"
+    for more, code, err in (
+        (("--timeout", "500ms"), "import time; time.sleep(100)", "holt: stopped after 500ms, the limit of --timeout; raise it there\n"),
+        ((), "import time; time.sleep(100)", "holt: stopped after 2s, the limit of the session's policy, which holt create --timeout gives\n"),
+        (("--timeout", "500ms"), IGNORES, f"holt: stopped after 500ms, the limit of --timeout; raise it there\n{gone}"),
+        ((), "import os; os._exit(3)", f"holt: the interpreter has ended (exited, 3)\n{gone}"),
+        ((), "import os; os.abort()", f"holt: the interpreter has ended (signaled, 134)\n{gone}"),
+    ):
+        assert python(session, *flags, *more, "-c", code).err.endswith(err)
+    assert python(session, *flags, "-c", "1").ok().err == ""
 
 
 def test_how_much_a_result_has_of_its_output(session: Session) -> None:

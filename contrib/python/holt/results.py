@@ -102,7 +102,10 @@ class Outcome:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __str__(self) -> str:
-        how = f"exit code {self.exit_code}" if self.cause == "exited" else f"{self.cause}, exit code {self.exit_code}"
+        how = f"exit code {self.exit_code}"
+        if self.cause != "exited":
+            after = f" after {self.usage.wall_us / 1e6:.3g} s" if self.cause == "timeout" and self.usage.wall_us else ""
+            how = f"{self.cause}{after}, {how}"
         return f"{how}: {self.stderr.strip()[-1000:]}" if self.stderr.strip() else how
 
 
@@ -147,7 +150,9 @@ class PythonResult(Outcome):
         return found
 
     def __str__(self) -> str:
-        return f"{self.error.name}: {self.error.message}" if self.error else super().__str__()
+        if self.error and self.cause != "timeout":
+            return f"{self.error.name}: {self.error.message}"
+        return super().__str__()
 
 
 def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:

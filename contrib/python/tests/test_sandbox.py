@@ -161,6 +161,9 @@ def test_python_keeps_its_variables(box: Sandbox) -> None:
     assert failed.error and failed.error.name == "ZeroDivisionError" and "1/0" in failed.error.traceback
     with pytest.raises(CommandFailed, match="division by zero"):
         failed.check()
+    for late in (box.python("__import__('time').sleep(100)", timeout=0.5), box.bash("sleep 100", timeout=0.5)):
+        with pytest.raises(CommandFailed, match=r"^timeout after 0\.\d+ s, exit code 124"):
+            late.check()
     assert box.python("x", fresh=True).error
     assert [v["name"] for v in box.variables()] == ["x"]
     saved = box.save_variables()
