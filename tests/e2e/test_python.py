@@ -13,7 +13,7 @@ import pytest
 
 from lib.python import needs_module, run, value
 from lib.sandbox import Holt, Result
-from lib.sessions import Bound, Connect, RpcError, Session, Sessions, until
+from lib.sessions import Bound, Connect, RpcError, Session, Sessions, alive, until
 
 CTRL_C = "\x03"
 
@@ -497,6 +497,18 @@ def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> 
     run(rpc, STUBBORN)
     assert "stopped after 500ms, the limit of the session's policy" in rpc.refused("python.variables").message
     assert value(rpc, "1") == "1"
+
+
+def test_a_session_with_an_interpreter_does_not_go_to_rest(sessions: Sessions) -> None:
+    """Until that is gone."""
+    session = sessions.create("w", "--idle", "1s")
+    keeper = session.keeper()
+    python(session, "-c", "x = 1").ok()
+    time.sleep(2.5)
+    assert alive([keeper])
+    assert python(session, "-c", "x").ok().out == "1\n"
+    python(session, "--restart").ok()
+    until(lambda: not alive([keeper]), "it has gone to rest")
 
 
 def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
