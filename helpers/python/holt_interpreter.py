@@ -5,7 +5,7 @@ Runs inside, without authority: what it says to the keeper is checked there as a
 runs can say the same. It is executed with the channel as stdin, a stream socket: one JSON object a line each way, one
 request at a time. What the code prints goes to fds 1 and 2 and does not pass here.
 
-A request:  {"id", "code", "cwd"?, "env"?}          or  {"id", "do": "variables" | "save" | "load", "path"?}
+A request:  {"id", "code", "file"?, "cwd"?, "env"?}          or  {"id", "do": "variables" | "save" | "load", "path"?}
 The answer: {"id", "result", "displays", "error", "exit_code", "usage"}  or  {"id", "answer"} or {"id", "error"}
 Each has "spent", what was used up to then in all, from which the keeper tells what a run has used that took the
 interpreter with it.
@@ -41,9 +41,10 @@ owner = os.getpid()
 running = waiting = broken_off = False
 in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
 interrupts = 0  # that have come, as the keeper counts those that it sends
-cells = 0
+cells, files = 0, set()  # and by what name it was run, where the code has one
 
 main = types.ModuleType("__main__")
+main.__spec__ = type(json.__spec__)("__main__", None)  # by which multiprocessing does not look for __file__, the host's
 main.__builtins__ = builtins
 sys.modules["__main__"] = main
 namespace = main.__dict__
@@ -208,8 +209,8 @@ def format_error(error):
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        frames = [f for f in each.stack if f.filename.rpartition("/")[0] != HERE]
-        first = next((n for n, f in enumerate(frames) if f.filename.startswith("<python ")), 0)
+        frames = [f for f in each.stack if f.filename in files or f.filename.rpartition("/")[0] != HERE]
+        first = next((n for n, f in enumerate(frames) if f.filename in files or f.filename.startswith("<python ")), 0)
         each.stack = traceback.StackSummary.from_list(frames[first:])
         left += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]
     return "".join(line for line in whole.format() if whole.stack or not line.startswith("Traceback "))
@@ -307,6 +308,9 @@ def run(request):
     global cells
     cells += 1
     name = f"<python {cells}>"
+    if request.get("file"):
+        namespace["__file__"] = name = request["file"]
+        files.add(name)
     source = request["code"]
     if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
         source = source[1:]

@@ -60,6 +60,7 @@ static const Option python_options[] = {
 
 typedef struct Run {
         const PythonOptions *options;
+        const char *file; /* its path, or NULL */
         RpcClient *client;
         ToolHost *tools;
         int signal_fd;
@@ -176,6 +177,8 @@ static int write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
                 return r;
         json_write_object(w, NULL);
         json_write_string(w, "code", code);
+        if (run->file)
+                json_write_string(w, "file", run->file);
         if (options->cwd)
                 json_write_string(w, "cwd", options->cwd);
         ask_write_env(&options->env, w);
@@ -277,10 +280,15 @@ static int print_end(const Run *run, Error *reterr) {
         return (int)exit_code;
 }
 
-static int python_run(const char *name, const PythonOptions *options, const char *code,
-                      Error *reterr) {
+/* path: where the code is from, or NULL. */
+static int python_run(const char *name, const PythonOptions *options, const char *path,
+                      const char *code, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        Run run = { .options = options, .signal_fd = FD_NONE, .answer = ANSWER_NONE };
+        const bool has_name = path && !streq(path, "-") && utf8_valid(path);
+        Run run = { .options = options,
+                    .file = has_name ? path : NULL,
+                    .signal_fd = FD_NONE,
+                    .answer = ANSWER_NONE };
         int fd = FD_NONE, r = write_run(&run, code, &w, reterr);
 
         if (r == 0)
@@ -465,7 +473,7 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
                               path ? path : "-c");
                 return error_cure(reterr, r, "Save it as UTF-8, without another \"coding:\".");
         }
-        return r < 0 ? r : python_run(name, options, code ? code : options->code, reterr);
+        return r < 0 ? r : python_run(name, options, path, code ? code : options->code, reterr);
 }
 
 static const AskVerb verb = {

@@ -83,6 +83,8 @@ int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Erro
         }
         request->grant = run->grant;
         json_write_string(&request->line, "code", run->code);
+        if (run->file)
+                json_write_string(&request->line, "file", run->file);
         json_write_string(&request->line, "cwd", run->cwd);
         write_env(run->env, run->grant, &request->line);
         request->is_run = true;

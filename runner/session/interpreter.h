@@ -36,6 +36,7 @@ Interpreters *interpreters_free(Interpreters *all);
 /* What to run. All is borrowed. */
 typedef struct PythonRun {
         const char *code, *cwd; /* cwd: absolute, or NULL for where the interpreter is */
+        const char *file;       /* what the code calls itself, or NULL */
         const char *name;       /* for interpreter_interrupt(), or NULL */
         const StrList *env;     /* "NAME=VALUE", for this run */
         struct Grant *grant;    /* what it may call; taken over in any case, and ends with it */

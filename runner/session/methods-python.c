@@ -15,6 +15,7 @@ int method_python_run(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *cwd = NULL;
         Keeper *keeper = data;
         PythonRun run = { .code = rpc_string(call, "code"),
+                          .file = rpc_string(call, "file"),
                           .name = rpc_string(call, "run"),
                           .env = &env,
                           .once = rpc_bool(call, "fresh", false),

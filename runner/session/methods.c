@@ -99,6 +99,7 @@ static const RpcParam signal_params[] = {
 static const RpcParam python_params[] = {
         { "code", RPC_STRING, true, 0,
           "what to run; the value of a last expression is the result" },
+        { "file", RPC_STRING, false, 4096, "its name, for tracebacks and as __file__" },
         { "cwd", RPC_STRING, false, 4096,
           "where, for this run; relative to the workspace; where the last one was without it" },
         { "env", RPC_MAP, false, 1024, "variables for this run" },

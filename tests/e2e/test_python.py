@@ -562,6 +562,24 @@ def test_the_command_line(session: Session, holt: Holt) -> None:
     assert "NameError" in python(session, "-c", "x").err
 
 
+def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
+    script = holt.cwd / "script.py"
+    script.write_text("def f():\n    return 1 / 0\ndef g():\n    return __file__\nprint(g())\nf()\n")
+    failed = python(session, "./script.py", cwd=holt.cwd)
+
+    assert failed.out == "./script.py\n"
+    assert failed.err.startswith('Traceback (most recent call last):\n  File "./script.py", line 6, in <module>\n    f()\n')
+    assert '  File "./script.py", line 2, in f\n    return 1 / 0\n' in failed.err
+    assert python(session, "-c", "g()").ok().out == "'./script.py'\n"
+    assert 'File "./script.py", line 2, in f' in python(session, "-c", "f()").err
+    assert 'File "<python 4>", line 1\n' in python(session, "-", stdin=b"1 +").err
+    script.write_text("1 +")
+    assert f'File "{script}", line 1\n' in python(session, script, cwd=holt.cwd).err
+    # Which would look for it inside.
+    script.write_text("import multiprocessing as m\np = m.get_context('spawn').Process(target=print, args=('spawned',)); p.start(); p.join()")
+    assert python(session, script).ok().out == "spawned\n"
+
+
 def test_files_as_other_systems_write_them(session: Session) -> None:
     assert python(session, "-", stdin=b"\xef\xbb\xbfx = 'a'\r\nx\r\n").ok().out == "'a'\n"
     assert "not UTF-8" in python(session, "-", stdin=b"# coding: latin-1\nprint('\xe9')").refusal()
