@@ -102,7 +102,8 @@ def test_who_prints_waits_for_who_reads(session: Session, connect: Connect) -> N
     """And no longer than it is let run: then its variables are worth more than what it prints."""
     reader, other = connect(), connect()
     peak = session.keeper_peak()
-    code = "import sys, os\nx = 7\nfor i in range(4000):\n  sys.stdout.write('x' * (1 << 16))\n  if i == 8: open('/tmp/on', 'w').close()"
+    code = ("import sys, os\nx = 7\ntry:\n  for i in range(4000):\n    sys.stdout.write('x' * (1 << 16))\n    if i == 8: open('/tmp/on', 'w').close()\n"
+            "finally:\n  print('y' * 100000, flush=True)")
     number = reader.send("python.run", code=code, watch=True)
     until(lambda: other.sh("test -e /tmp/on")["exit_code"] == 0, "it prints")
     pid = next(p.pid for p in session.processes() if p.name.startswith("python3"))
