@@ -60,6 +60,11 @@ static void tell_set_aside(const ExecResult *result) {
                 if (json_string(n))
                         (void)strlist_add(&moved, json_string(n));
         report_moved(&moved, workspace[0] ? workspace : NULL, stderr);
+        if (ask_text(result->result, "unguarded")[0])
+                (void)fprintf(stderr,
+                              "holt: what is at a protected path could not be set aside: %s\n"
+                              "  Look at it before git or the like is run there on the host.\n",
+                              ask_text(result->result, "unguarded"));
 }
 
 static uint64_t dropped(const JsonValue *result) {

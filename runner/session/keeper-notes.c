@@ -145,33 +145,39 @@ void keeper_note_end(Keeper *keeper, Process *process) {
         audit_foreign(keeper, process);
 }
 
-static void audit_set_aside(Keeper *keeper, const char *name) {
+static void audit_guard(Keeper *keeper, const char *what, const char *text) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_string(&w, "set_aside", name);
+        json_write_string(&w, what, text);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
                 unwritten_audit(keeper->unwritten, "guard", w.data);
 }
 
 /* It may have been another's, which goes on; who waits for one that has ended hears of it. */
-static void tell_set_aside(Process *process, const StrList *moved) {
+static void tell_set_aside(Process *process, const StrList *moved, const char *failure) {
         process->sweep_due = false;
+        (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s", failure);
         for (size_t i = 0; i < moved->count; i++)
                 (void)strlist_add(&process->set_aside, moved->items[i]);
 }
 
 void keeper_sweep(Keeper *keeper) {
         _cleanup_(strlist_clear) StrList moved = { 0 };
+        char sentence[ERROR_SENTENCE_MAX], failure[PROCESS_UNGUARDED_MAX] = "";
         Error error;
 
-        if (keeper->launch.workspace_fd >= 0)
-                (void)guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error);
+        if (keeper->launch.workspace_fd >= 0 &&
+            guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error) < 0)
+                (void)snprintf(failure, sizeof(failure), "%s", error_sentence(&error, sentence));
         for (size_t i = 0; i < moved.count; i++)
-                audit_set_aside(keeper, moved.items[i]);
+                audit_guard(keeper, "set_aside", moved.items[i]);
+        if (failure[0] && !streq(failure, keeper->unguarded))
+                audit_guard(keeper, "failed", failure);
+        (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", failure);
         for (Process *p = keeper->processes ? processes_first(keeper->processes) : NULL; p;
              p = p->next)
                 if (p->sweep_due)
-                        tell_set_aside(p, &moved);
+                        tell_set_aside(p, &moved, failure);
 }

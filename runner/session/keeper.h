@@ -71,7 +71,9 @@ typedef struct Keeper {
         struct Receives *receives;
         struct Unwritten *unwritten; /* history and audit that wait for room */
         Denials denials, audited;
-        uint64_t used_at; /* usec of time_now_usec() */
+        uint64_t used_at;                      /* usec of time_now_usec() */
+        char unguarded[PROCESS_UNGUARDED_MAX]; /* why the last look could not set all aside; or ""
+                                                */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */

@@ -255,6 +255,8 @@ static void write_set_aside(const Process *process, JsonWriter *w) {
         for (size_t i = 0; i < process->set_aside.count; i++)
                 json_write_string(w, NULL, process->set_aside.items[i]);
         json_write_end(w);
+        if (process->unguarded[0])
+                json_write_string(w, "unguarded", process->unguarded);
 }
 
 void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,

@@ -303,7 +303,8 @@ static const char process_result[] =
         "id, cause, exit_code, signal, usage {wall_us, user_us, system_us, max_rss_bytes}, "
         "timeout_us, stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, "
         "denials [{layer, what, count, answer, grant, why_not}], set_aside [paths in the "
-        "workspace], stdout, stderr; unrecorded, on a full disk: why it is not in the history yet";
+        "workspace], stdout, stderr; unguarded: why something there could not be set aside; "
+        "unrecorded, on a full disk: why it is not in the history yet";
 
 const RpcMethod session_methods[] = {
         { "session.show", "says what the session is and has",

@@ -21,6 +21,7 @@ enum {
         PROCESSES_ENDED_MAX = 256,     /* that are kept, the oldest go first */
         PROCESSES_KEPT_MAX = 32 << 20, /* bytes of output of all ended ones */
         PROCESS_INPUT_MAX = 8 << 20,   /* bytes written to stdin that wait for the process */
+        PROCESS_UNGUARDED_MAX = 400,   /* bytes of a text */
 };
 
 typedef struct Processes Processes;
@@ -81,7 +82,8 @@ typedef struct Process {
         /* It has settled, and the keeper has yet to look what of the protected is there now: its
          * end is told after that, and it does not make room before. */
         bool sweep_due;
-        StrList set_aside; /* what was, relative to the workspace */
+        StrList set_aside;                     /* what was, relative to the workspace */
+        char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be; or "" */
 
         /* private */
         int streams[CAPTURE_STREAMS], input, master;

@@ -89,3 +89,21 @@ def test_what_goes_on_is_told_to_who_ends_next(guarded: Session, workspace: Path
 def test_a_workspace_of_its_own_is_not_guarded(session: Session) -> None:
     assert session.sh(f"mkdir .git; {MAKES}").ok().err == ""
     assert session.out("ls .git") == "commondir\n"
+
+
+@pytest.mark.root_host
+def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace: Path) -> None:
+    guarded.exec("true").ok()
+    stuck = workspace / ".git" / "commondir"
+    stuck.write_text("../x\n")
+    subprocess.run(["mount", "--bind", stuck, stuck], check=True)
+    try:
+        told = [guarded.exec("true").ok().err for _ in range(2)]
+    finally:
+        subprocess.run(["umount", stuck], check=True)
+    assert all("could not be set aside: " in text and ".git/commondir" in text for text in told), told
+    (row,) = [row for row in guarded.audit() if "failed" in row["detail"]]
+    assert row["kind"] == "guard" and ".git/commondir" in row["detail"]
+
+    assert "it is now .git/commondir.holt-untrusted\n" in guarded.exec("true").ok().err
+    assert guarded.exec("true").ok().err == ""
