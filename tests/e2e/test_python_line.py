@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holt python: the interpreter on the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from lib.sandbox import Holt, Result
+from lib.sessions import Session, Sessions
+
+CTRL_C = "\x03"
+IGNORES = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)"
+ON = "print('on', flush=True)\n"
+
+
+def python(session: Session, *args: str, **options: object) -> Result:
+    return session("python", *args, **options)
+
+
+def test_the_command_line(session: Session, holt: Holt) -> None:
+    (holt.cwd / "script.py").write_text("print('printed')\nx = 4\nx\n")
+
+    assert python(session, "script.py", cwd=holt.cwd).ok().out == "printed\n4\n"
+    assert python(session, "-c", "x").ok().out == "4\n"
+    assert python(session, "-", stdin=b"x + 1\n").ok().out == "5\n"
+    failed = python(session, "-c", "1/0")
+    assert failed.code == 1 and failed.err.endswith("ZeroDivisionError: division by zero\n")
+    for code, number, message in (("7", 7, ""), ("'no'", 1, "no\n"), ("None", 0, ""), ("-1", 255, ""), ("'5'", 1, "5\n"), ("True", 1, ""), ("'2024-01-01'", 1, "2024-01-01\n")):
+        ended = python(session, "-c", f"import sys; sys.exit({code})")
+        assert (ended.code, ended.err) == (number, message)
+    assert python(session, "--timeout", "100ms", "-c", "while True: pass").code == 124
+    result = json.loads(python(session, "--json", "-c", "print(1); x").ok().out)
+    assert (result["stdout"], result["result"]) == ("1\n", "4")
+    assert "x: int = 4" in python(session, "--variables").out
+    assert python(session, "--restart").ok().out == ""
+    assert "NameError" in python(session, "-c", "x").err
+
+
+def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
+    script = holt.cwd / "script.py"
+    script.write_text("def f():\n    return 1 / 0\ndef g():\n    return __file__\nprint(g())\nf()\n")
+    failed = python(session, "./script.py", cwd=holt.cwd)
+
+    assert failed.out == "./script.py\n"
+    assert failed.err.startswith('Traceback (most recent call last):\n  File "./script.py", line 6, in <module>\n    f()\n')
+    assert '  File "./script.py", line 2, in f\n    return 1 / 0\n' in failed.err
+    assert python(session, "-c", "g()").ok().out == "'./script.py'\n"
+    assert 'File "./script.py", line 2, in f' in python(session, "-c", "f()").err
+    assert 'File "<python 4>", line 1\n' in python(session, "-", stdin=b"1 +").err
+    script.write_text("1 +")
+    assert f'File "{script}", line 1\n' in python(session, script, cwd=holt.cwd).err
+    # Which would look for it inside.
+    script.write_text("import multiprocessing as m\np = m.get_context('spawn').Process(target=print, args=('spawned',)); p.start(); p.join()")
+    assert python(session, script).ok().out == "spawned\n"
+
+
+def test_files_as_other_systems_write_them(session: Session) -> None:
+    assert python(session, "-", stdin=b"\xef\xbb\xbfx = 'a'\r\nx\r\n").ok().out == "'a'\n"
+    assert "not UTF-8" in python(session, "-", stdin=b"# coding: latin-1\nprint('\xe9')").refusal()
+    assert "not UTF-8" in python(session, "-c", "print('\udce9')").refusal()
+
+
+@pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
+def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Session) -> None:
+    """As fast as it comes, and far more than the session keeps."""
+    code = "import sys\nfor i in range(30): sys.stdout.write(chr(97 + i % 26) * (1 << 20)); sys.stderr.write('x' * 1000)"
+    result = python(session, *flags, "-c", code).ok()
+
+    assert result.out == "".join(chr(97 + i % 26) * (1 << 20) for i in range(30))
+    assert result.err == "x" * 30000
+    assert python(session, *flags, "-c", "import os; os.system('seq 300000');").ok().out == "".join(f"{i}\n" for i in range(1, 300001))
+
+
+@pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
+def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -> None:
+    session = sessions.create("w", "--timeout", "2s", "--kill-after", "100ms")
+    gone = "" if flags else "  Its variables are gone; the next run has a new one.\n"
+    for more, code, err in (
+        (("--timeout", "500ms"), "import time; time.sleep(100)", "holt: stopped after 500ms, the limit of --timeout; raise it there\n"),
+        ((), "import time; time.sleep(100)", "holt: stopped after 2s, the limit of the session's policy, which holt create --timeout gives\n"),
+        (("--timeout", "500ms"), IGNORES, f"holt: stopped after 500ms, the limit of --timeout; raise it there\n{gone}"),
+        ((), "import os; os._exit(3)", f"holt: the interpreter has ended (exited, 3)\n{gone}"),
+        ((), "import os; os.abort()", f"holt: the interpreter has ended (signaled, 134)\n{gone}"),
+    ):
+        assert python(session, *flags, *more, "-c", code).err.endswith(err)
+    assert python(session, *flags, "-c", "1").ok().err == ""
+
+
+def test_how_much_a_result_has_of_its_output(session: Session) -> None:
+    code = "print('x' * 2000000)"
+    for flags, most in (((), 1 << 20), (("--output", "1K"), 1024), (("--output", "4M"), 2000001)):
+        result = json.loads(python(session, "--json", *flags, "-c", code).ok().out)
+        assert (len(result["stdout"]), result["stdout_dropped"]) == (most, 2000001 - most)
+    refused = python(session, "--json", "--output", "9M", "-c", code)
+    assert refused.code == 125 and "--output 9M: not a size" in refused.out + refused.err
+    assert "--output is for --json" in python(session, "--output", "1K", "-c", code).refusal()
+
+
+def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
+    """It is short enough as it is, and not as JSON; the answer can't say to what it is one."""
+    result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
+    assert "a line of more than 1024 KiB" in result.refusal()
+
+
+def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
+    for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
+        assert python(session, *args, cwd=holt.cwd).refusal()
+    for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--output", "1M"], ["--tool", "a=cat"]):
+        assert "for code that is run" in python(session, "--variables", *args).refusal()
+
+
+def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: object) -> None:
+    caller = terminal(["python", session.name, "-c", "print('ready', flush=True)\nimport time\ntime.sleep(100)"], env=sessions.env)
+    caller.expect("ready")
+    caller.send(CTRL_C)
+    caller.expect("KeyboardInterrupt")
+
+    assert caller.wait() == 1
+
+
+@pytest.mark.parametrize("signal_of, code", ((None, 1), (signal.SIGTERM, 137)))
+def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, code: int, sessions: Sessions, session: Session, terminal: object) -> None:
+    """What the lasting interpreter runs meanwhile goes on."""
+    with session.rpc() as rpc:
+        number = rpc.send("python.run", code=f"{ON}import os\nwhile not os.path.exists('/tmp/go'): pass\n5", watch=True)
+        rpc.note("process.output")
+        caller = terminal(["python", session.name, "--fresh", "-c", f"{ON}import time\ntime.sleep(100)"], env=sessions.env)
+        caller.expect("on")
+        if signal_of:
+            caller.interrupt(signal_of)
+        else:
+            caller.send(CTRL_C)
+        assert caller.wait() == code
+        rpc.call("files.write", path="/tmp/go", content="")
+        assert rpc.result(number)["result"] == "5"
