@@ -205,6 +205,8 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         note_spent(i, root);
         process_drain(i->process);
         audit_time(i);
+        if (i->first->is_run)
+                keeper_sweep_soon(i->all->keeper);
         request_answer(i->first, root);
         end_watch(i);
         drop_first(i);

@@ -74,6 +74,11 @@ static void on_sweep(void *data) {
         keeper_answer_settled(data);
 }
 
+void keeper_sweep_soon(Keeper *keeper) {
+        if (keeper->plan.guards_count > 0)
+                loop_timer_set(keeper->sweep_timer, time_now_usec());
+}
+
 static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
@@ -82,8 +87,7 @@ static void on_settled(void *data, Process *process) {
         keeper_audit_denials(keeper, process);
         notify_end(process);
         process->sweep_due = keeper->plan.guards_count > 0;
-        if (process->sweep_due)
-                loop_timer_set(keeper->sweep_timer, time_now_usec());
+        keeper_sweep_soon(keeper);
         keeper_answer_settled(keeper);
         interpreter_settled(keeper->interpreters, process);
 }

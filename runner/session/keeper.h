@@ -136,6 +136,8 @@ void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
 /* What commands have made at protected places goes aside, as after a single run, and those that
  * have ended since the last time are told. */
 void keeper_sweep(Keeper *keeper);
+/* The same in the loop's next turn. */
+void keeper_sweep_soon(Keeper *keeper);
 
 /* --- for the methods --- */
 

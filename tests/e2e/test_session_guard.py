@@ -91,6 +91,15 @@ def test_a_workspace_of_its_own_is_not_guarded(session: Session) -> None:
     assert session.out("ls .git") == "commondir\n"
 
 
+def test_what_code_makes_is_set_aside_when_it_has_run(guarded: Session, workspace: Path) -> None:
+    with guarded.rpc() as rpc:
+        ran = rpc("python.run", code="open('.git/commondir', 'w').write('../x')")
+        assert ran["error"] is None, ran
+        until((workspace / ".git" / "commondir.holt-untrusted").exists, "it is set aside")
+        rows = [row for row in rpc("audit.list")["rows"] if row["kind"] == "guard"]
+    assert [json.loads(row["detail"])["set_aside"] for row in rows] == [".git/commondir.holt-untrusted"]
+
+
 @pytest.mark.root_host
 def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace: Path) -> None:
     guarded.exec("true").ok()
