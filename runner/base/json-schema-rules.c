@@ -15,8 +15,7 @@ static void append(char *text, size_t size, const char *more) {
         (void)snprintf(text + used, size - used, "%s", more);
 }
 
-/* "a, b or c"; false once there is no room for another, which "..." says. */
-static bool append_choice(char *text, size_t size, const char *word, bool first, bool last) {
+bool schema_append_choice(char *text, size_t size, const char *word, bool first, bool last) {
         const char *between = first ? "" : last ? " or " : ", ";
         const bool fits = strlen(text) + strlen(between) + strlen(word) + sizeof(", ...") <= size;
 
@@ -36,7 +35,7 @@ static bool append_value(char *text, size_t size, const JsonValue *value, bool f
                 return false;
         w.data[w.length - 1] = '\0';
         (void)str_visible(w.data, word, sizeof(word));
-        return append_choice(text, size, word, first, last);
+        return schema_append_choice(text, size, word, first, last);
 }
 
 /* "must be at least 3" */
@@ -89,7 +88,7 @@ static bool is_whole(double number) {
         return number <= -most || number >= most || (double)(int64_t)number == number;
 }
 
-static bool has_type(const JsonValue *value, const char *name) {
+bool schema_has_type(const JsonValue *value, const char *name) {
         double number = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(types); i++) {
@@ -110,7 +109,7 @@ static int check_type(Check *check, const JsonValue *schema, const JsonValue *sa
 
         (void)schema;
         if (json_string(said)) {
-                if (has_type(value, json_string(said)))
+                if (schema_has_type(value, json_string(said)))
                         return 0;
                 append(text, sizeof(text), type_shown(json_string(said)));
                 return schema_refuse(check, place, text);
@@ -118,11 +117,12 @@ static int check_type(Check *check, const JsonValue *schema, const JsonValue *sa
         if (json_type(said) != JSON_ARRAY || !first)
                 return 0;
         for (const JsonValue *t = first; t && schema_step(check); t = json_next(t))
-                if (!json_string(t) || has_type(value, json_string(t)))
+                if (!json_string(t) || schema_has_type(value, json_string(t)))
                         return 0;
         for (const JsonValue *t = first; t; t = json_next(t))
-                if (check->quiet || !append_choice(text, sizeof(text), type_shown(json_string(t)),
-                                                   t == first, !json_next(t)))
+                if (check->quiet ||
+                    !schema_append_choice(text, sizeof(text), type_shown(json_string(t)),
+                                          t == first, !json_next(t)))
                         break;
         return schema_refuse(check, place, text);
 }
@@ -413,116 +413,6 @@ static int check_unique(Check *check, const JsonValue *schema, const JsonValue *
         return 0;
 }
 
-/* --- several schemas --- */
-
-/* The one thing that it says of values, where that is the name of a type. */
-static const char *only_type(const JsonValue *schema) {
-        const char *type = NULL;
-
-        for (const JsonValue *said = json_first(schema); said; said = json_next(said)) {
-                const SchemaKeyword *keyword = json_key(said) ? schema_keyword(json_key(said))
-                                                              : NULL;
-
-                if (!keyword || !keyword->rule)
-                        continue;
-                if (keyword->rule != check_type || !json_string(said))
-                        return NULL;
-                type = json_string(said);
-        }
-        return type;
-}
-
-/* None of the schemas takes it: "must be a string or null", or fallback where one says more. */
-static int refuse_all(const Check *check, const Place *place, const JsonValue *schemas,
-                      const char *fallback) {
-        char text[200] = "must be ";
-
-        if (check->quiet)
-                return -EINVAL;
-        for (const JsonValue *s = json_first(schemas); s; s = json_next(s)) {
-                const char *type = only_type(s);
-
-                if (!type)
-                        return schema_refuse(check, place, fallback);
-                if (!append_choice(text, sizeof(text), type_shown(type), s == json_first(schemas),
-                                   !json_next(s)))
-                        break;
-        }
-        return schema_refuse(check, place, text);
-}
-
-/* Whether one of them takes it, without a word; -ENOMEM. */
-static int takes(Check *check, const JsonValue *schema, const JsonValue *value,
-                 const Place *place) {
-        const bool quiet = check->quiet;
-        int r;
-
-        check->quiet = true;
-        r = schema_check_value(check, schema, value, place);
-        check->quiet = quiet;
-        return r == -EINVAL ? 0 : r < 0 ? r : 1;
-}
-
-static int check_any(Check *check, const JsonValue *schema, const JsonValue *said,
-                     const JsonValue *value, const Place *place) {
-        (void)schema;
-        if (json_type(said) != JSON_ARRAY || !json_first(said))
-                return 0;
-        for (const JsonValue *s = json_first(said); s && schema_step(check); s = json_next(s)) {
-                int r = takes(check, s, value, place);
-
-                if (r != 0)
-                        return r < 0 ? r : 0;
-        }
-        return refuse_all(check, place, said, "is none of what anyOf has");
-}
-
-static int check_one(Check *check, const JsonValue *schema, const JsonValue *said,
-                     const JsonValue *value, const Place *place) {
-        unsigned count = 0;
-
-        (void)schema;
-        if (json_type(said) != JSON_ARRAY || !json_first(said))
-                return 0;
-        for (const JsonValue *s = json_first(said); s && count < 2 && schema_step(check);
-             s = json_next(s)) {
-                int r = takes(check, s, value, place);
-
-                if (r < 0)
-                        return r;
-                count += r > 0;
-        }
-        if (count == 1)
-                return 0;
-        if (count > 1)
-                return schema_refuse(check, place, "is more than one of what oneOf has");
-        return refuse_all(check, place, said, "is none of what oneOf has");
-}
-
-static int check_all(Check *check, const JsonValue *schema, const JsonValue *said,
-                     const JsonValue *value, const Place *place) {
-        int r = 0;
-
-        (void)schema;
-        for (const JsonValue *s = json_first(said); s && r == 0 && schema_step(check);
-             s = json_next(s))
-                r = schema_check_value(check, s, value, place);
-        return r;
-}
-
-static int check_not(Check *check, const JsonValue *schema, const JsonValue *said,
-                     const JsonValue *value, const Place *place) {
-        int r;
-
-        (void)schema;
-        if (json_type(said) != JSON_OBJECT && json_type(said) != JSON_BOOL)
-                return 0;
-        r = takes(check, said, value, place);
-        if (r <= 0 || check->over)
-                return r < 0 ? r : 0;
-        return schema_refuse(check, place, "is what \"not\" excludes");
-}
-
 /* --- all --- */
 
 const SchemaKeyword *schema_keyword(const char *name) {
@@ -547,10 +437,10 @@ const SchemaKeyword *schema_keyword(const char *name) {
                 { "maxItems", SAYS_COUNT, check_size },
                 { "minProperties", SAYS_COUNT, check_size },
                 { "maxProperties", SAYS_COUNT, check_size },
-                { "anyOf", SAYS_SCHEMAS, check_any },
-                { "oneOf", SAYS_SCHEMAS, check_one },
-                { "allOf", SAYS_SCHEMAS, check_all },
-                { "not", SAYS_SCHEMA, check_not },
+                { "anyOf", SAYS_SCHEMAS, schema_check_any },
+                { "oneOf", SAYS_SCHEMAS, schema_check_one },
+                { "allOf", SAYS_SCHEMAS, schema_check_all },
+                { "not", SAYS_SCHEMA, schema_check_not },
                 { "$ref", SAYS_REFERENCE, schema_check_reference },
                 { "$defs", SAYS_NAMED_SCHEMAS, NULL },
                 { "definitions", SAYS_NAMED_SCHEMAS, NULL },

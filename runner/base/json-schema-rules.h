@@ -56,6 +56,15 @@ const SchemaKeyword *schema_keyword(const char *name);
 /* The name of a type as errors show it ("an integer"), or NULL; suggested, which may be NULL,
  * becomes the one that was meant, or NULL. */
 const char *schema_type(const char *name, const char **suggested);
+/* Whether value is of the type, or no type has that name. */
+bool schema_has_type(const JsonValue *value, const char *name);
+
+/* Makes "a, b or c"; false once there is no room for another, which "..." says. */
+bool schema_append_choice(char *text, size_t size, const char *word, bool first, bool last);
+
+/* --- of json-schema-several.c --- */
+
+SchemaRule schema_check_any, schema_check_one, schema_check_all, schema_check_not;
 
 /* --- of json-schema.c, for the rules --- */
 
@@ -69,5 +78,7 @@ const JsonValue *schema_find(Check *check, const JsonValue *object, const char *
 size_t schema_count(Check *check, const JsonValue *value);
 bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b);
 SchemaRule schema_check_reference;
+/* What a $ref leads to, or NULL; counted. */
+const JsonValue *schema_resolve(Check *check, const char *reference);
 /* -EINVAL, with "$.limit: what" where errors are wanted; -ENOMEM. */
 int schema_refuse(const Check *check, const Place *place, const char *what);

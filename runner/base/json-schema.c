@@ -225,7 +225,7 @@ static const JsonValue *item_of(Check *check, const JsonValue *array, const char
         return item;
 }
 
-static const JsonValue *resolve(Check *check, const char *reference) {
+const JsonValue *schema_resolve(Check *check, const char *reference) {
         const JsonValue *value = check->root;
 
         if (*reference++ != '#')
@@ -245,7 +245,8 @@ static const JsonValue *resolve(Check *check, const char *reference) {
 
 int schema_check_reference(Check *check, const JsonValue *schema, const JsonValue *said,
                            const JsonValue *value, const Place *place) {
-        const JsonValue *other = json_string(said) ? resolve(check, json_string(said)) : NULL;
+        const JsonValue *other = json_string(said) ? schema_resolve(check, json_string(said))
+                                                   : NULL;
 
         (void)schema;
         return other ? schema_check_value(check, other, value, place) : 0;
@@ -294,7 +295,7 @@ static int verify_reference(Verify *verify, const JsonValue *said, const Place *
 
         if (!reference)
                 return senseless(verify, place, "must be a string");
-        other = resolve(&verify->check, reference);
+        other = schema_resolve(&verify->check, reference);
         if (other && (json_type(other) == JSON_OBJECT || json_type(other) == JSON_BOOL))
                 return 0;
         r = senseless(verify, place, "leads to no schema");

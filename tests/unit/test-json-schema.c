@@ -118,7 +118,7 @@ static void test_any_of(void **state) {
         check("{\"anyOf\":[{\"type\":\"string\",\"title\":\"T\"},{\"type\":\"null\"}]}", "1",
               "$: must be a string or null");
         check("{\"anyOf\":[{\"type\":\"string\",\"minLength\":3},{\"type\":\"null\"}]}", "\"a\"",
-              "$: is none of what anyOf has");
+              "$: must have at least 3 characters");
         check(rich, "{\"a\":null}", NULL);
         check(rich, "{\"a\":1}", "$: is none of what anyOf has");
         /* What is beside it counts as well. */
@@ -141,6 +141,27 @@ static void test_other_combinations(void **state) {
         check("{\"not\":{\"type\":\"null\"}}", "null", "$: is what \"not\" excludes");
         check("{\"properties\":{\"a\":false}}", "{\"b\":1}", NULL);
         check("{\"properties\":{\"a\":false}}", "{\"a\":1}", "$.a: is not allowed");
+}
+
+/* Of what is optional the one schema that can be meant says what is wrong. */
+static void test_what_is_meant(void **state) {
+        static const char optional[] =
+                "{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}],\"$defs\":{\"a\":"
+                "{\"type\":\"object\",\"properties\":{\"n\":{\"oneOf\":[{\"type\":\"integer\","
+                "\"minimum\":0},"
+                "{\"type\":[\"string\",\"null\"]}]},\"in\":{\"anyOf\":[{\"$ref\":\"#/$defs/"
+                "a\"},{\"type\":\"null\"}]}}}}}";
+
+        (void)state;
+        check(optional, "{\"n\":1,\"in\":{\"n\":\"a\",\"in\":null}}", NULL);
+        check(optional, "{\"n\":-1}", "$.n: must be at least 0");
+        check(optional, "{\"in\":{\"in\":{\"n\":-1}}}", "$.in.in.n: must be at least 0");
+        check(optional, "{\"n\":[]}", "$.n: is none of what oneOf has");
+        check(optional, "[]", "$: is none of what anyOf has");
+        check("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":1},{\"type\":\"string\","
+              "\"minLength\":"
+              "3}]}",
+              "\"ab\"", "$: is none of what anyOf has");
 }
 
 static void test_numbers(void **state) {
@@ -489,6 +510,7 @@ int main(void) {
                 cmocka_unit_test(test_enums),
                 cmocka_unit_test(test_any_of),
                 cmocka_unit_test(test_other_combinations),
+                cmocka_unit_test(test_what_is_meant),
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_sizes),
                 cmocka_unit_test(test_tuples),

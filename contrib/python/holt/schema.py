@@ -13,9 +13,10 @@ import enum
 import inspect
 import os
 import pathlib
-import sys
 import typing
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from . import _pydantic
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LISTS = (
@@ -31,12 +32,6 @@ JsonSchema = Dict[str, Any]
 
 def _unions() -> Tuple[Any, ...]:
     return (Union, getattr(__import__("types"), "UnionType", Union))
-
-
-def _is_pydantic(hint: Any) -> bool:
-    """Without importing it: a model of it can't be there before it is."""
-    pydantic = sys.modules.get("pydantic")
-    return bool(pydantic and isinstance(hint, type) and issubclass(hint, pydantic.BaseModel))
 
 
 def _is_typed_dict(hint: Any) -> bool:
@@ -81,33 +76,6 @@ def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -
     return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
 
 
-def _inlined(schema: Any, definitions: Mapping[str, Any], within: Tuple[str, ...] = ()) -> Any:
-    """pydantic's schema without titles, and with what $ref leads to in its place."""
-    if isinstance(schema, list):
-        return [_inlined(each, definitions, within) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[-1]
-        return {} if name in within else _inlined(definitions[name], definitions, (*within, name))
-    clean = {}
-    for key, value in schema.items():
-        if key in ("$defs", "definitions", "default") or (key == "title" and isinstance(value, str)):
-            continue
-        if key == "properties":
-            clean[key] = {name: _inlined(each, definitions, within) for name, each in value.items()}
-        else:
-            clean[key] = _inlined(value, definitions, within)
-    return clean
-
-
-def _pydantic_schema(model: Any) -> JsonSchema:
-    schema = model.model_json_schema() if hasattr(model, "model_json_schema") else model.schema()
-    clean: JsonSchema = _inlined(schema, schema.get("$defs") or schema.get("definitions") or {})
-    clean.setdefault("additionalProperties", False)
-    return clean
-
-
 def _values_schema(values: "List[Any]") -> JsonSchema:
     """Of Literal and Enum: one type where all have the same."""
     types = {_SCALARS[type(value)] for value in values if type(value) in _SCALARS}
@@ -139,12 +107,16 @@ class Definitions:
         return self.record(hint)
 
     def _name_of(self, hint: Any) -> str:
-        if hint not in self._names:
-            name, others = str(hint.__name__), set(self._names.values())
+        return self.reserve(hint, str(hint.__name__))
+
+    def reserve(self, key: Any, name: str) -> str:
+        """The name in $defs of what key stands for: name, or one like it."""
+        if key not in self._names:
+            others = set(self._names.values())
             while name in others:
                 name += "_"
-            self._names[hint] = name
-        return self._names[hint]
+            self._names[key] = name
+        return self._names[key]
 
     def added_to(self, schema: JsonSchema) -> JsonSchema:
         """What is a whole document then."""
@@ -208,8 +180,8 @@ def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchem
         return {"type": "array", "items": schema_of(arguments[0], definitions)} if arguments else {"type": "array"}
     if _is_path(origin):
         return {"type": "string"}
-    if _is_pydantic(hint):
-        return _pydantic_schema(hint)
+    if _pydantic.is_model(hint):
+        return _pydantic.schema_of(hint, definitions)
     if _is_record(hint):
         return definitions.record(hint)
     if origin in _DICTS:
@@ -260,8 +232,8 @@ def from_json(value: Any, hint: Any) -> Any:
             except (TypeError, ValueError):
                 continue
         raise ValueError(f"{value!r} is none of {hint}")
-    if _is_pydantic(hint):
-        return hint.model_validate(value) if hasattr(hint, "model_validate") else hint.parse_obj(value)
+    if _pydantic.is_model(hint):
+        return _pydantic.from_json(value, hint)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
     if isinstance(value, str) and _is_path(origin):
@@ -299,16 +271,12 @@ def to_json(value: Any) -> Any:
         return to_json(value.value)
     if isinstance(value, pathlib.PurePath):
         return str(value)
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, collections.abc.Mapping):
         return {str(name): to_json(each) for name, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_json(each) for each in value]
-    if _is_pydantic(type(value)):
-        import json
-
-        return json.loads(value.json())
+    if _pydantic.is_model(type(value)):
+        return _pydantic.to_json(value)
     raise ValueError(f"a {type(value).__name__} has no form in JSON")

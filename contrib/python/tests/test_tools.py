@@ -7,15 +7,13 @@ import asyncio
 import enum
 import functools
 import json
-import sys
 import threading
-import types
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 import pytest
 
-from holt import AsyncSandbox, Sandbox, Server, Tool, ToolError, UsageError
+from holt import AsyncSandbox, Sandbox, Server, Tool, UsageError
 from holt.schema import from_json, schema_of, to_json
 from holt.tools import THREADS, Tools
 
@@ -144,55 +142,6 @@ def test_what_is_no_tool() -> None:
         Sandbox(tools=[add, add])
     with pytest.raises(UsageError, match="callable"):
         Sandbox(tools=["add"])  # type: ignore[list-item]
-
-
-def test_pydantic_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played: what is used of its models, version 2."""
-
-    class BaseModel:
-        def __init__(self, **values: Any) -> None:
-            self.values = values
-
-    class User(BaseModel):
-        @classmethod
-        def model_json_schema(cls) -> Any:
-            return {
-                "title": "User", "type": "object", "required": ["home"],
-                "properties": {"home": {"$ref": "#/$defs/Place"}, "title": {"type": "string", "title": "Title"}},
-                "$defs": {"Place": {"title": "Place", "type": "object", "properties": {
-                    "within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}], "default": None}}}},
-            }
-
-        @classmethod
-        def model_validate(cls, value: Any) -> Any:
-            if "home" not in value:
-                raise ValueError("home is missing")
-            return cls(**value)
-
-        def model_dump(self, mode: str) -> Any:
-            assert mode == "json"
-            return self.values
-
-    module = types.ModuleType("pydantic")
-    module.BaseModel = BaseModel  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pydantic", module)
-
-    def show(user: User, more: Optional[User] = None) -> User:
-        return user
-
-    show.__annotations__ = {"user": User, "more": Optional[User], "return": User}
-    tool = Tool.of(show)
-    assert tool.input_schema["properties"]["user"] == {
-        "type": "object", "required": ["home"], "additionalProperties": False,
-        "properties": {
-            "home": {"type": "object", "properties": {"within": {"anyOf": [{}, {"type": "null"}]}}},
-            "title": {"type": "string"},
-        },
-    }
-    assert tool.handler({"user": {"home": {}}}) == {"home": {}}
-    with pytest.raises(ToolError, match="missing") as error:
-        tool.handler({"user": {}})
-    assert error.value.type == "validation_error"
 
 
 # --- with a real session ---

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of pydantic as what tools take and give: version 2 played, the real one of whichever version is there."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from typing import Any, List, Optional
+
+import pytest
+
+from holt import Sandbox, Tool, ToolError
+
+
+class Kind(str, enum.Enum):
+    A = "a"
+    B = "b"
+
+
+def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played: what is used of its models, version 2."""
+
+    class BaseModel:
+        def __init__(self, **values: Any) -> None:
+            self.values = values
+
+    class User(BaseModel):
+        @classmethod
+        def model_json_schema(cls) -> Any:
+            return {
+                "title": "User", "type": "object", "required": ["home"],
+                "properties": {"home": {"$ref": "#/$defs/Place"}, "title": {"type": "string", "title": "Title"}},
+                "$defs": {"Place": {"title": "Place", "type": "object", "properties": {
+                    "within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}], "default": None}}}},
+            }
+
+        @classmethod
+        def model_validate(cls, value: Any) -> Any:
+            if "home" not in value:
+                raise ValueError("home is missing")
+            return cls(**value)
+
+        def model_dump(self, mode: str, by_alias: bool) -> Any:
+            assert mode == "json" and by_alias
+            return self.values
+
+    module = types.ModuleType("pydantic")
+    module.BaseModel = BaseModel  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pydantic", module)
+
+    def show(user: User, more: Optional[User] = None) -> User:
+        return user
+
+    show.__annotations__ = {"user": User, "more": Optional[User], "return": User}
+    tool = Tool.of(show)
+    assert tool.input_schema["properties"]["user"] == {
+        "type": "object", "required": ["home"], "additionalProperties": False,
+        "properties": {
+            "home": {"$ref": "#/$defs/Place"},
+            "title": {"type": "string"},
+        },
+    }
+    assert tool.input_schema["$defs"] == {
+        "Place": {"type": "object", "properties": {"within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]}}}
+    }
+    assert tool.handler({"user": {"home": {}}}) == {"home": {}}
+    with pytest.raises(ToolError, match="missing") as error:
+        tool.handler({"user": {}})
+    assert error.value.type == "validation_error"
+
+
+@pytest.mark.usefixtures("bridge")
+def test_real_models() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Point(pydantic.BaseModel):
+        x: float = pydantic.Field(..., ge=0)
+
+    class Order(pydantic.BaseModel):
+        id: int = pydantic.Field(..., gt=0)
+        note: Optional[str] = pydantic.Field(None, max_length=5)
+        kind: Kind = Kind.A
+        points: List[Point] = pydantic.Field([], alias="at")
+        before: Optional["Order"] = None
+
+    names = {"Order": Order, "Point": Point}
+    if hasattr(Order, "model_rebuild"):
+        Order.model_rebuild(_types_namespace=names)
+    else:
+        Order.update_forward_refs(**names)
+
+    def same(order: Order) -> Order:
+        assert isinstance(order, Order) and all(isinstance(each, Point) for each in order.points)
+        return order
+
+    same.__annotations__ = {"order": Order, "return": Order}
+    refused = {
+        "{}": "$.order.id: is missing",
+        "{'id': 0}": "$.order.id: must be more than 0",
+        "{'id': 1, 'note': 'longer'}": "$.order.note: must have at most 5 characters",
+        "{'id': 1, 'kind': 'c'}": '$.order.kind: must be "a" or "b"',
+        "{'id': 1, 'at': [{'x': 1}, {'x': -1}]}": "$.order.at[1].x: must be at least 0",
+        "{'id': 1, 'before': {'id': 1, 'before': {'id': 0}}}": "$.order.before.before.id: must be more than 0",
+    }
+    with Sandbox(tools=[same]) as box:
+        box.python("from host_tools import call").check()
+        code = "call('same', {'order': {'id': 2, 'kind': 'b', 'at': [{'x': 1}], 'before': {'id': 1, 'note': None}}})"
+        assert eval(box.python(code).check().result or "") == {
+            "id": 2, "note": None, "kind": "b", "at": [{"x": 1}],
+            "before": {"id": 1, "note": None, "kind": "a", "at": [], "before": None},
+        }
+        for order, message in refused.items():
+            error = box.python(f"call('same', {{'order': {order}}})").error
+            assert error and error.message == f"[validation_error] {message}"
