@@ -210,8 +210,10 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         request_answer(i->first, root);
         end_watch(i);
         drop_first(i);
-        if (i->once)
+        if (i->once) {
+                i->process->done = true;
                 return let_go(i);
+        }
         ask_next(i);
 }
 

@@ -141,7 +141,8 @@ void keeper_audit_end(Keeper *keeper, const char *id, Cause cause) {
 
 void keeper_note_end(Keeper *keeper, Process *process) {
         end_history(keeper, process);
-        keeper_audit_end(keeper, process->id, process->outcome.cause);
+        if (!process->done)
+                keeper_audit_end(keeper, process->id, process->outcome.cause);
         audit_foreign(keeper, process);
 }
 

@@ -63,6 +63,7 @@ typedef struct Process {
         int pid;       /* inside */
         bool answered; /* it has been started, or could not be */
         bool started, running, gone;
+        bool done;    /* with what it was started for: how it ends is nothing to audit */
         bool stopped; /* as far as was heard: what goes on inside by itself says nothing */
         bool settled; /* it has ended, and its output up to there has been read */
         uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of time_now_usec() */

@@ -144,6 +144,9 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
 
     assert result["result"] == "False"
     assert value(rpc, "x") == "1"
+    fresh = lambda: [p for p in rpc.call("process.list")["processes"] if p["state"] == "ended"]  # noqa: E731
+    until(fresh, "its interpreter has ended")
+    assert rpc.call("audit.list")["rows"] == []  # which is no kill
 
 
 # --- errors ---
