@@ -65,9 +65,11 @@ class Settings:
             raise UsageError(f"workspace is a directory's path, not {self.workspace!r}")
         if not isinstance(self.env, (Mapping, type(None))):
             raise UsageError(f"env is a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
-        for name in self.env or {}:
+        for name, value in (self.env or {}).items():
             if not isinstance(name, str) or "=" in name:
                 raise UsageError(f'a name in env is text without "=", not {name!r}')
+            if value is None:
+                raise UsageError(f"env[{name!r}] is None", hint='Leave the variable out, or write "".')
 
     @contextlib.contextmanager
     def arguments(self) -> "Iterator[List[str]]":

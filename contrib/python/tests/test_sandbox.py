@@ -382,6 +382,7 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
     ({"read_only": "/opt"}, "read_only is a list"), ({"read_write": "/opt"}, "read_write is a list"),
     ({"options": "--ephemeral"}, "options is a list"), ({"tools": print}, "tools is a list"),
     ({"tools": 5}, "tools is a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
+    ({"env": {"A": None}}, "env.'A'. is None"),
     ({"env": ["A=c"]}, "env is a dict"), ({"policy": ["strict"]}, "policy is a preset's name"),
     ({"workspace": 5}, "workspace is a directory's path"), ({"name": ""}, "can't be the name"),
 ))
