@@ -140,4 +140,4 @@ def test_logs_in_json(follow: tuple[str, ...], session: Session) -> None:
     assert [c["seq"] for c in chunks] == list(range(1, len(chunks) + 1))
     for stream, expected in (("stdout", b"out\xff"), ("stderr", b"err")):
         assert b"".join(base64.b64decode(c["base64"]) for c in chunks if c["stream"] == stream) == expected
-    assert "--tail" in session("logs", process, "--json", "--tail", "1").refusal()
+    assert "--tail" in json.loads(session("logs", process, "--json", "--tail", "1").err)["error"]["message"]
