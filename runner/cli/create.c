@@ -248,7 +248,8 @@ static int create(const char *name, const char *cwd, const OptionResult *words,
                 .env = &env,
                 .preset = words->policies_count > 0,
                 .idle = options->idle,
-                .tier = options->tier<TIERS, .degraded = options->allow_degraded.count> 0,
+                .degraded = options->allow_degraded.count > 0,
+                .tier = options->tier < TIERS,
         };
         int r = settle(cwd, words, options, &settings, &env, reterr);
 

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "cli/ask.h"
 #include "cli/verbs.h"
+#include "session/capture.h"
 
 enum { PAGE = 50 }; /* chunks of at most 64 KiB in one answer */
 
@@ -33,10 +34,6 @@ static const Option logs_options[] = {
 
 /* --- chunks --- */
 
-enum { STREAMS = 2 };
-
-static const char *const stream_names[STREAMS] = { "stdout", "stderr" };
-
 typedef struct Chunk {
         char *data;
         size_t length;
@@ -55,12 +52,13 @@ typedef struct Chunks {
 typedef struct Log {
         RpcClient *client;
         const char *id;
-        uint64_t seq;           /* of the next chunk */
-        uint64_t next[STREAMS]; /* the offset that the stream's next byte has ... */
-        bool known[STREAMS];    /* ... where that is known: not before the first after --from */
-        bool quiet;             /* say nothing of what was dropped */
+        uint64_t seq;                   /* of the next chunk */
+        uint64_t next[CAPTURE_STREAMS]; /* the offset that the stream's next byte has ... */
+        bool known[CAPTURE_STREAMS]; /* ... where that is known: not before the first after --from
+                                      */
+        bool quiet;                  /* say nothing of what was dropped */
         bool json;
-        bool elsewhere[STREAMS]; /* it went to the process's caller */
+        bool elsewhere[CAPTURE_STREAMS]; /* it went to the process's caller */
 } Log;
 
 static void chunks_clear(Chunks *chunks) {
@@ -75,7 +73,7 @@ static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
 
         if (r < 0)
                 return error_set(reterr, ERROR_PROTOCOL, -r, "the keeper's answer is none");
-        ret->stream = streq(ask_text(value, "stream"), stream_names[1]);
+        ret->stream = streq(ask_text(value, "stream"), capture_stream_name(1));
         ret->offset = ask_number(value, "offset");
         return 0;
 }
@@ -104,7 +102,7 @@ static int print_json(const JsonValue *value, Error *reterr) {
 
 /* The bytes, or that there is a hole. */
 static int print_chunk(const Chunk *chunk, size_t from, Error *reterr) {
-        const char *name = stream_names[chunk->stream];
+        const char *name = capture_stream_name(chunk->stream);
 
         if (chunk->dropped == 0)
                 return write_all(chunk->stream ? STDERR_FILENO : STDOUT_FILENO, chunk->data + from,
@@ -163,17 +161,17 @@ static int take(Log *log, const JsonValue *value, Chunks *later, Error *reterr) 
 
 /* All that is kept was read: what came behind it is not. */
 static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *reterr) {
-        const uint64_t ends[STREAMS] = { ask_number(answer, "stdout_bytes"),
-                                         ask_number(answer, "stderr_bytes") };
+        const uint64_t ends[CAPTURE_STREAMS] = { ask_number(answer, "stdout_bytes"),
+                                                 ask_number(answer, "stderr_bytes") };
         const JsonValue *names = json_member(answer, "elsewhere");
         int r = 0;
 
-        for (unsigned i = 0; r == 0 && i < STREAMS; i++)
+        for (unsigned i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
                 if (log->known[i])
                         r = skip_to(log, i, ends[i], later, reterr);
         for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
                 if (json_string(n))
-                        log->elsewhere[streq(json_string(n), stream_names[1])] = true;
+                        log->elsewhere[streq(json_string(n), capture_stream_name(1))] = true;
         return r;
 }
 
@@ -307,7 +305,7 @@ static void tell_elsewhere(const Log *log) {
         (void)fprintf(stderr,
                       "holt: %s of %s went to whoever has called it, and is not kept\n"
                       "  holt exec keeps it with --keep or --detach.\n",
-                      both ? "the output" : stream_names[log->elsewhere[1]], log->id);
+                      both ? "the output" : capture_stream_name(log->elsewhere[1]), log->id);
 }
 
 /* --- the verb --- */
@@ -330,7 +328,7 @@ static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
                 r = error_set(reterr, ERROR_USAGE, 0, "--tail counts lines, and --json has chunks");
                 return error_cure(reterr, r, "Leave one of them out.");
         }
-        for (unsigned i = 0; i < STREAMS; i++)
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
                 log.known[i] = log.seq == 1;
         if (r == 0)
                 r = ask_option("--tail", options->tail, 0, 1000000, &lines, reterr);

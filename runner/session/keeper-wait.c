@@ -27,9 +27,13 @@ static void on_call_end(RpcCall *call, void *data) {
         drop_waiter(data);
 }
 
+static bool has_ended(const Waiter *waiter) {
+        return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
+}
+
+/* It is answered with what was found behind it at protected paths. */
 static bool is_settled(const Waiter *waiter) {
-        return waiter->process && waiter->what != WAIT_START && waiter->process->settled &&
-               !waiter->process->sweep_due;
+        return has_ended(waiter) && !waiter->process->sweep_due;
 }
 
 /* --- answers --- */
@@ -164,8 +168,7 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error) {
 
         for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
                 next = waiter->next;
-                if (waiter->what == WAIT_REST ||
-                    (waiter->what != WAIT_START && waiter->process->settled))
+                if (waiter->what == WAIT_REST || has_ended(waiter))
                         continue;
                 rpc_fail(waiter->call, error);
                 drop_waiter(waiter);

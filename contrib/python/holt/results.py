@@ -54,6 +54,8 @@ class Outcome:
     exit_code   its own; 128 + n after signal n, 124 after a timeout
     *_dropped   bytes that were more than the limit for output
     unrecorded  why it is not in the session's history yet, as on a full disk; "" where it is
+    set_aside   what was at protected paths of the workspace when it ended, relative to that; empty of python()
+    unguarded   why something there could not be set aside; "" where nothing was left
     """
 
     id: str
@@ -66,6 +68,8 @@ class Outcome:
     usage: Usage = Usage()
     denials: Tuple[Denial, ...] = ()
     unrecorded: str = ""
+    set_aside: Tuple[str, ...] = ()
+    unguarded: str = ""
 
     @property
     def stdout(self) -> str:
@@ -168,6 +172,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
             for d in answer.get("denials") or ()
         ),
         "unrecorded": answer.get("unrecorded") or "",
+        "set_aside": tuple(answer.get("set_aside") or ()), "unguarded": answer.get("unguarded") or "",
     }
 
 

@@ -354,6 +354,15 @@ def test_a_fork_is_told_to_make_its_own(box: Sandbox) -> None:
     assert box.bash("true").ok
 
 
+def test_what_was_set_aside_is_in_the_result(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    with Sandbox(workspace=tmp_path) as box:
+        made = box.bash("echo ../x > .git/commondir")
+        assert (made.set_aside, made.unguarded) == ((".git/commondir.holt-untrusted",), "")
+        assert box.bash("true").set_aside == ()
+
+
 @pytest.mark.parametrize("call", (
     lambda box: box.bash("echo 'a\0b'"), lambda box: box.exec(["echo", "a\0"]), lambda box: box.python("'\0'"),
     lambda box: box.kv.set("k", "a\0b"), lambda box: box.files.write("f\0", "x"),
