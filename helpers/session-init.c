@@ -294,17 +294,28 @@ static void run_command(Exec *exec) {
         (void)sys1(__NR_exit, 1);
 }
 
-static void report_end(const Exec *exec, int status, const long usage[16]) {
+static void report_end(const Exec *exec, int status, const long usage[16], int alone) {
         SessionMessage message = {
                 .type = SESSION_ENDED,
                 .exec = exec->id,
                 .value = status,
+                .detail = (uint32_t)alone,
                 .user_us = (uint64_t)usage[0] * 1000000 + (uint64_t)usage[1],
                 .system_us = (uint64_t)usage[2] * 1000000 + (uint64_t)usage[3],
                 .max_rss = (uint64_t)usage[4] * 1024,
         };
 
         send_message(&message, -1);
+}
+
+/* Whether what is left of the orphans is none. */
+static int reap_orphans(void) {
+        long pid;
+
+        do
+                pid = sys4(__NR_wait4, -1, 0, WNOHANG, 0);
+        while (pid > 0);
+        return pid == -ECHILD;
 }
 
 /* The command, or what comes to the subreaper as an orphan. Returns what wait4(2) does. Where there
@@ -319,8 +330,12 @@ static long reap_one(Exec *exec, int options) {
         if ((status & 0xff) == 0x7f) {
                 report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
         } else {
+                int alone = reap_orphans();
+
                 exec->pid = 0;
-                report_end(exec, status, usage);
+                report_end(exec, status, usage, alone);
+                if (alone)
+                        return -ECHILD;
         }
         return pid;
 }

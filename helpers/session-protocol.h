@@ -32,7 +32,8 @@ enum {
         SESSION_STARTED = 1, /* value is the pid; with the terminal's master where there is one */
         SESSION_FAILED,      /* it was not started: errno value, INIT_STEP_* detail */
         SESSION_STOPPED,     /* the command was stopped by signal value; only on a terminal */
-        SESSION_ENDED,       /* value is the wait status of the command, with its usage */
+        SESSION_ENDED,       /* value is the wait status of the command, with its usage; detail is 1
+                                where it has left no process */
         SESSION_GONE, /* no process of exec is left; value is not 0 where its monitor was killed */
 };
 

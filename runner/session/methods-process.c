@@ -305,7 +305,7 @@ static const char *process_state(const Process *process) {
                 return process->stopped ? "stopped" : "running";
         if (!process->answered)
                 return "starting";
-        return process->gone ? "ended" : "background";
+        return process_is_over(process) ? "ended" : "background";
 }
 
 static void write_process(const Process *process, JsonWriter *w) {
@@ -522,7 +522,7 @@ int method_process_kill(RpcCall *call, void *data, Error *error) {
 
         if (r < 0)
                 return r;
-        json_write_bool(rpc_result(call), "killed", !process->gone);
+        json_write_bool(rpc_result(call), "killed", !process_is_over(process));
         process_kill(process);
         rpc_reply(call);
         return 0;

@@ -170,6 +170,10 @@ void process_terminate(Process *process) {
                                time_now_usec() + (process->hang_up ? HANG_UP_TIME : kill_after));
 }
 
+bool process_is_over(const Process *process) {
+        return process->gone || process->alone;
+}
+
 /* At the first time TERM, at the next KILL; and KILL for what was told to end. */
 void process_on_time(void *data) {
         Process *process = data;
@@ -316,6 +320,7 @@ static void on_ended(Process *process, const SessionMessage *message) {
         if (!process->running)
                 return;
         process->running = false;
+        process->alone = message->detail == 1;
         out->usage.user_us = message->user_us;
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;

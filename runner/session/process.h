@@ -63,6 +63,7 @@ typedef struct Process {
         int pid;       /* inside */
         bool answered; /* it has been started, or could not be */
         bool started, running, gone;
+        bool alone;   /* its command has ended, and has left no process */
         bool done;    /* with what it was started for: how it ends is nothing to audit */
         bool stopped; /* as far as was heard: what goes on inside by itself says nothing */
         bool settled; /* it has ended, and its output up to there has been read */
@@ -155,6 +156,8 @@ void process_signal(Process *process, int signal);
 void process_signal_all(Process *process, int signal);
 /* Puts its command into the foreground of its terminal and lets all that it has started go on. */
 void process_resume(Process *process);
+/* Whether nothing is left of it, or only its monitor, which is ending. */
+bool process_is_over(const Process *process);
 /* Kills everything it has started, what its command has left included. */
 void process_kill(Process *process);
 /* The same, by TERM first, with HUP for what has a terminal, and after the policy's kill_after by

@@ -181,6 +181,14 @@ def test_wait_settles_although_a_grandchild_holds_stdout(rpc: Bound) -> None:
     until(lambda: rpc.call("process.list")["processes"][0]["state"] == "ended", "it is killed")
 
 
+def test_what_has_left_nothing_has_ended_as_soon_as_it_is_waited_for(rpc: Bound) -> None:
+    """Its monitor ends a moment later."""
+    for _ in range(60):
+        process = rpc.spawn("true")
+        rpc.call("process.wait", id=process)
+        assert rpc.call("process.read", id=process)["state"] == "ended"
+
+
 def test_all_that_was_printed_before_the_end_is_there(rpc: Bound) -> None:
     for _ in range(20):
         assert rpc.sh("head -c 60000 /dev/zero | tr '\\0' x; exit 1")["stdout"] == "x" * 60000
