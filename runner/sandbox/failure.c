@@ -13,7 +13,10 @@
 #include "base/sys.h"
 #include "sandbox/prepare.h"
 
-enum { SHEBANG_MAX = 256 }; /* BINPRM_BUF_SIZE: the kernel reads no further */
+enum {
+        SHEBANG_MAX = 256, /* BINPRM_BUF_SIZE: the kernel reads no further */
+        LINE_SHOWN_MAX = 200,
+};
 
 /* The verb that runs another command like it. */
 static const char *run_verb(const LaunchPlan *plan) {
@@ -113,8 +116,28 @@ static bool is_builtin(const char *name) {
         return false;
 }
 
+/* A command line in one word. What a shell would do more with than take it apart is not offered to
+ * be pasted without the quotes: behind a "|" or ";" it would run outside. */
+static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
+        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                            " _-+,./:=@%";
+        _cleanup_free_ char *word = strlen(line) <= LINE_SHOWN_MAX ? str_word(line) : NULL;
+        const char *verb = run_verb(plan), *shown = word ? word : "'...'";
+
+        if (word && line[strspn(line, plain)] == '\0')
+                (void)error_cure(reterr, 0,
+                                 "It is one word, with a blank in it. Its words apart: %s -- "
+                                 "%s\nFor a shell: %s -- bash -c %s",
+                                 verb, line, verb, shown);
+        else
+                (void)error_cure(reterr, 0,
+                                 "It is one word, with a blank in it. For a shell: %s -- "
+                                 "bash -c %s",
+                                 verb, shown);
+}
+
 /* Whether the command is one for a shell, as it was written; what to do then. */
-static bool cure_shell(const LaunchPlan *plan, const char *name, Error *reterr) {
+static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
         const char *program = plan->argv.items[0];
 
         if (is_builtin(program))
@@ -123,10 +146,7 @@ static bool cure_shell(const LaunchPlan *plan, const char *name, Error *reterr) 
                                  "bash -c '%s ...'",
                                  run_verb(plan), program);
         else if (plan->argv.count == 1 && strpbrk(program, " \t"))
-                (void)error_cure(reterr, 0,
-                                 "It is one word, with a blank in it. Its words apart: %s -- "
-                                 "%s\nFor a shell: %s -- bash -c '...'",
-                                 run_verb(plan), name, run_verb(plan));
+                cure_line(plan, program, reterr);
         else
                 return false;
         return true;
@@ -149,7 +169,7 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
 
         if (!path)
                 return error_oom(reterr);
-        if (cure_shell(plan, name, reterr))
+        if (cure_shell(plan, reterr))
                 return r;
         if (!strchr(program, '/') && !has_search_path(plan))
                 return error_cure(reterr, r,
@@ -213,9 +233,36 @@ static int cure_returns(const char *program, int r, Error *reterr) {
                           word ? word : "FILE");
 }
 
+/* Where it is inside, under another path: what a virtual environment's scripts name, in a workspace
+ * that has moved. NULL where no mount has it. */
+static const PlanMount *mount_with(const LaunchPlan *plan, const char *host) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].source && path_below(host, plan->mounts[i].source) &&
+                    !streq(plan->mounts[i].source, plan->mounts[i].target) &&
+                    !streq(plan->mounts[i].source, "/"))
+                        return &plan->mounts[i];
+        return NULL;
+}
+
+static int cure_moved(const LaunchPlan *plan, const PlanMount *mount, const char *host, int r,
+                      Error *reterr) {
+        char quoted[SHEBANG_MAX * 4], target[512];
+        _cleanup_free_ char *word = str_word(mount->source);
+
+        return error_cure(reterr, r,
+                          "Inside it is %s%s. Where paths are part of what is there, as in a "
+                          "virtual environment, give it the same path inside: "
+                          "%s%s:%s",
+                          str_quote(mount->target, target, sizeof(target)),
+                          str_quote(host + strlen(mount->source), quoted, sizeof(quoted)),
+                          plan->root.source ? "holt create --workspace " : "--workspace ",
+                          word ? word : "DIR", word ? word : "DIR");
+}
+
 static int explain_interpreter(const LaunchPlan *plan, const char *program, const char *name,
                                int errnum, Error *reterr) {
         char head[SHEBANG_MAX], quoted[SHEBANG_MAX * 4], *interpreter;
+        const PlanMount *moved;
         size_t length;
         int r;
 
@@ -236,6 +283,9 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
                 return error_cure(reterr, r,
                                   "The host has no such program either: correct the first "
                                   "line of the script.");
+        moved = mount_with(plan, interpreter);
+        if (moved)
+                return cure_moved(plan, moved, interpreter, r, reterr);
         return cure_by_host(plan, interpreter, mount_it, r, reterr);
 }
 
@@ -299,6 +349,8 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
                                   "the path of its interpreter.");
         if (failure->detail == INIT_STEP_EXEC && errnum == E2BIG)
                 return error_cure(reterr, r, "%s", failure_too_long);
+        if (failure->detail == INIT_STEP_EXEC && errnum == ENAMETOOLONG)
+                (void)cure_shell(plan, reterr);
         return r;
 }
 

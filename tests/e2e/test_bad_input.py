@@ -356,6 +356,19 @@ def test_a_command_for_a_shell(argv: list[str], words: str, holt: Holt) -> None:
     assert words in cure(holt(["run", "--", *argv]))
 
 
+@pytest.mark.parametrize("line, word", (
+    ("curl x | sh; rm -rf y", "'curl x | sh; rm -rf y'"), ("echo $(id)", "'echo $(id)'"), ("ls >x", "'ls >x'"),
+    ("a `b`", "'a `b`'"), ("ls ~", "'ls ~'"), ("a\nb c", "'...'"),
+    pytest.param("ls x " * 60, "'...'", id="long"),
+))
+def test_what_a_shell_would_do_outside_is_not_to_be_pasted(line: str, word: str, holt: Holt) -> None:
+    """The line may be a model's: a hint has it in quotes, or not at all."""
+    hint = cure(holt(["run", "--", line]), 127 if len(line) < 256 else 126)
+
+    assert "apart" not in hint
+    assert hint.strip().endswith(f"holt run -- bash -c {word}")
+
+
 def test_no_program_at_all(holt: Holt) -> None:
     assert '""' in holt(["run", "--", ""]).refusal(127)
 
@@ -366,6 +379,17 @@ def test_a_script_without_its_interpreter(holt: Holt, put: Make) -> None:
 
     assert '"./script" is there, but its interpreter "/no/such/interpreter" is not' in result.refusal(126)
     assert "--ro" not in result.cure
+
+
+def test_a_script_whose_interpreter_has_moved(holt: Holt, put: Make, mkdir: Make) -> None:
+    """As those of a virtual environment, whose directory is elsewhere inside."""
+    top = mkdir("project")
+    put("project/bin/python", "", 0o755)
+    put("project/script", f"#!{top}/bin/python\n", 0o755)
+    hint = cure(holt(["run", "--workspace", f"{top}:/workspace", "--", "./script"]), 126)
+
+    assert "Inside it is /workspace/bin/python." in hint
+    assert hint.strip().endswith(f"--workspace {top}:{top}")
 
 
 def test_a_script_with_the_line_ends_of_windows(holt: Holt, put: Make) -> None:
