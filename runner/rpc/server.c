@@ -151,6 +151,14 @@ size_t rpc_server_connections(const RpcServer *server) {
         return server->connections_count;
 }
 
+size_t rpc_server_owed(const RpcServer *server) {
+        size_t owed = 0;
+
+        for (const RpcConnection *c = server->connections; c; c = c->next)
+                owed += c->calls_count + (c->more || !rpc_queue_empty(&c->queue));
+        return owed;
+}
+
 void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data)) {
         server->on_end = fn;
 }

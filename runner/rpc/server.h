@@ -108,6 +108,9 @@ void rpc_server_deafen(RpcServer *server);
  * may be sockets, pipes, terminals or files. 0 or a negative errno. */
 int rpc_server_add(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret, Error *reterr);
 size_t rpc_server_connections(const RpcServer *server);
+/* What clients have still to get: requests that are not answered yet, and one more for each client
+ * that has lines to read or to be read. */
+size_t rpc_server_owed(const RpcServer *server);
 /* Called when a connection has ended and before it is freed: whoever has subscribed for it, or owns
  * something by it, lets go. Its calls are gone by then: no one is left to answer. */
 void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));

@@ -90,6 +90,14 @@ int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr) {
         return add_waiter(keeper, call, NULL, WAIT_REST, reterr);
 }
 
+size_t keeper_waits_for_rest(const Keeper *keeper) {
+        size_t count = 0;
+
+        for (const Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+                count += waiter->what == WAIT_REST;
+        return count;
+}
+
 /* --- when it is time --- */
 
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {

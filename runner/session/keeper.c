@@ -27,7 +27,8 @@
 #include "session/unwritten.h"
 
 enum {
-        FLUSH_TIME = 200000, /* usec for the last answers to leave */
+        FLUSH_TIME = 200000, /* usec for the last answers to leave, at most */
+        FLUSH_STEP = 1000,   /* ... until it is looked whether they have */
         REST_TIME = 1000000, /* usec without use until memory is given back */
 };
 
@@ -104,10 +105,16 @@ static void on_dropped(void *data, Process *process) {
 
 /* --- ending --- */
 
+/* The answers that are on their way still leave. */
 static void on_stop(void *data) {
         Keeper *keeper = data;
+        const uint64_t now = time_now_usec();
 
-        loop_stop(keeper->loop);
+        if (keeper->ending && now < keeper->flush_until &&
+            rpc_server_owed(keeper->server) > keeper_waits_for_rest(keeper))
+                loop_timer_set(keeper->stop_timer, now + FLUSH_STEP);
+        else
+                loop_stop(keeper->loop);
 }
 
 /* Who comes from now on waits for the next keeper. */
@@ -116,14 +123,14 @@ static void deafen(Keeper *keeper) {
         (void)unlinkat(keeper->plan.state.fd, KEEPER_SOCKET, 0);
 }
 
-/* The answers that are on their way still leave. */
 static void stop_soon(Keeper *keeper) {
         /* Once: what init has left behind stays readable, and this is asked again and again. */
         if (keeper->ending)
                 return;
         keeper->stopping = keeper->ending = true;
         deafen(keeper);
-        loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_TIME);
+        keeper->flush_until = time_now_usec() + FLUSH_TIME;
+        loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_STEP);
 }
 
 void keeper_stop(Keeper *keeper) {
@@ -132,11 +139,10 @@ void keeper_stop(Keeper *keeper) {
         for (Process *p = processes_first(keeper->processes); p; p = p->next)
                 if (!p->gone)
                         process_terminate(p);
+        if (processes_live(keeper->processes) == 0)
+                return stop_soon(keeper);
         keeper->stopping = true;
-        loop_timer_set(keeper->stop_timer,
-                       processes_live(keeper->processes) == 0
-                               ? time_now_usec() + 1
-                               : time_now_usec() + keeper->plan.kill_after + FLUSH_TIME);
+        loop_timer_set(keeper->stop_timer, time_now_usec() + keeper->plan.kill_after + FLUSH_TIME);
 }
 
 static void on_idle(void *data) {

@@ -78,6 +78,7 @@ typedef struct Keeper {
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
+        uint64_t flush_until;  /* ... or it is this late */
 } Keeper;
 
 /* The verb of the keeper itself; argv[1] is the session's name, fds as above. Returns an exit code.
@@ -146,6 +147,8 @@ void keeper_stop(Keeper *keeper);
 /* Answers call when the keeper has let its session go: what runs has ended, the database is closed,
  * and somebody else may have the lock. 0 or -ENOMEM. */
 int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr);
+/* Those that do. */
+size_t keeper_waits_for_rest(const Keeper *keeper);
 /* Answers call when process has been started, or has settled. 0 or -ENOMEM. */
 int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr);
 /* Has process noted in the history as a call of method, which is not copied, with params, which are
