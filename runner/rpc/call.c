@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "policy/layers.h"
 #include "rpc/connection.h"
+#include "rpc/peek.h"
 
 /* Application errors; clients rely on them. */
 static const int codes[] = {
@@ -436,6 +437,16 @@ static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal 
                                refusal->path);
 }
 
+/* By its id, where its first bytes have that: who waits for it would wait for good. */
+static void answer_too_long(RpcConnection *c, const FramingLine *line, const Refusal *refusal) {
+        _cleanup_(json_freep) JsonDocument *document = rpc_peek(line->head);
+        const JsonValue *id = document ? json_member(json_root(document), "id") : NULL;
+
+        if (id && json_type(id) != JSON_STRING && json_type(id) != JSON_NUMBER)
+                id = NULL;
+        rpc_send_error(c, id, refusal->code, &refusal->error, refusal->path);
+}
+
 static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, Refusal *refusal) {
         int r;
 
@@ -498,6 +509,8 @@ void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         }
         if (r == 0)
                 execute(TAKE_PTR(call));
+        else if (!line->bytes)
+                answer_too_long(c, line, &refusal);
         else
                 answer_refusal(c, call, &refusal);
         free(refusal.path);

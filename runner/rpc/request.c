@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rpc/connection.h"
+#include "rpc/peek.h"
 
 struct RpcRequest {
         RpcConnection *connection;
@@ -149,23 +150,16 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
 
 /* Answers begin as they are written: with what they answer, before the result. */
 bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
+        _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
+        const JsonValue *root = document ? json_root(document) : NULL;
+        const char *id = root ? text_member(root, "id") : NULL;
         const RpcAnswer bad = { .why = why };
-        const char *id = strstr(head, "\"id\"");
         RpcRequest *request;
-        char text[24];
 
-        if (!id || strstr(head, "\"method\""))
+        if (!id || json_member(root, "method") || !read_id(id))
                 return false;
-        id += 4;
-        id += strspn(id, " \t");
-        if (*id++ != ':')
-                return false;
-        id += strspn(id, " \t");
-        if (*id++ != '"' || strcspn(id, "\"") >= sizeof(text))
-                return false;
-        (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(id, "\""), id);
-        request = find(c, read_id(text));
+        request = find(c, read_id(id));
         if (request)
                 tell(request, &bad);
-        return read_id(text) > 0;
+        return true;
 }

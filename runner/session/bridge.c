@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/bridge.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <sys/un.h>
 
 #include "rpc/framing.h"
+#include "rpc/peek.h"
 #include "rpc/queue.h"
 #include "session/tools.h"
 
@@ -193,18 +193,13 @@ static void obey(Connection *c, const JsonValue *root) {
                 list_tools(c, id, grant);
 }
 
-/* The id of a line that can't be read, which helpers write first; 0 where there is none. */
-static uint64_t peek_id(const char *line) {
-        static const char begin[] = "{\"id\":";
+/* The id of a line that can't be read; 0 where there is none. */
+static uint64_t peek_id(const char *head) {
+        _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
+        const JsonValue *value = document ? json_member(json_root(document), "id") : NULL;
         uint64_t id = 0;
 
-        if (strncmp(line, begin, strlen(begin)) != 0)
-                return 0;
-        line += strlen(begin);
-        line += *line == ' ';
-        for (int digits = 0; isdigit((unsigned char)*line) && digits < 15; digits++)
-                id = id * 10 + (uint64_t)(*line++ - '0');
-        return *line == ',' ? id : 0;
+        return value && json_uint(value, JSON_INTEGER_MAX, &id) == 0 ? id : 0;
 }
 
 static void take_line(Connection *c, const FramingLine *line) {

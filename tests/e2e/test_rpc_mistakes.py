@@ -44,6 +44,25 @@ def test_malformed_lines_are_answered(bytes_: bytes, line: Rpc) -> None:
     still_serves(line)
 
 
+@pytest.mark.parametrize("head, id_", (
+    ('{"jsonrpc": "2.0", "id": 5, "method": "files.write", "params": {"text": "', 5),
+    ('{"id":"a-\\"1\\"","params":{"text": "', 'a-"1"'),
+    (' { "method":"x" , "id" : -7,"jsonrpc":"', -7),
+    ('{"jsonrpc": "2.0", "params": {"id": 5, "text": "', None),
+    ('{"method": "files.write, \\"id\\": 5, "', None),
+    ('{"id": true, "text": "', None), ('{"id": 5', None), ('{"id": [5, "', None), ('["id", 5, "', None), ('"id": 5, "', None),
+))
+def test_a_line_too_long_is_answered_to_who_waits_for_it(head: str, id_: int | str | None, line: Rpc) -> None:
+    """By the id at its beginning, as programs write it."""
+    line.raw(head.encode() + b"1" * (1 << 20) + b'"}\n')
+    until(lambda: line.read() or bool(line._answers), "an answer")
+    (answer,) = line._answers.values()
+    line._answers.clear()
+
+    assert (answer["id"], answer["error"]["data"]["errno"]) == (id_, "EMSGSIZE")
+    still_serves(line)
+
+
 def test_a_line_of_a_hundred_megabytes(line: Rpc, session: Session) -> None:
     session.exec("true").ok()
     before = memory(session.keeper())
