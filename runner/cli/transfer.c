@@ -405,14 +405,37 @@ static int save(RpcClient *client, int source_fd, unsigned mode, const char *pat
         return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd);
 }
 
+/* The fd that a file of the caller's is a name of, or FD_NONE. A file that is one of these is not
+ * to be replaced: what others write to it afterwards would go to the old one, and be lost. */
+static int own_output(const char *file) {
+        static const struct {
+                const char *file;
+                int fd;
+        } outputs[] = {
+                { "-", STDOUT_FILENO },
+                { "/dev/stdout", STDOUT_FILENO },
+                { "/dev/fd/1", STDOUT_FILENO },
+                { "/proc/self/fd/1", STDOUT_FILENO },
+                { "/dev/stderr", STDERR_FILENO },
+                { "/dev/fd/2", STDERR_FILENO },
+                { "/proc/self/fd/2", STDERR_FILENO },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(outputs); i++)
+                if (streq(file, outputs[i].file))
+                        return outputs[i].fd;
+        return FD_NONE;
+}
+
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
+        int r, own_fd = own_output(file);
         unsigned mode = 0;
-        int r = transfer_open_file(client, path, &fd, &mode, reterr);
 
+        r = transfer_open_file(client, path, &fd, &mode, reterr);
         if (r < 0)
                 return r;
-        r = streq(file, "-") ? write_to(fd, STDOUT_FILENO) : save(client, fd, mode, file);
+        r = own_fd >= 0 ? write_to(fd, own_fd) : save(client, fd, mode, file);
         return r < 0 ? refuse("write", file, r, reterr) : 0;
 }
 

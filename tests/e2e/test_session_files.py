@@ -523,6 +523,19 @@ def test_pipes_that_holt_was_given_are_read_and_written(session: Session, place:
     assert session.out("stat -c %s empty") == "0\n"
 
 
+@pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/stderr"])
+def test_a_file_that_is_stdout_is_written_to_and_not_replaced(session: Session, place: Path, identity: Identity, path: str) -> None:
+    """What is written to it before and afterwards, by others, is there as well."""
+    session.out("echo text > file")
+    with open(place / "out", "w") as out:
+        identity.own(place / "out")
+        both = 'echo before; "$@" 2>&1; echo after'
+        session.cp(f"{session.name}:file", path, stdout=out, prefix=("sh", "-c", both, "sh")).ok()
+        session("files", "get", "file", path, stdout=out, prefix=("sh", "-c", both, "sh")).ok()
+
+    assert (place / "out").read_text() == 2 * "before\ntext\nafter\n"
+
+
 def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
     """What is copied out are files and directories; a link would be followed by what is written next."""
     session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
