@@ -15,6 +15,10 @@
 
 /* --- a verb --- */
 
+const Option ask_json_option = {
+        "--json", NULL, "what goes wrong as JSON", OPTION_BOOL, 0, NULL,
+};
+
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
         OptionResult words = { 0 };
         Error error;

@@ -21,6 +21,9 @@ typedef struct AskVerb {
  */
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv);
 
+/* --json of a verb that has nothing to print but what went wrong; its options are one bool. */
+extern const Option ask_json_option;
+
 /* TIME of --timeout, as holt run takes it: usec from 1ms on, or "none", 0, which is that of the
  * policy. NULL leaves *ret. 0, or -EINVAL. */
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr);

@@ -125,28 +125,31 @@ int cmd_wait(int argc, char **argv) {
 
 typedef struct KillOptions {
         const char *signal;
+        bool json;
 } KillOptions;
 
 static const Option kill_options[] = {
         { "--signal", "SIG", "only that, as TERM, to the command and its process group",
           OPTION_STRING, offsetof(KillOptions, signal), NULL },
+        { "--json", NULL, "print the answer as JSON", OPTION_BOOL, offsetof(KillOptions, json),
+          NULL },
 };
 
 static int do_kill(const OptionResult *words, const void *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
-        const char *signal = ((const KillOptions *)options)->signal;
+        const KillOptions *kill = options;
         RpcClient *client = NULL;
         int r = ask_live(words->operands[0], &client, reterr);
 
         json_write_object(&w, NULL);
-        if (signal)
-                json_write_string(&w, "signal", signal);
+        if (kill->signal)
+                json_write_string(&w, "signal", kill->signal);
         if (r == 0)
-                r = ask_process(client, signal ? "process.signal" : "process.kill",
+                r = ask_process(client, kill->signal ? "process.signal" : "process.kill",
                                 words->operands[1], &w, &answer, reterr);
         rpc_client_free(client);
-        return r;
+        return r == 0 && kill->json ? ask_print_json(answer.result, reterr) : r;
 }
 
 /* For people, and for completions. Owned by the caller, NULL when memory is out. */
@@ -170,7 +173,7 @@ int cmd_kill(int argc, char **argv) {
         _cleanup_free_ char *signals = describe_signals();
         const AskVerb verb = {
                 .syntax = { .verb = "kill",
-                            .usage = "NAME ID [--signal SIG]",
+                            .usage = "NAME ID [--signal SIG] [--json]",
                             .summary = "Kills all that a process of a session has started.",
                             .options = kill_options,
                             .options_count = ELEMENTSOF(kill_options),

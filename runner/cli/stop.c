@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "cli/ask.h"
+#include "cli/fail.h"
 #include "cli/stop.h"
 #include "cli/verbs.h"
 #include "session/directory.h"
@@ -107,57 +108,61 @@ static int remove_one(const char *name, Error *reterr) {
 }
 
 /* One that fails keeps none of the others. */
-static int each(const OptionResult *words, int (*fn)(const char *name, Error *reterr)) {
+static int each(const OptionResult *words, const void *options,
+                int (*fn)(const char *name, Error *reterr)) {
+        const bool *json = options;
         int code = 0;
 
         for (size_t i = 0; i < words->operands_count; i++) {
                 Error error;
 
-                if (fn(words->operands[i], &error) == 0)
-                        continue;
-                error_print(&error, stderr);
-                code = error_exit_code(&error);
+                if (fn(words->operands[i], &error) < 0)
+                        code = fail_print(&error, *json);
         }
         return code;
 }
 
 static int do_stop(const OptionResult *words, const void *options, Error *reterr) {
-        (void)options;
         (void)reterr;
-        return each(words, stop_one);
+        return each(words, options, stop_one);
 }
 
 static int do_rm(const OptionResult *words, const void *options, Error *reterr) {
-        (void)options;
         (void)reterr;
-        return each(words, remove_one);
+        return each(words, options, remove_one);
 }
 
 int cmd_stop(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "stop",
-                            .usage = "NAME...",
+                            .usage = "NAME... [--json]",
                             .summary = "Ends all that runs in sessions; their files stay.",
+                            .options = &ask_json_option,
+                            .options_count = 1,
                             .operands = true },
                 .least = 1,
                 .most = SIZE_MAX,
                 .run = do_stop,
         };
+        bool json = false;
 
-        return ask_main(&verb, NULL, argc, argv);
+        return ask_main(&verb, &json, argc, argv);
 }
 
 int cmd_rm(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rm",
-                            .usage = "NAME...",
+                            .usage = "NAME... [--json]",
                             .summary = "Stops sessions and takes them away, with all their files. "
                                        "A workspace that\n--workspace has named stays.",
+                            .options = &ask_json_option,
+                            .options_count = 1,
                             .operands = true },
                 .least = 1,
                 .most = SIZE_MAX,
                 .run = do_rm,
         };
+        bool json = false;
 
-        return ask_main(&verb, NULL, argc, argv);
+        return ask_main(&verb, &json, argc, argv);
 }

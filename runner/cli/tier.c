@@ -13,14 +13,17 @@ static int do_tier(const OptionResult *words, const void *options, Error *reterr
 int cmd_tier(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "tier",
-                            .usage = "NAME standard|medium|large|xlarge",
+                            .usage = "NAME standard|medium|large|xlarge [--json]",
                             .summary = "Gives a session at rest another size, from its next start "
                                        "on. Its files stay.",
+                            .options = &ask_json_option,
+                            .options_count = 1,
                             .operands = true },
                 .least = 2,
                 .most = 2,
                 .run = do_tier,
         };
+        bool json = false;
 
-        return ask_main(&verb, NULL, argc, argv);
+        return ask_main(&verb, &json, argc, argv);
 }

@@ -144,7 +144,9 @@ def test_a_program_gets_each_mistake_as_json(sessions: Sessions, session: Sessio
     ("files w stat none --json", "missing", 125), ("python none --json -c 1", "missing", 125),
     ("create w --json", "exists", 125), ("history none --json", "missing", 125), ("policy show none --json", "policy", 125),
     ("policy show --json --no-such", "usage", 125), ("policy none --json", "usage", 125), ("doctor x --json", "usage", 125),
-    ("frobnicate --json", "usage", 125), ("rm w --json", "usage", 125), ("exec w --no-such --json -- x", "usage", 125),
+    ("frobnicate --json", "usage", 125), ("cp w:x . --json", "usage", 125), ("rm none --json", "missing", 125),
+    ("stop none --json", "missing", 125), ("tier w huge --json", "usage", 125), ("kill w p99 --json", "missing", 125),
+    ("exec w --no-such --json -- x", "usage", 125),
     ("exec w --json -- /none", "not-found", 127),
 ))
 def test_a_failure_is_json_where_it_was_asked_for(
@@ -157,6 +159,21 @@ def test_a_failure_is_json_where_it_was_asked_for(
     assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
     assert (said["cause"], said["exit_code"], said["error"]["kind"]) == ("error", code, kind)
     assert said["error"]["message"]
+
+
+@pytest.mark.identities("user")
+def test_what_has_nothing_to_say_takes_json_too(sessions: Sessions, session: Session) -> None:
+    """So that a program can say it to every verb: of several names there is a line for each that fails."""
+    process = session.detach("sleep 1000")
+    assert json.loads(session("kill", process, "--signal", "CONT", "--json").ok().out) == {}
+    assert json.loads(session("kill", process, "--json").ok().out) == {"killed": True}
+    for words in (["stop", "w"], ["tier", "w", "large"], ["rm", "w"]):
+        assert sessions([*words, "--json"]).ok().out == ""
+    for verb in ("stop", "rm"):
+        result = sessions([verb, "w", "none", "--json"])
+
+        assert (result.code, result.out) == (125, "")
+        assert [json.loads(line)["error"]["kind"] for line in result.err.splitlines()] == ["missing", "missing"]
 
 
 @pytest.mark.identities("user")
