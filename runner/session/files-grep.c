@@ -157,7 +157,7 @@ static int grep_entry(void *data, const WalkEntry *entry) {
         grep->states[entry->depth + 1] = state;
         if (entry->type == DT_DIR)
                 return !grep->glob || state ? WALK_DOWN : WALK_ON;
-        if (entry->type != DT_REG || (grep->glob && !glob_matches(grep->glob, state)))
+        if (entry->type != DT_REG || (grep->glob && !glob_matches(grep->glob, state, false)))
                 return WALK_ON;
         return grep_file(grep, entry);
 }

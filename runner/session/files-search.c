@@ -137,8 +137,8 @@ typedef struct Globbing {
 static int glob_entry(void *data, const WalkEntry *entry) {
         Globbing *globbing = data;
         uint64_t state = glob_step(globbing->glob, globbing->states[entry->depth], entry->name);
-        int r = glob_matches(globbing->glob, state) ? name_page_offer(&globbing->page, entry->path)
-                                                    : 0;
+        bool found = glob_matches(globbing->glob, state, entry->type == DT_DIR);
+        int r = found ? name_page_offer(&globbing->page, entry->path) : 0;
 
         globbing->states[entry->depth + 1] = state;
         return r < 0 ? r : state && entry->type == DT_DIR ? WALK_DOWN : WALK_ON;

@@ -9,6 +9,7 @@
 
 struct Glob {
         StrList parts;
+        bool directories;
 };
 
 Glob *glob_free(Glob *glob) {
@@ -47,6 +48,7 @@ int glob_new(const char *pattern, bool anywhere, Glob **ret) {
         if (strlen(pattern) > GLOB_PATTERN_MAX)
                 return -ENAMETOOLONG;
         parts = &glob->parts;
+        glob->directories = pattern[0] && pattern[strlen(pattern) - 1] == '/';
         r = anywhere && !strchr(pattern, '/') ? strlist_add(parts, "**") : 0;
         if (r == 0)
                 r = glob_split(glob, pattern);
@@ -90,8 +92,8 @@ uint64_t glob_step(const Glob *glob, uint64_t state, const char *name) {
         return glob_close(glob, next);
 }
 
-bool glob_matches(const Glob *glob, uint64_t state) {
-        return state >> glob->parts.count & 1;
+bool glob_matches(const Glob *glob, uint64_t state, bool directory) {
+        return (state >> glob->parts.count & 1) && (directory || !glob->directories);
 }
 
 /* --- one name --- */

@@ -31,7 +31,8 @@ static inline void glob_freep(Glob **glob) {
 uint64_t glob_start(const Glob *glob);
 /* After a part of the path; 0: nothing in there can match. */
 uint64_t glob_step(const Glob *glob, uint64_t state, const char *name);
-bool glob_matches(const Glob *glob, uint64_t state);
+/* "x/" is a directory. */
+bool glob_matches(const Glob *glob, uint64_t state, bool directory);
 
 /* One name and one part of a pattern. */
 bool glob_name(const char *pattern, const char *name);

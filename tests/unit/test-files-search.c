@@ -279,6 +279,9 @@ static void test_glob_paths(void **state) {
                 { "**/.*", ".hidden src/.dot.c " },
                 { "src/loop/*", "" },
                 { "./a/./one.c", "a/one.c " },
+                { "a/*/", "a/b " },
+                { "a/**/", "a/b a/b/c " },
+                { "top.c/", "" },
                 { "nothing", "" },
         };
         bool more;
