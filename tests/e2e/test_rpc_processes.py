@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import base64
 import signal
 import subprocess
 import time
 
 import pytest
 
-from lib.sessions import Bound, Connect, Rpc, RpcError, Session, Sessions, memory, until
+from lib.sessions import Bound, Connect, Json, Rpc, RpcError, Session, Sessions, memory, until
 
 
 def test_several_clients_watch_one_process(connect: Connect) -> None:
@@ -25,6 +26,45 @@ def test_several_clients_watch_one_process(connect: Connect) -> None:
         assert client.note("process.output", id=process)["text"] == "end\n"
         assert client.note("process.exited", id=process)["exit_code"] == 0
     assert [c.call("process.wait", id=process)["exit_code"] for c in (one, two)] == [0, 0]
+
+
+def test_who_does_not_watch_any_more_is_not_told(connect: Connect) -> None:
+    one, two = connect(), connect()
+    process = one.spawn("while read line; do echo got $line; done", input=True)
+    for client in (one, two):
+        client.call("process.watch", id=process)
+    one.call("process.write", id=process, data="first\n")
+    for client in (one, two):
+        client.note("process.output", id=process)
+    one.call("process.unwatch", id=process)
+    one.call("process.write", id=process, data="second\n")
+    one.call("process.close_stdin", id=process)
+    assert two.note("process.output", id=process)["text"] == "got second\n"
+    two.note("process.exited", id=process)
+    # What were told of it would come before this answer.
+    assert one.call("process.wait", id=process)["exit_code"] == 0
+    assert one.rpc.notes == []
+
+    one.call("process.watch", id=process, base64=True)
+    bytes_of_it = b"".join(base64.b64decode(n["params"]["base64"]) for n in until_exited(one, process))
+    assert bytes_of_it == b"got first\ngot second\n"
+
+
+def until_exited(client: Bound, process: str) -> list[Json]:
+    """The notes of its output, up to its end."""
+    client.note("process.exited", id=process)
+    return [n for n in client.rpc.notes if n["method"] == "process.output"]
+
+
+def test_what_is_spawned_has_its_time_and_its_output(rpc: Bound) -> None:
+    late = rpc.spawn("sleep 1000 & sleep 1000", timeout_ms=100)
+    ended = rpc.call("process.wait", id=late)
+    assert (ended["cause"], ended["exit_code"], ended["timeout_us"]) == ("timeout", 124, 100_000)
+
+    for keep, kept in ("head", "0123"), ("tail", "789\n"):
+        much = rpc.spawn("echo 0123456789", output_max=4, keep=keep)
+        ended = rpc.call("process.wait", id=much, output=True)
+        assert (ended["stdout"], ended["stdout_bytes"], ended["stdout_dropped"]) == (kept, 11, 7)
 
 
 def test_numbers_of_chunks_go_on_for_who_comes_back(connect: Connect) -> None:

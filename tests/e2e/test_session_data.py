@@ -12,7 +12,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt
-from lib.sessions import Bound, Session, Sessions, until
+from lib.sessions import Bound, Json, Session, Sessions, until
 
 
 def test_keys_and_values(session: Session) -> None:
@@ -230,6 +230,39 @@ def test_history_by_pages(keeper: Bound) -> None:
     codes = [json.loads(row["result"])["exit_code"] for row in (*first["rows"], *second["rows"])]
     assert codes == [6, 5, 4, 3, 2, 1, 0]
     assert second["next"] is None
+
+
+def test_people_turn_pages(session: Session) -> None:
+    """By what the page before says is next; the session is live, and then at rest."""
+    with session.rpc() as rpc:
+        for i in range(5):
+            rpc.call("kv.set", key=f"k{i}", value="")
+            rpc.call("exec", shell=f"exit {i}")
+            rpc.refused("files.read", path=f"f{i}")
+        for i in range(5):
+            rpc.call("process.kill", id=rpc.call("process.spawn", shell="sleep 1000")["id"])
+
+    def pages(verb: str, option: str, *words: str) -> list[list[Json]]:
+        found, after = [], []
+        while True:
+            answer = json.loads(session(*verb.split(), *words, "--limit", "2", *after, "--json").ok().out)
+            found.append(answer.get("keys") or answer["rows"])
+            if answer["next"] is None:
+                return found
+            after = [option, str(answer["next"])]
+
+    for _ in range(2):
+        assert pages("kv keys", "--after", "k") == [["k0", "k1"], ["k2", "k3"], ["k4"]]
+        calls = pages("history", "--before", "--name", "files.read")
+        assert [[json.loads(r["params"])["path"] for r in page] for page in calls] == [["f4", "f3"], ["f2", "f1"], ["f0"]]
+        runs = [json.loads(r["result"])["exit_code"] for page in pages("history", "--before", "--name", "exec") for r in page]
+        assert runs == [4, 3, 2, 1, 0]
+        kills = pages("audit", "--before", "--kind", "kill")
+        assert [len(page) for page in kills] == [2, 2, 1]
+        assert len({r["id"] for page in kills for r in page}) == 5
+        assert session("kv", "keys", "--limit", "2").ok().out == "k0\nk1\n"
+        assert len(session("history", "--limit", "3").ok().out.splitlines()) == len(session("audit", "--limit", "3").ok().out.splitlines()) == 4
+        session.stop()
 
 
 def test_values_of_any_bytes(session: Session, place: Path, identity: Identity) -> None:

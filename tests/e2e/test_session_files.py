@@ -292,6 +292,29 @@ def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
     assert session.out("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
 
 
+def test_what_is_there_is_replaced_where_that_was_asked_for(session: Session, rpc: Rpc) -> None:
+    session.out("echo old > there; echo new > file; mkdir dir")
+    for method in ("files.copy", "files.move"):
+        assert rpc.refused(method, **{"from": "file", "to": "there"}).kind == "exists"
+        assert session.out("cat there") == "old\n"
+        rpc(method, **{"from": "file", "to": "there", "replace": True})
+        assert session.out("cat there; echo old > there; echo new > file") == "new\n"
+    for verb in ("cp", "mv"):
+        assert "EEXIST" in session("files", verb, "file", "there").refusal()
+        session("files", verb, "file", "there", "--replace").ok()
+        assert session.out("cat there; echo old > there; echo new > file") == "new\n"
+
+
+def test_modes_are_as_asked_for(session: Session, rpc: Rpc) -> None:
+    rpc("files.mkdir", path="dir", mode=0o750)
+    rpc("files.write", path="dir/file", content="", mode=0o640)
+    rpc("mount.upload", path="file", content="", mode=0o604)
+    for path in ("dir/file", "/mnt/files/file"):
+        rpc("files.write", path=path, content="of the same mode")
+
+    assert session.out("stat -c %a dir dir/file /mnt/files/file") == "750\n640\n604\n"
+
+
 # --- /mnt/files ---
 
 
@@ -351,6 +374,13 @@ def test_mount_paths_may_be_as_inside(session: Session, rpc: Rpc) -> None:
     assert rpc("mount.delete", path="/mnt/files/a/b") == said
     for path in ("/mnt/files", "/mnt/files/", "/mnt/files/../x"):
         assert rpc.refused("mount.delete", path=path).kind == "usage", path
+
+
+def test_bytes_are_appended(session: Session, rpc: Rpc) -> None:
+    rpc("files.append", path="log", base64=base64.b64encode(b"\0\xff").decode())
+    rpc("files.append", path="log", base64=base64.b64encode(b"\x80").decode())
+    assert session.out("od -An -tx1 log").split() == ["00", "ff", "80"]
+    assert rpc.refused("files.append", path="log", content="x", base64="").kind == "usage"
 
 
 def test_append_says_the_size_that_the_file_has_then(rpc: Rpc) -> None:
