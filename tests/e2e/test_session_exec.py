@@ -72,6 +72,23 @@ def test_variables_of_one_command(session: Session) -> None:
     assert session.sh("echo $A-$B", "--env", "B", env={"A": "caller's", "B": "passed"}).ok().out == "-passed\n"
 
 
+def test_the_call_s_word_on_a_variable_is_the_last(sessions: Sessions) -> None:
+    """holt's own variables, then the session's, then the call's; each other call has the session's again."""
+    session = sessions.create("w", "--env", "A=session", "--env", "B=session", "--env", "USER=somebody")
+    shown = ["bash", "-c", "echo $A $B $C $USER $HOME"]
+    own, both = "session session somebody /home/agent\n", "call session call somebody /tmp\n"
+    said = {"A": "call", "C": "call", "HOME": "/tmp"}
+
+    assert session.exec(*shown).ok().out == own
+    flags = [word for name, value in said.items() for word in ("--env", f"{name}={value}")]
+    assert session.exec(*shown, flags=flags).ok().out == both
+    with session.rpc() as rpc:
+        assert rpc.call("exec", argv=shown, env=said)["stdout"] == both
+        assert rpc.call("exec", argv=shown)["stdout"] == own
+        spawned = rpc.call("process.spawn", argv=shown, env=said)["id"]
+        assert rpc.call("process.wait", id=spawned, output=True)["stdout"] == both
+
+
 def test_nothing_of_the_caller_s_environment_is_inside(session: Session) -> None:
     env = {"SECRET_TOKEN": "s3cret"}
     session.exec("true", env=env).ok()
