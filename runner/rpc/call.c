@@ -432,19 +432,8 @@ static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCal
 /* What is wrong with a request that is none is told to whom it may concern; what is wrong with a
  * notification, to nobody. */
 static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal *refusal) {
-        if (!call || call->id || refusal->code == RPC_CODE_REQUEST)
-                rpc_send_error(c, call ? call->id : NULL, refusal->code, &refusal->error,
-                               refusal->path);
-}
-
-/* By its id, where its first bytes have that: who waits for it would wait for good. */
-static void answer_too_long(RpcConnection *c, const FramingLine *line, const Refusal *refusal) {
-        _cleanup_(json_freep) JsonDocument *document = rpc_peek(line->head);
-        const JsonValue *id = document ? json_member(json_root(document), "id") : NULL;
-
-        if (id && json_type(id) != JSON_STRING && json_type(id) != JSON_NUMBER)
-                id = NULL;
-        rpc_send_error(c, id, refusal->code, &refusal->error, refusal->path);
+        if (call->id || refusal->code == RPC_CODE_REQUEST)
+                rpc_send_error(c, call->id, refusal->code, &refusal->error, refusal->path);
 }
 
 static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, Refusal *refusal) {
@@ -476,18 +465,31 @@ static void execute(RpcCall *call) {
                 rpc_fail(call, &error);
 }
 
-/* Whether the line would have been an answer. */
-static bool refuse_answer(RpcConnection *c, const FramingLine *line, const Error *error) {
-        char head[FRAMING_HEAD_MAX + 1], why[sizeof(error->text) + 40];
+/* What can't be read is answered by its id, where its first bytes have that: who waits for it would
+ * wait for good. It may be an answer, too. */
+static void refuse_line(RpcConnection *c, const FramingLine *line, const Refusal *refusal) {
+        char head[FRAMING_HEAD_MAX + 1], why[sizeof(refusal->error.text) + 40];
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const JsonValue *id;
 
         static_assert(RPC_LINE_MAX == 1 << 20, "the message says so");
-        if (!line->bytes)
-                return rpc_take_bad_answer(c, line->head, "its answer has more than 1 MiB");
-        (void)snprintf(head, sizeof(head), "%.*s",
-                       (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
-                       line->bytes);
-        (void)snprintf(why, sizeof(why), "its answer can't be read: %s", error->text);
-        return rpc_take_bad_answer(c, head, why);
+        if (line->bytes) {
+                (void)snprintf(head, sizeof(head), "%.*s",
+                               (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
+                               line->bytes);
+                (void)snprintf(why, sizeof(why), "its answer can't be read: %s",
+                               refusal->error.text);
+        } else {
+                (void)strcpy(head, line->head);
+                (void)strcpy(why, "its answer has more than 1 MiB");
+        }
+        if (rpc_take_bad_answer(c, head, why))
+                return;
+        document = rpc_peek(head);
+        id = document ? json_member(json_root(document), "id") : NULL;
+        if (id && json_type(id) != JSON_STRING && json_type(id) != JSON_NUMBER)
+                id = NULL;
+        rpc_send_error(c, id, refusal->code, &refusal->error, refusal->path);
 }
 
 void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
@@ -496,21 +498,18 @@ void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         int r;
 
         r = read_call(c, line, &call, &refusal);
-        if (r == 0) {
-                assert(call);
-                call->fds = *fds;
-                if (rpc_take_answer(c, json_root(call->document)))
-                        return;
-                r = check_call(call, &refusal);
-        } else {
+        if (r < 0) {
                 rpc_fds_close(fds);
-                if (refuse_answer(c, line, &refusal.error))
-                        return;
+                refuse_line(c, line, &refusal);
+                free(refusal.path);
+                return;
         }
-        if (r == 0)
+        assert(call);
+        call->fds = *fds;
+        if (rpc_take_answer(c, json_root(call->document)))
+                return;
+        if (check_call(call, &refusal) == 0)
                 execute(TAKE_PTR(call));
-        else if (!line->bytes)
-                answer_too_long(c, line, &refusal);
         else
                 answer_refusal(c, call, &refusal);
         free(refusal.path);

@@ -63,6 +63,15 @@ def test_a_line_too_long_is_answered_to_who_waits_for_it(head: str, id_: int | s
     still_serves(line)
 
 
+def test_a_line_that_can_not_be_read_is_answered_to_who_waits_for_it(line: Rpc) -> None:
+    line.raw(b'{"jsonrpc": "2.0", "id": 9, "method": "kv.set", "params": {"value": "a\\u0000b"}}\n')
+    with pytest.raises(RpcError) as error:
+        line.result(9)
+
+    assert error.value.code == -32700
+    still_serves(line)
+
+
 def test_a_line_of_a_hundred_megabytes(line: Rpc, session: Session) -> None:
     session.exec("true").ok()
     before = memory(session.keeper())
