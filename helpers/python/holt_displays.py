@@ -18,10 +18,10 @@ class Displays:
         self.items, self.size = [], 0
 
     def add(self, bundle):
-        size = sum(len(text) for text in bundle.values())
+        size = len(json.dumps(bundle))
         if self.size + size > DISPLAYS_MAX:
             bundle = {"text/plain": f"left out: {size} bytes, {self.size} displayed before, of {DISPLAYS_MAX} in a run"}
-            size = len(bundle["text/plain"])
+            size = len(json.dumps(bundle))
             if self.items and self.items[-1].get("text/plain", "").startswith("left out: "):
                 return
         self.size += size
@@ -61,18 +61,26 @@ def texts_of(bundle):
     return {clean(str(mime)): text_of(data) for mime, data in bundle.items()}
 
 
+def whole_bundle(whole):
+    """As IPython asks for it, which some do not take though it says so."""
+    try:
+        return whole(include=None, exclude=None)
+    except TypeError:
+        return whole()
+
+
 def bundle_of(value):
     """The rich forms of a value, each asked of its type; one that fails is left out."""
     bundle = {}
     if isinstance(value, type):
         return bundle
-    whole = getattr(value, "_repr_mimebundle_", None)
-    if callable(whole):
-        try:
-            found = whole()
+    try:
+        whole = getattr(value, "_repr_mimebundle_", None)
+        if callable(whole):
+            found = whole_bundle(whole)
             bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
-        except Exception:
-            pass
+    except Exception:
+        pass
     for name, mime in MIMES.items():
         if mime in bundle or not callable(getattr(type(value), name, None)):
             continue

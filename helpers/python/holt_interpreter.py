@@ -185,12 +185,19 @@ def parse(source, name):
         raise
 
 
+def compiled(tree, name, mode):
+    try:
+        return compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:  # a "return" outside of functions, which only now is wrong: a tree has no lines
+        error.text = linecache.getline(name, error.lineno or 0) or None
+        raise
+
+
 def run_source(source, name):
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     body, last = split(parse(source, name))
     parts = [(body, "exec")] if body.body or not last else []
     parts += [(last, "eval")] if last else []
-    value = run_parts([compile(tree, name, mode, flags, dont_inherit=True) for tree, mode in parts])
+    value = run_parts([compiled(tree, name, mode) for tree, mode in parts])
     if value is None or source.rstrip().endswith(";"):
         return None
     namespace["_"] = value
@@ -226,7 +233,8 @@ def describe(error):
         message = str(int(error.code) if number else error)
     except BaseException:  # its __str__ is the code's, too, and may exit
         message = "<exception str() failed>"  # as in a traceback
-    return {"name": type(error).__name__, "message": displays.shorten(message), "traceback": displays.shorten(text)}
+    name = displays.shorten(type(error).__name__)
+    return {"name": name, "message": displays.shorten(message), "traceback": displays.shorten(text)}
 
 
 def exit_code(error):
@@ -317,6 +325,7 @@ def run(request):
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     displays.begin()
     Installer.forget()
+    namespace.pop("__warningregistry__", None)  # a warning of another run's, which had the same line, is not this one
     before_usage = used()
     before, here = apply_env(request.get("env") or {}), None
     result, error, code = None, None, 0
@@ -348,7 +357,7 @@ def run(request):
 def own_variables():
     return {
         name: value for name, value in namespace.items()
-        if name not in hidden and not name.startswith("_") and name not in ("display",)
+        if isinstance(name, str) and name not in hidden and not name.startswith("_") and name not in ("display",)
     }
 
 

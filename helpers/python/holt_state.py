@@ -4,9 +4,13 @@ asked for; guarded is its way to run what is the code's own."""
 
 import importlib
 import io
+import json
 import os
 import pickle
+import sys
 import types
+
+VARIABLES_MAX = 6 * 1024 * 1024  # bytes of a list of them, as the channel has them, but for names and types
 
 
 def size_of(value):
@@ -16,17 +20,21 @@ def size_of(value):
     return str(len(value)) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None
 
 
+def short(text):
+    text = text if len(text) <= 200 else f"{text[:200]}..."
+    return sys.modules["holt_displays"].clean(text)
+
+
 def variables(request, own, namespace, guarded):
     """Name, type and a short repr of each; no value's own code is trusted to end well."""
-    listed = []
+    listed, room = [], VARIABLES_MAX
     for name, value in own.items():
         text, _, _ = guarded(lambda value=value: repr(value))
-        text = text if isinstance(text, str) else "?"
         size, _, _ = guarded(lambda value=value: size_of(value))
-        listed.append({
-            "name": name, "type": type(value).__name__, "size": size,
-            "repr": text if len(text) <= 200 else f"{text[:200]}...",
-        })
+        entry = {"name": short(name), "type": short(type(value).__name__), "size": size and short(size)}
+        entry["repr"] = short(text) if isinstance(text, str) else "?"
+        room -= len(json.dumps(entry))
+        listed.append(entry if room >= 0 else {**entry, "repr": "?"})
     return {"answer": {"variables": listed}}
 
 

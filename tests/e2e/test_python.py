@@ -155,6 +155,7 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
 @pytest.mark.parametrize("code, name, words", (
     ("1/0", "ZeroDivisionError", 'File "<python 1>", line 1, in <module>\n    1/0'),
     ("x = 1\n1 +", "SyntaxError", 'File "<python 1>", line 2\n    1 +\n'),
+    ("x = 1\nif x:\n  return x", "SyntaxError", 'File "<python 1>", line 3\n    return x\n    ^'),
     ("def f():\n  raise ValueError('é')\nf()", "ValueError", 'line 2, in f\n    raise ValueError'),
     ("input()", "EOFError", "has no stdin"),
     ("import sys; sys.stdin.read()", "EOFError", "has no stdin"),
@@ -427,6 +428,32 @@ def test_displays_are_bounded(rpc: Bound) -> None:
     assert "left out" in result["displays"][1]["text/plain"]
 
 
+@pytest.mark.parametrize("code", (
+    "class H:\n  def _repr_html_(self): return '中' * 4000000\nH()", "for _ in range(700000): display('')",
+), ids=("not ASCII", "many"))
+def test_displays_are_bounded_as_they_are_sent(code: str, rpc: Bound) -> None:
+    result = run(rpc, f"kept = 1\n{code}", timeout_ms=60000)
+
+    assert (result["error"], result["state_kept"]) == (None, True)
+    assert "left out" in result["displays"][-1]["text/plain"]
+
+
+@pytest.mark.parametrize("parameters", ("self", "self, include, exclude", "self, **options"))
+def test_a_whole_bundle_is_asked_for_as_ipython_does(parameters: str, rpc: Bound) -> None:
+    result = run(rpc, f"class B:\n  def _repr_mimebundle_({parameters}): return {{'text/html': '<b>'}}\n  def __repr__(self): return 'B'\nB()")
+    assert result["displays"] == [{"text/html": "<b>", "text/plain": "B"}]
+
+
+def test_what_fails_whatever_it_is_asked_for_has_no_rich_form(rpc: Bound) -> None:
+    result = run(rpc, "class Odd:\n  def __getattr__(self, name): raise ValueError(name)\n  def __repr__(self): return 'odd'\nOdd()")
+    assert (result["error"], result["result"], result["displays"]) == (None, "odd", [])
+
+
+def test_a_warning_is_told_in_each_run(rpc: Bound) -> None:
+    for _ in range(2):
+        assert "UserWarning: late" in run(rpc, "import warnings; warnings.warn('late')")["stderr"]
+
+
 def test_ipython_s_display_is_a_display(rpc: Bound) -> None:
     """One made for the test, which prints as IPython does where it has no shell."""
     core = "/workspace/IPython/core"
@@ -471,6 +498,15 @@ def test_variables_are_listed(rpc: Bound) -> None:
     assert set(listed) == {"a", "b", "c", "Bad"}
     assert (listed["a"]["type"], listed["a"]["size"], listed["a"]["repr"]) == ("list", "2", "[1, 2]")
     assert len(listed["b"]["repr"]) < 300 and listed["c"]["repr"] == "?"
+
+
+def test_odd_variables_leave_the_others(rpc: Bound) -> None:
+    run(rpc, "class Odd:\n  def __repr__(self): return 'a\\0\\ud800'\nodd = Odd(); globals().update({'\\ud800': 1, 5: 2})")
+    listed = {v["name"]: v["repr"] for v in rpc.call("python.variables")["variables"]}
+    assert (listed["odd"], listed["?"]) == ("a\ufffd?", "1")
+    run(rpc, "globals().update({f'v{n}': '中' * 300 for n in range(30000)})")
+    assert len(rpc.call("python.variables")["variables"]) == 30003
+    assert value(rpc, "odd is None") == "False"
 
 
 def test_sizes_of_variables(rpc: Bound) -> None:
