@@ -46,6 +46,9 @@ so none of these is forgotten before its wait arrives."""
 TRANSFERS_MAX = 12
 """Files that come or go by an fd at once; a session takes 32 from all its clients."""
 
+AT_ONCE = 32 << 10
+"""Bytes of which a socket that has little room takes all or none."""
+
 ANY = ""
 """For listen(): of whatever id that nobody else listens to."""
 
@@ -273,11 +276,16 @@ class Server:
                 )
             future.set_running_or_notify_cancel()
             late = len(self._waiting) - len(self._delayed) >= _IN_FLIGHT and not urgent
-            self._waiting[number] = future
             if late:
                 self._delayed.append((line, [os.dup(fd) for fd in fds]))
+            self._waiting[number] = future
         if not late:
-            self._send(line, fds)
+            try:
+                self._send_soon(line, fds)
+            except BaseException:
+                with self._lock:
+                    self._waiting.pop(number, None)
+                raise
         return future
 
     def begin_watched_run(self, session: str) -> "Future[None]":
@@ -343,16 +351,24 @@ class Server:
             if left:
                 self._notes[key] = left
 
-    def _send(self, line: bytes, fds: Sequence[int] = ()) -> None:
+    def _send_soon(self, line: bytes, fds: Sequence[int]) -> None:
+        """Does not wait for the server to read: who waits may be interrupted (Ctrl-C), and half a line would spoil all
+        that follow. A thread waits."""
+        if len(line) > AT_ONCE or not self._send(line, fds, socket.MSG_DONTWAIT):
+            threading.Thread(target=self._send_late, args=(line, [os.dup(fd) for fd in fds]), daemon=True).start()
+
+    def _send(self, line: bytes, fds: Sequence[int] = (), how: int = 0) -> bool:
+        """False where there is no room for it (MSG_DONTWAIT)."""
         with self._write_lock:
             assert self._socket
-            view = memoryview(line)
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
             try:
-                if fds:
-                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-                    view = view[self._socket.sendmsg([view], rights, socket.MSG_NOSIGNAL) :]
+                view = memoryview(line)[self._socket.sendmsg([line], rights, how | socket.MSG_NOSIGNAL) :]
                 while view:
                     view = view[self._socket.send(view, socket.MSG_NOSIGNAL) :]
+                return True
+            except BlockingIOError:
+                return False
             except (OSError, ValueError) as error:
                 self._end()
                 raise ClosedError(self._ended.message if self._ended else str(error)) from error

@@ -4,7 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import signal
+import termios
 import threading
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -45,6 +50,26 @@ def test_a_server_that_dies_fails_what_waits_and_says_why(fake: Fake) -> None:
         waiting[0].result(60)
     with pytest.raises(ClosedError):
         ask(server, "x")
+
+
+def test_who_is_interrupted_as_it_asks_leaves_no_half_line(fake: Fake) -> None:
+    """Ctrl-C while the server does not read."""
+    server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
+    ask(server, "x")
+    assert server._process and server._socket
+    pid, socket = server._process.pid, server._socket
+    until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it is stopped")
+    main, queued = threading.get_ident(), lambda: fcntl.ioctl(socket, termios.TIOCOUTQ, b"\0" * 4) != b"\0" * 4
+
+    def interrupt() -> None:
+        until(queued, "some of the line is on its way")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        server.submit("x", {"text": "y" * 900_000}).result(60)
+    os.kill(pid, signal.SIGCONT)
+    assert ask(server, "next")["method"] == "next"
 
 
 def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
