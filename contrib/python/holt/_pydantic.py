@@ -78,7 +78,7 @@ class _Inlined:
 
 def schema_of(model: Any, definitions: "Definitions") -> "JsonSchema":
     if hasattr(model, "model_json_schema"):
-        schema = model.model_json_schema()
+        schema = model.model_json_schema(mode="serialization" if definitions.given else "validation")
     else:
         schema = json.loads(json.dumps(model.schema()))  # which pydantic keeps
         _take_null(model, schema)

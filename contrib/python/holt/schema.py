@@ -42,34 +42,47 @@ def _is_record(hint: Any) -> bool:
     return _is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))
 
 
-def _fields(hint: Any) -> "List[Tuple[str, Any, bool]]":
-    """Of a dataclass or TypedDict: name, hint, whether it is required."""
+def _fields(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
+    """Of a dataclass or TypedDict: name, hint, whether it is required; given: those too that it sets by itself."""
     hints = _hints_of(hint)
     if _is_typed_dict(hint):
-        return [(name, _bare(each), name in hint.__required_keys__) for name, each in hints.items()]
+        return [(name, _bare(each), _is_required(hint, name, each)) for name, each in hints.items()]
     missing = dataclasses.MISSING
     return [
-        (f.name, hints[f.name], f.default is missing and f.default_factory is missing)
-        for f in dataclasses.fields(hint) if f.init
+        (f.name, hints[f.name], not f.init or f.default is missing and f.default_factory is missing)
+        for f in dataclasses.fields(hint) if f.init or given
     ]
+
+
+def _is_required(record: Any, name: str, hint: Any) -> bool:
+    """Of a TypedDict, which does not know it where hints are text (from __future__ import annotations)."""
+    while hasattr(hint, "__metadata__"):
+        hint = typing.get_args(hint)[0]
+    said = getattr(typing.get_origin(hint), "_name", "")
+    return said == "Required" or said != "NotRequired" and name in record.__required_keys__
 
 
 def _hints_of(record: Any) -> Dict[str, Any]:
     """Raises ValueError."""
     try:
         try:
-            return typing.get_type_hints(record)
+            return typing.get_type_hints(record, include_extras=True)
         except NameError:  # one that is made in a function is in no module's names, and may have itself in it
-            return typing.get_type_hints(record, localns={**vars(record), record.__name__: record})
+            names = {**vars(record), record.__name__: record}
+            return typing.get_type_hints(record, localns=names, include_extras=True)
     except NameError as error:
         raise ValueError(f"a hint of {record.__name__} can't be resolved: {error}") from error
 
 
 def _bare(hint: Any) -> Any:
-    """Without Annotated, Required and NotRequired."""
-    while hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in ("Required", "NotRequired"):
-        hint = typing.get_args(hint)[0]
-    return hint
+    """Without Annotated, Required and NotRequired; of a NewType what it is made of."""
+    while True:
+        if hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        elif hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in ("Required", "NotRequired"):
+            hint = typing.get_args(hint)[0]
+        else:
+            return hint
 
 
 def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -> JsonSchema:
@@ -78,14 +91,19 @@ def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -
 
 def _values_schema(values: "List[Any]") -> JsonSchema:
     """Of Literal and Enum: one type where all have the same."""
+    values = [to_json(each) for each in values]
     types = {_SCALARS[type(value)] for value in values if type(value) in _SCALARS}
     return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
 
 
 class Definitions:
-    """Types that have themselves in them, which a schema refers to: it can't have them in their place."""
+    """Types that have themselves in them, which a schema refers to: it can't have them in their place.
 
-    def __init__(self) -> None:
+    given  it is of what a tool gives, where records have all that they set by themselves, too
+    """
+
+    def __init__(self, given: bool = False) -> None:
+        self.given = given
         self.schemas: Dict[str, JsonSchema] = {}
         self._names: Dict[Any, str] = {}
         self._open: List[Any] = []
@@ -95,7 +113,7 @@ class Definitions:
             return {"$ref": f"#/$defs/{self._name_of(hint)}"}
         self._open.append(hint)
         try:
-            fields = _fields(hint)
+            fields = _fields(hint, self.given)
             schema = object_schema(
                 {name: schema_of(each, self) for name, each, _ in fields}, [name for name, _, needed in fields if needed]
             )
@@ -189,18 +207,47 @@ def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchem
         values = schema_of(arguments[1], definitions) if arguments else {}
         return {**schema, "additionalProperties": values} if values else schema
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return _values_schema([each.value for each in hint])
+        return _values_schema(list(hint))
     if isinstance(hint, typing.TypeVar):
         return schema_of(hint.__bound__, definitions) if hint.__bound__ else {}
     what = hint.__name__ if isinstance(hint, type) else repr(hint)
     raise ValueError(f"JSON has nothing like {what}" + ("; take text, which may be base64" if hint in _BYTES else ""))
 
 
+def _member_of(members: Any, value: Any) -> Any:
+    """Which of an enum or a Literal JSON stands for. Raises ValueError."""
+    for each in members:
+        known = to_json(each)
+        if known == value and isinstance(known, bool) == isinstance(value, bool):
+            return each
+    raise ValueError(f"{value!r} is none of {[to_json(each) for each in members]}")
+
+
+def _is_member(members: Any, value: Any) -> bool:
+    try:
+        _member_of(members, value)
+    except ValueError:
+        return False
+    return True
+
+
+def _fits_record(value: Any, hint: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    fields = {name: (each, needed) for name, each, needed in _fields(hint)}
+    return all(name in fields and _fits(each, fields[name][0]) for name, each in value.items()) and all(
+        name in value for name, (_, needed) in fields.items() if needed
+    )
+
+
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether JSON is a scalar or container of that hint; enough to tell the members of a union apart."""
-    origin = typing.get_origin(_bare(hint)) or _bare(hint)
+    """Whether JSON is of that hint, models aside; tells the members of a union apart."""
+    hint = _bare(hint)
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in (Any, object):
         return True
+    if origin in _unions():
+        return any(_fits(value, each) for each in arguments)
     if origin is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if origin is int:
@@ -210,11 +257,18 @@ def _fits(value: Any, hint: Any) -> bool:
     if _is_path(origin):
         return isinstance(value, str)
     if origin is typing.Literal:
-        return value in typing.get_args(_bare(hint))
+        return _is_member(arguments, value)
+    items = _items_of(hint) if origin is tuple else None
+    if items is not None:
+        return isinstance(value, list) and len(items) == len(value) and all(map(_fits, value, items))
     if origin in _LISTS or origin is tuple:
-        return isinstance(value, list)
+        return isinstance(value, list) and all(_fits(each, kind) for each in value for kind in arguments[:1])
     if isinstance(origin, type) and issubclass(origin, enum.Enum):
-        return value in [each.value for each in origin]
+        return _is_member(origin, value)
+    if _is_record(hint):
+        return _fits_record(value, hint)
+    if origin in _DICTS and arguments:
+        return isinstance(value, dict) and all(_fits(each, arguments[1]) for each in value.values())
     return isinstance(value, dict)
 
 
@@ -234,8 +288,10 @@ def from_json(value: Any, hint: Any) -> Any:
         raise ValueError(f"{value!r} is none of {hint}")
     if _pydantic.is_model(hint):
         return _pydantic.from_json(value, hint)
+    if origin is typing.Literal:
+        return _member_of(arguments, value)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(value)
+        return _member_of(hint, value)
     if isinstance(value, str) and _is_path(origin):
         return pathlib.Path(value) if origin is os.PathLike else origin(value)
     if isinstance(value, dict) and _is_record(hint):
@@ -245,8 +301,23 @@ def from_json(value: Any, hint: Any) -> Any:
     if isinstance(value, list) and (origin is tuple or origin in _LISTS):
         return _tuple_from_json(value, hint) if origin is tuple else _list_from_json(value, origin, arguments)
     if isinstance(value, dict) and origin in _DICTS and arguments:
-        return {name: from_json(each, arguments[1]) for name, each in value.items()}
+        return {_key_from_json(name, arguments[0]): from_json(each, arguments[1]) for name, each in value.items()}
     return float(value) if origin is float and type(value) is int else value
+
+
+def _key_from_json(name: str, hint: Any) -> Any:
+    """JSON has only text for it."""
+    hint = _bare(hint)
+    if hint in (int, float):
+        return hint(name)
+    for each in hint if isinstance(hint, type) and issubclass(hint, enum.Enum) else ():
+        if _key_to_json(each) == name:
+            return each
+    return from_json(name, hint)
+
+
+def _key_to_json(name: Any) -> str:
+    return str(name.value if isinstance(name, enum.Enum) else name)
 
 
 def _tuple_from_json(value: "List[Any]", hint: Any) -> Tuple[Any, ...]:
@@ -274,7 +345,7 @@ def to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, collections.abc.Mapping):
-        return {str(name): to_json(each) for name, each in value.items()}
+        return {_key_to_json(name): to_json(each) for name, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_json(each) for each in value]
     if _pydantic.is_model(type(value)):

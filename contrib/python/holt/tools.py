@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import functools
 import inspect
 import os
 import threading
@@ -53,20 +54,21 @@ class Tool:
         timeout_ms: int = TIMEOUT_MS,
     ) -> "Tool":
         """From the hints, the name and the first line of the docstring. Raises ValueError for a parameter without a
-        type, for *args and **kwargs, and for types that JSON has nothing like."""
+        type, for *args and **kwargs, and for types that JSON has nothing like. What functools.partial() has given is
+        not for code inside to give."""
         hints = hints_of(function)
         parameters = _parameters(function, hints)
         definitions = Definitions()
         properties = {p.name: _schema_of(function, p.name, hints[p.name], definitions) for p in parameters}
         required = [p.name for p in parameters if p.default is p.empty]
-        doc = (inspect.getdoc(function) or "").strip().splitlines()
+        doc = (inspect.getdoc(_bare(function)) or "").strip().splitlines()
         returns = hints.get("return", inspect.Signature.empty)
         return cls(
             name or name_of(function),
             description if description is not None else doc[0] if doc else "",
             definitions.added_to(object_schema(properties, required)),
             _handler_of(function, {p.name: hints[p.name] for p in parameters}),
-            None if returns is inspect.Signature.empty else _schema_of(function, "return", returns) or None,
+            None if returns is inspect.Signature.empty else _returned(function, returns) or None,
             timeout_ms,
         )
 
@@ -81,12 +83,17 @@ def name_of(function: Any) -> str:
     return str(name)
 
 
+def _bare(function: Any) -> Any:
+    """What is below functools.partial()."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
 def hints_of(function: Any) -> Dict[str, Any]:
-    bare = function
-    while hasattr(bare, "func"):  # functools.partial
-        bare = bare.func
+    bare = _bare(function)
     if not (inspect.isfunction(bare) or inspect.ismethod(bare) or inspect.isbuiltin(bare)):
-        bare = type(bare).__call__
+        bare = inspect.unwrap(bare) if hasattr(bare, "__wrapped__") else type(bare).__call__  # functools.cache()
     try:
         return typing.get_type_hints(bare)
     except NameError as error:
@@ -101,8 +108,14 @@ def _schema_of(function: Any, parameter: str, hint: Any, definitions: Optional[D
         raise ValueError(f"{name_of(function)}: {where}: {error}") from error
 
 
+def _returned(function: Any, hint: Any) -> JsonSchema:
+    definitions = Definitions(given=True)
+    return definitions.added_to(_schema_of(function, "return", hint, definitions))
+
+
 def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:
-    parameters = list(inspect.signature(function).parameters.values())
+    given = function.keywords if isinstance(function, functools.partial) else ()
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name not in given]
     for each in parameters:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             raise ValueError(f"{name_of(function)}: a tool can't have *{each.name}: name each parameter")
@@ -111,10 +124,6 @@ def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Paramet
         if each.name not in hints:
             raise ValueError(f"{name_of(function)}: parameter {each.name} has no type hint")
     return parameters
-
-
-def is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
 def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handler:
@@ -126,14 +135,12 @@ def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handl
         except (TypeError, ValueError) as error:
             raise ToolError(str(error), "validation_error") from error
 
-    if is_async(function):
-        async def handle_async(payload: Any) -> Any:
-            return to_json(await function(**arguments(payload)))
-
-        return handle_async
+    async def awaited(value: Any) -> Any:
+        return to_json(await value)
 
     def handle(payload: Any) -> Any:
-        return to_json(function(**arguments(payload)))
+        value = function(**arguments(payload))
+        return awaited(value) if inspect.isawaitable(value) else to_json(value)
 
     return handle
 

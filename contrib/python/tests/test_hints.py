@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import enum
+import functools
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Dict, List, Optional, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, NewType, Optional, Tuple, TypedDict, Union
 
 import pytest
 
-from holt import Sandbox, Tool
+from holt import Sandbox, Tool, ToolError
 from holt.schema import from_json, schema_of, to_json
+
+
+if TYPE_CHECKING or sys.version_info < (3, 11):
+    from typing_extensions import NotRequired, Required
+else:
+    from typing import NotRequired, Required
 
 
 @dataclass
@@ -108,6 +118,111 @@ def test_paths() -> None:
     assert schema_of(Path) == schema_of(Union[str, Path]) == {"type": "string"}
     assert from_json("a/b", PurePosixPath) == PurePosixPath("a/b") and to_json(Path("a")) == "a"
     assert from_json("a", Union[str, Path]) == "a" and from_json("a", Optional[Path]) == Path("a")
+
+
+class Part(TypedDict):
+    name: str
+    note: NotRequired[str]
+
+
+class Options(TypedDict, total=False):
+    name: Required[str]
+    size: int
+
+
+def test_what_of_a_typed_dict_is_required() -> None:
+    assert schema_of(Part)["required"] == schema_of(Options)["required"] == ["name"]
+
+
+class Sort(enum.Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass
+class Cat:
+    kind: Literal["cat"]
+    lives: int
+
+
+@dataclass
+class Dog:
+    kind: Literal["dog"]
+    lives: int
+
+
+@dataclass
+class Named:
+    lives: str
+
+
+def test_a_member_of_a_union_is_told_by_what_is_in_it() -> None:
+    dog = {"kind": "dog", "lives": 1}
+    assert from_json(dog, Union[Cat, Dog]) == Dog("dog", 1) and from_json([dog], Union[List[Cat], List[Dog]]) == [Dog("dog", 1)]
+    assert from_json({"a": dog}, Union[Dict[str, Cat], Dict[str, Dog]]) == {"a": Dog("dog", 1)}
+    assert from_json([dog], Union[Tuple[Cat], Tuple[Dog, ...]]) == (Dog("dog", 1),)
+    assert from_json({"lives": "nine"}, Union[Cat, Node, Named]) == Named("nine")
+
+
+def test_words_and_names_are_what_their_hint_says() -> None:
+    up = Literal[Sort.UP, "both", 1]
+    assert schema_of(up) == {"enum": ["up", "both", 1]} and schema_of(Literal[Sort.UP]) == {"type": "string", "enum": ["up"]}
+    assert [from_json(each, up) for each in ("up", "both", 1)] == [Sort.UP, "both", 1]
+    assert schema_of(NewType("Id", int)) == {"type": "integer"}
+    names = {1: 2}, {Sort.UP: 2}, {"a": 2}
+    for value, hint in zip(names, (int, Sort, str)):
+        assert from_json(to_json(value), Dict[hint, int]) == value  # type: ignore[valid-type]
+    assert to_json({Sort.UP: 2}) == {"up": 2}
+    with pytest.raises(ValueError):
+        from_json({"one": 2}, Dict[int, int])
+
+
+@dataclass
+class Bill:
+    price: int
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = self.price * 2
+
+
+@pytest.mark.usefixtures("bridge")
+def test_what_a_record_sets_by_itself_is_given_and_not_taken(box: Sandbox) -> None:
+    def double(bill: Bill) -> Bill:
+        return bill
+
+    box.add_tool(double)
+    assert box.python("from host_tools import call; call('double', {'bill': {'price': 2}})").check().result == "{'price': 2, 'total': 4}"
+    error = box.python("call('double', {'bill': {'price': 2, 'total': 5}})").error
+    assert error and "$.bill.total: is not known" in error.message
+
+
+def test_what_partial_has_given_is_not_for_code_inside() -> None:
+    def read(path: str, root: str) -> str:
+        """Reads."""
+        return f"{root}/{path}"
+
+    tool = Tool.of(functools.partial(read, root="/mine"))
+    assert (tool.name, tool.description, list(tool.input_schema["properties"])) == ("read", "Reads.", ["path"])
+    assert tool.handler({"path": "a"}) == "/mine/a"
+    with pytest.raises(ToolError, match="no parameter 'root'"):
+        tool.handler({"path": "a", "root": "/"})
+
+
+def test_what_is_decorated() -> None:
+    @functools.lru_cache()
+    def double(by: int) -> int:
+        return 2 * by
+
+    async def later(by: int) -> Named:
+        return Named(str(by))
+
+    @functools.wraps(later)
+    def retried(*arguments: Any, **named: Any) -> Any:
+        return later(*arguments, **named)
+
+    assert Tool.of(double).handler({"by": 2}) == 4
+    assert asyncio.run(Tool.of(retried).handler({"by": 2})) == {"lives": "2"}
 
 
 def test_what_json_has_nothing_like_says_where() -> None:

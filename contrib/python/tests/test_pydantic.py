@@ -27,7 +27,10 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class User(BaseModel):
         @classmethod
-        def model_json_schema(cls) -> Any:
+        def model_json_schema(cls, mode: str) -> Any:
+            if mode == "serialization":  # with what is computed
+                return {"title": "User", "type": "object", "properties": {"age": {"title": "Age", "type": "integer"}}}
+            assert mode == "validation"
             return {
                 "title": "User", "type": "object", "required": ["home"],
                 "properties": {"home": {"$ref": "#/$defs/Place"}, "title": {"type": "string", "title": "Title"}},
@@ -64,6 +67,7 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tool.input_schema["$defs"] == {
         "Place": {"type": "object", "properties": {"within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]}}}
     }
+    assert tool.output_schema == {"type": "object", "properties": {"age": {"type": "integer"}}, "additionalProperties": False}
     assert tool.handler({"user": {"home": {}}}) == {"home": {}}
     with pytest.raises(ToolError, match="missing") as error:
         tool.handler({"user": {}})
