@@ -57,13 +57,19 @@ def holt() -> str:
 
 
 @pytest.fixture(autouse=True)
-def place(holt: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where sessions of this test are; none is left at its end, and nothing that serves them."""
+def place(holt: str) -> Iterator[Path]:
+    """Where sessions of this test are; none is left at its end, and nothing that serves them. No test's monkeypatch undoes
+    it: what is taken away at the end must not be one's own sessions."""
+    with pytest.MonkeyPatch.context() as environment:
+        yield from placed(holt, environment)
+
+
+def placed(holt: str, environment: pytest.MonkeyPatch) -> Iterator[Path]:
     # Short, and not below a directory that only its owner enters.
     path = Path(tempfile.mkdtemp(prefix="holt-sdk-", dir=os.environ.get("TMPDIR", "/var/tmp")))
     path.chmod(0o755)
-    monkeypatch.setenv("HOLT", holt)
-    monkeypatch.setenv("XDG_DATA_HOME", str(path / "data"))
+    environment.setenv("HOLT", holt)
+    environment.setenv("XDG_DATA_HOME", str(path / "data"))
     (path / "data").mkdir()
     yield path
     left = session_names(holt)
