@@ -61,7 +61,7 @@ class Settings:
                 f"policy is a preset's name, a file's path or a dict, not {self.policy!r}",
                 hint='Write policy="strict", or policy={"limits": {"pids": 64}}.',
             )
-        if not isinstance(self.workspace, (str, os.PathLike, type(None))):
+        if not isinstance(self.workspace, (str, os.PathLike, type(None))) or self.workspace == "":  # not where we are
             raise UsageError(f"workspace is a directory's path, not {self.workspace!r}")
         if not isinstance(self.env, (Mapping, type(None))):
             raise UsageError(f"env is a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')

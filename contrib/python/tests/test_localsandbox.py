@@ -129,6 +129,7 @@ def test_bash(local: LocalSandbox) -> None:
     ("cat nope.txt", FileNotFoundError, "nope.txt"),
     ("ls /no/such", FileNotFoundError, "/no/such"),
     ("cd 'a b'", FileNotFoundError, "a b"),
+    ("cat \"it's\"", FileNotFoundError, "it's"),
     ("sh -c ./nothere", FileNotFoundError, "./nothere"),
     ("cp a b", FileNotFoundError, "a"),
     ("tail -n 1 nope", FileNotFoundError, "nope"),
@@ -153,6 +154,12 @@ def test_errors_of_bash_have_types(local: LocalSandbox, command: str, kind: type
     assert getattr(error.value, "path", None) == path
 
 
+def test_who_is_killed_is_not_told_by_what_line(local: LocalSandbox) -> None:
+    with pytest.raises(CommandError) as error:
+        local.bash("echo last >&2; kill -9 $$")
+    assert (error.value.exit_code, error.value.stderr) == (137, "last\n")
+
+
 def test_failed_bash_is_in_the_history(local: LocalSandbox) -> None:
     with pytest.raises(CommandError) as error:
         local.bash("exit 5")
@@ -170,7 +177,6 @@ def test_timeouts(local: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.value.timeout_ms == 300
     with pytest.raises(TimeoutError):
         local.execute_python("while True: pass")
-    monkeypatch.undo()
 
 
 # --- Python ---
@@ -244,6 +250,8 @@ def test_the_hint() -> None:
 def test_files(local: LocalSandbox) -> None:
     local.write_file("/a/b/c.txt", "grün")
     local.write_file_bytes("/data/a/raw", b"\x00\xff")
+    with pytest.raises(TypeError):
+        local.write_file_bytes("/data/a/number", 5)  # type: ignore[arg-type]
     assert local.read_file("/data/a/b/c.txt") == "grün" and local.read_file_bytes("a/raw") == b"\x00\xff"
     assert local.list_files("/data/a") == local.list_files("/a") == ["b", "raw"]
     assert local.exists("/a/raw") and not local.exists("/a/none")

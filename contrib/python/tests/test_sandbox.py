@@ -393,7 +393,8 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
     ({"tools": 5}, "tools is a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
     ({"env": {"A": None}}, "env.'A'. is None"),
     ({"env": ["A=c"]}, "env is a dict"), ({"policy": ["strict"]}, "policy is a preset's name"),
-    ({"workspace": 5}, "workspace is a directory's path"), ({"name": ""}, "can't be the name"),
+    ({"workspace": 5}, "workspace is a directory's path"), ({"workspace": ""}, "workspace is a directory's path"),
+    ({"name": ""}, "can't be the name"),
 ))
 def test_settings_that_are_something_else(settings: "dict[str, Any]", why: str) -> None:
     with pytest.raises(UsageError, match=why):

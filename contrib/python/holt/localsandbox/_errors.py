@@ -12,7 +12,7 @@ from .exceptions import CommandError, FileNotFoundError, LocalSandboxError, Perm
 _MISSING = "No such file or directory|No such file$"
 _REFUSED = "Permission denied|Operation not permitted|Read-only file system"
 
-_NAMED = r"""['"`‘“](?P<quoted>[^'"’”\n]+)['"’”]"""
+_NAMED = r"""(?:(?P<quote>['"])(?P<quoted>(?:(?!(?P=quote)).)+)(?P=quote)|[`‘“](?P<curly>[^'’”\n]+)['’”])"""
 
 
 def _forms(reason: str) -> "tuple[re.Pattern[str], ...]":
@@ -45,7 +45,7 @@ def _path_in(forms: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
     if not found:
         return None
     first = min(found, key=lambda match: text.count("\n", 0, match.end())).groupdict()
-    return (first.get("quoted") or first["path"]).strip()
+    return str(first.get("quoted") or first.get("curly") or first["path"]).strip()
 
 
 def command_error(exit_code: int, stdout: str, stderr: str) -> CommandError:

@@ -8,7 +8,10 @@ is_settled || bash "$here/names.bash"
 # One byte for each command that may run: who finds none is past the limit, in whatever process of bash. Full at once,
 # as a pipe takes 64 KiB.
 exec 199< <(printf '%*s' "$2" '')
-__LOCALSANDBOX_LOOPS=$1 __LOCALSANDBOX_COMMANDS=$2 __LOCALSANDBOX_MARK=$3 BASH_ENV=$here/limits.bash bash -c "$4"
+# Where it is killed, this bash would say so, with all of that line.
+{
+	__LOCALSANDBOX_LOOPS=$1 __LOCALSANDBOX_COMMANDS=$2 __LOCALSANDBOX_MARK=$3 BASH_ENV=$here/limits.bash bash -c "$4" 2>&198 198>&-
+} 198>&2 2>/dev/null
 code=$?
 is_settled || bash "$here/names.bash"
 exit "$code"

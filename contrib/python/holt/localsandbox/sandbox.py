@@ -477,10 +477,10 @@ class LocalSandbox:
         await drive_async(self._write("write_file", path, content.encode()))
 
     def write_file_bytes(self, path: str, data: bytes) -> None:
-        drive(self._write("write_file_bytes", path, bytes(data)))
+        drive(self._write("write_file_bytes", path, bytes(memoryview(data))))
 
     async def awrite_file_bytes(self, path: str, data: bytes) -> None:
-        await drive_async(self._write("write_file_bytes", path, bytes(data)))
+        await drive_async(self._write("write_file_bytes", path, bytes(memoryview(data))))
 
     def list_files(self, path: str = "/data") -> List[str]:
         """Names, sorted."""
