@@ -6,7 +6,7 @@ import re
 
 def hint_of(source, number):
     """What to write for a line that only IPython knows; None where it is another mistake."""
-    lines = source.splitlines()
+    lines = source.split("\n")
     line = lines[number - 1].strip() if number and number <= len(lines) else ""
     found = re.match(r"(?:[\w, ]+=\s*)?(!{1,2}|%{1,2})\s*(\w\S*)(.*)", line)
     if found and found[1][0] == "!":

@@ -322,7 +322,8 @@ def run(request):
     source = request["code"]
     if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
         source = source[1:]
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    lines = io.StringIO(source, newline=None).readlines()  # those of Python: splitlines() knows more ends
+    linecache.cache[name] = (len(source), None, lines, name)
     displays.begin()
     Installer.forget()
     namespace.pop("__warningregistry__", None)  # a warning of another run's, which had the same line, is not this one

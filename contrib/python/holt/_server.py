@@ -28,6 +28,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import weakref
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -229,6 +230,7 @@ class Server:
         finally:
             theirs.close()
         self._socket, self._pid = ours, os.getpid()
+        _started.add(self)
         self._reader = threading.Thread(target=self._read, args=(self._process, ours), name="holt serve", daemon=True)
         self._reader.start()
         return self._process
@@ -453,3 +455,16 @@ class Server:
                 future.set_exception(ClosedError(self._ended.message))
         for note in notes:
             note({"lost": True})
+
+
+_started: "weakref.WeakSet[Server]" = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """A server ends with the program that has started it, not with the last of its forks."""
+    for server in list(_started):
+        if server._socket:
+            server._socket.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

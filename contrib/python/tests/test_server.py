@@ -7,6 +7,8 @@ import asyncio
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 import termios
 import threading
 from pathlib import Path
@@ -50,6 +52,20 @@ def test_a_server_that_dies_fails_what_waits_and_says_why(fake: Fake) -> None:
         waiting[0].result(60)
     with pytest.raises(ClosedError):
         ask(server, "x")
+
+
+def test_a_fork_does_not_keep_the_server_of_who_was_killed(fake: Fake) -> None:
+    program = (
+        "import os, signal, sys; from holt import Server; server = Server(sys.argv[1]); server.call('x')\n"
+        "print(server._process.pid, flush=True)\n"
+        "if os.fork(): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.read(0, 1)\n"
+    )
+    path = fake("echo_forever()").holt
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout
+        stat = Path(f"/proc/{int(run.stdout.readline())}/stat")
+        until(lambda: not stat.exists() or ") Z " in stat.read_text(), "it has ended")
 
 
 def test_who_is_interrupted_as_it_asks_leaves_no_half_line(fake: Fake) -> None:
