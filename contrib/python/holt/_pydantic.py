@@ -82,6 +82,8 @@ def schema_of(model: Any, definitions: "Definitions") -> "JsonSchema":
     else:
         schema = json.loads(json.dumps(model.schema()))  # which pydantic keeps
         _take_null(model, schema)
+        if model.__config__.extra == "allow":  # which version 2 says
+            schema["additionalProperties"] = True
     inlined = _Inlined(model, schema.get("$defs") or schema.get("definitions") or {}, definitions)
     clean: JsonSchema = inlined.whole(schema)
     if "$ref" not in clean:

@@ -74,6 +74,24 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.value.type == "validation_error"
 
 
+def test_a_real_model_that_takes_more() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Open(pydantic.BaseModel):
+        x: int
+
+        class Config:
+            extra = "allow"
+
+    def same(given: Open) -> Open: return given
+
+    same.__annotations__ = {"given": Open, "return": Open}
+    tool = Tool.of(same)
+    for schema in tool.input_schema["properties"]["given"], tool.output_schema or {}:
+        assert schema["additionalProperties"] is True
+    assert tool.handler({"given": {"x": 1, "y": 2}}) == {"x": 1, "y": 2}
+
+
 @pytest.mark.usefixtures("bridge")
 def test_real_models() -> None:
     pydantic = pytest.importorskip("pydantic")
