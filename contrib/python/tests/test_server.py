@@ -61,8 +61,10 @@ def test_a_fork_does_not_keep_the_server_of_who_was_killed(fake: Fake) -> None:
         "if os.fork(): os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.read(0, 1)\n"
     )
-    path = fake("echo_forever()").holt
-    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(fake("echo_forever()").holt)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    ) as run:
         assert run.stdout
         stat = Path(f"/proc/{int(run.stdout.readline())}/stat")
         until(lambda: not stat.exists() or ") Z " in stat.read_text(), "it has ended")
