@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lib import hosts
 from lib.identity import Identity
 from lib.repository import AS_A, Plant, Repository, config, evil, make, make_sparse
 from lib.sandbox import Holt
@@ -92,6 +93,8 @@ def test_a_long_name_in_the_index_is_in_nobodys_way(holt: Holt, repository: Repo
 @pytest.fixture
 def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
     """A workspace on a tmpfs, as /tmp is on many a host."""
+    if identity.name == "root" and not hosts.maps_tmpfs():
+        pytest.skip("this kernel can't id-map a tmpfs, so root can't have a workspace there")
     path = place / "memory"
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "none", str(path)], check=True)

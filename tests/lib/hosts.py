@@ -23,6 +23,11 @@ ROOTLESS_FIRST = 100000
 LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
 
 
+def maps_tmpfs() -> bool:
+    """Whether this kernel can id-map a tmpfs, as workspaces and sessions of root's need it: from Linux 6.3 on."""
+    return tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 3)
+
+
 def limited(layer: str) -> Command:
     """Limits of 0 count in the user namespace that makes and all above it: with one in between, the host's own are not
     touched. Not for the host's root, who would be refused for that namespace."""
