@@ -114,6 +114,18 @@ def test_destroying(holt: str) -> None:
             use()
 
 
+def test_who_gives_up_while_it_is_made_does_so_alone() -> None:
+    async def main() -> None:
+        async with LocalSandbox() as local:
+            first, *others = [asyncio.ensure_future(local.abash("echo made")) for _ in range(3)]
+            while local._opening is None:
+                await asyncio.sleep(0)
+            first.cancel()
+            assert [(await each).stdout for each in others] == ["made\n", "made\n"] and first.cancelled()
+
+    asyncio.run(main())
+
+
 # --- bash ---
 
 

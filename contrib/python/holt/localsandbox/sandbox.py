@@ -136,20 +136,27 @@ class LocalSandbox:
 
     def _ready(self) -> "Steps[None]":
         """Makes the session once, whoever comes first."""
-        with self._lock:
-            self._check()
-            opening, mine = self._opening, self._opening is None
-            if opening is None:
-                opening = self._opening = _pending()
-        if not mine:
+        while True:
+            with self._lock:
+                self._check()
+                opening, mine = self._opening, self._opening is None
+                if opening is None:
+                    opening = self._opening = _pending()
+            if mine:
+                break
             yield opening
-            return
+            if self._opening is opening:
+                return
+            # Who came first has given up: that is his affair alone.
         try:
             yield from self._start()
         except BaseException as error:
             with self._lock:
                 self._opening = None
-            opening.set_exception(error if isinstance(error, Exception) else LocalSandboxError("not started"))
+            if isinstance(error, Exception):
+                opening.set_exception(error)
+            else:
+                opening.set_result(None)
             raise
         opening.set_result(None)
 
