@@ -166,10 +166,11 @@ def test_errors_of_bash_have_types(local: LocalSandbox, command: str, kind: type
     assert getattr(error.value, "path", None) == path
 
 
-def test_who_is_killed_is_not_told_by_what_line(local: LocalSandbox) -> None:
+@pytest.mark.parametrize("signal", (1, 6, 9, 11, 15))
+def test_a_bash_that_a_signal_ends(signal: int, local: LocalSandbox) -> None:
     with pytest.raises(CommandError) as error:
-        local.bash("echo last >&2; kill -9 $$")
-    assert (error.value.exit_code, error.value.stderr) == (137, "last\n")
+        local.bash(f"echo out; echo err >&2; kill -{signal} $$")
+    assert (error.value.exit_code, error.value.stdout, error.value.stderr) == (128 + signal, "out\n", "err\n")
 
 
 def test_failed_bash_is_in_the_history(local: LocalSandbox) -> None:

@@ -8,10 +8,11 @@ is_settled || bash "$here/names.bash"
 # One byte for each command that may run: who finds none is past the limit, in whatever process of bash. Full at once,
 # as a pipe takes 64 KiB.
 exec 199< <(printf '%*s' "$2" '')
-# Where it is killed, this bash would say so, with all of that line.
-{
-	__LOCALSANDBOX_LOOPS=$1 __LOCALSANDBOX_COMMANDS=$2 __LOCALSANDBOX_MARK=$3 BASH_ENV=$here/limits.bash bash -c "$4" 2>&198 198>&-
-} 198>&2 2>/dev/null
+# What ends by a signal is told by this bash, with a line of ours, which is none of the program's.
+exec 198>&2 2>/dev/null
+__LOCALSANDBOX_LOOPS=$1 __LOCALSANDBOX_COMMANDS=$2 __LOCALSANDBOX_MARK=$3 BASH_ENV=$here/limits.bash \
+	bash -c "$4" 2>&198 198>&-
 code=$?
+exec 2>&198 198>&-
 is_settled || bash "$here/names.bash"
 exit "$code"
