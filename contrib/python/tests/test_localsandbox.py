@@ -243,10 +243,11 @@ def test_runs_at_the_same_time_do_not_mix() -> None:
     asyncio.run(main())
 
 
-def test_a_crash_of_the_interpreter(local: LocalSandbox) -> None:
+@pytest.mark.parametrize("end, signal", [("os.kill(os.getpid(), 11)", 11), ("os._exit(7)", None), ("os._exit(0)", None)])
+def test_a_crash_of_the_interpreter(end: str, signal: "int | None", local: LocalSandbox) -> None:
     with pytest.raises(SubprocessCrashed) as error:
-        local.execute_python("import os; os.kill(os.getpid(), 11)")
-    assert error.value.signal == 11
+        local.execute_python(f"import os; {end}")
+    assert error.value.signal == signal
     assert local.execute_python("print('again')").stdout == "again\n"
 
 
@@ -280,6 +281,18 @@ def test_files(local: LocalSandbox) -> None:
         local.write_file("/usr/x", "")
 
 
+@pytest.mark.parametrize("method, arguments", [
+    ("bash", (3,)), ("execute_python", (b"1",)), ("write_file", ("f", b"x")), ("write_file_bytes", ("f", "x")),
+])
+def test_what_is_of_another_type_is_told(method: str, arguments: "tuple[object, ...]", local: LocalSandbox) -> None:
+    kinds = "is (str|bytes), not (int|str|bytes)"
+    with pytest.raises(TypeError, match=kinds):
+        getattr(local, method)(*arguments)
+    with pytest.raises(TypeError, match=kinds):
+        asyncio.run(getattr(local, f"a{method}")(*arguments))
+    assert local.history() == []
+
+
 def test_kv(local: LocalSandbox) -> None:
     assert local.kv.get("k") is None
     local.kv.set("k", "1")
@@ -290,6 +303,10 @@ def test_kv(local: LocalSandbox) -> None:
     local.kv.delete("k")
     local.kv.delete("k")
     assert local.kv.get("k") is None and local.history() == [] and local.list_files("/data") == []
+    with pytest.raises(TypeError, match="a value is str, not int"):
+        local.kv.set("k", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a key is str, not bytes"):
+        asyncio.run(local.kv.aset(b"k", "1"))  # type: ignore[arg-type]
 
 
 # --- history, snapshots ---

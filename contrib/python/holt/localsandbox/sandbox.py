@@ -51,11 +51,14 @@ class KeyValueStore:
         """The value, or None."""
         return drive(self._run(lambda: self._values.get(key)))
 
+    def _set(self, key: str, value: str) -> "Steps[None]":
+        _check_text("a key", key)
+        _check_text("a value", value)
+        yield from self._run(lambda: self._values.__setitem__(key, value))
+
     def set(self, key: str, value: str) -> None:
         """Sets it, whether or not it is there."""
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError("keys and values are str")
-        drive(self._run(lambda: self._values.__setitem__(key, value)))
+        drive(self._set(key, value))
 
     def delete(self, key: str) -> None:
         """Takes it away, where it is there."""
@@ -69,9 +72,7 @@ class KeyValueStore:
         return await drive_async(self._run(lambda: self._values.get(key)))
 
     async def aset(self, key: str, value: str) -> None:
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError("keys and values are str")
-        await drive_async(self._run(lambda: self._values.__setitem__(key, value)))
+        await drive_async(self._set(key, value))
 
     async def adelete(self, key: str) -> None:
         await drive_async(self._run(lambda: self._values.pop(key, None)))
@@ -254,6 +255,7 @@ class LocalSandbox:
     # --- bash ---
 
     def _bash(self, command: str) -> "Steps[BashResult]":
+        _check_text("a command", command)
         yield from self._ready()
         started = _now()
         mark = f"{HERE}/limit-{secrets.token_hex(8)}"
@@ -323,6 +325,7 @@ class LocalSandbox:
         loop: Optional[asyncio.AbstractEventLoop],
     ) -> "Steps[PythonResult]":
         """One after the other: which tools there are, and whether the interpreter is another, is settled by each."""
+        _check_text("code", code)
         tools = toolset_of(toolset)
         yield from self._ready()
         mine = _pending()
@@ -371,6 +374,8 @@ class LocalSandbox:
         if result.cause != "exited":
             number = result.exit_code - 128 if result.exit_code > 128 else None
             raise SubprocessCrashed(f"the interpreter was ended: {result.cause}", number)
+        if not result.state_kept:  # os._exit()
+            raise SubprocessCrashed(f"the interpreter has ended, with exit code {result.exit_code}")
         if not result.error:
             error_text = None if result.exit_code == 0 else f"SystemExit: {result.exit_code}"
             return PythonResult(result.stdout, result.stderr, result.exit_code, error_text)
@@ -461,6 +466,15 @@ class LocalSandbox:
         data = yield from self._file_call("read_file", path, lambda names: names.read(path))
         return data.decode()
 
+    def _write_text(self, path: str, content: str) -> "Steps[None]":
+        _check_text("what write_file() writes", content)
+        yield from self._write("write_file", path, content.encode())
+
+    def _write_bytes(self, path: str, data: bytes) -> "Steps[None]":
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"what write_file_bytes() writes is bytes, not {type(data).__name__}")
+        yield from self._write("write_file_bytes", path, bytes(data))
+
     def _write(self, name: str, path: str, data: bytes) -> "Steps[None]":
         yield from self._file_call(name, path, lambda names: names.write(path, data), missing=False, size=len(data))
 
@@ -478,16 +492,16 @@ class LocalSandbox:
 
     def write_file(self, path: str, content: str) -> None:
         """Makes the directories above it."""
-        drive(self._write("write_file", path, content.encode()))
+        drive(self._write_text(path, content))
 
     async def awrite_file(self, path: str, content: str) -> None:
-        await drive_async(self._write("write_file", path, content.encode()))
+        await drive_async(self._write_text(path, content))
 
     def write_file_bytes(self, path: str, data: bytes) -> None:
-        drive(self._write("write_file_bytes", path, bytes(memoryview(data))))
+        drive(self._write_bytes(path, data))
 
     async def awrite_file_bytes(self, path: str, data: bytes) -> None:
-        await drive_async(self._write("write_file_bytes", path, bytes(memoryview(data))))
+        await drive_async(self._write_bytes(path, data))
 
     def list_files(self, path: str = "/data") -> List[str]:
         """Names, sorted."""
@@ -537,6 +551,11 @@ def _pending() -> "Future[None]":
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
+
+
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is str, not {type(value).__name__}")
 
 
 def _failure(error: HoltError) -> LocalSandboxError:
