@@ -240,3 +240,17 @@ def test_a_directory_to_start_in_that_is_not_there() -> None:
         assert local.bash("ls -A").stdout == ""
     with LocalSandbox(cwd="/") as local:
         assert local.bash("pwd").stdout == "/data\n"
+
+
+def test_a_line_longer_than_an_argument_may_be(strict: LocalSandbox) -> None:
+    text = "".join(f"/data/line {n}: it's \"$HOME\" \\n /*\n" for n in range(40000))
+    assert len(text) > 1 << 20
+    strict.write_file("/project/x", "there")
+    assert strict.bash(f"cat > big <<'END'\n{text}END\ncat /data/project/x; wc -l < big").stdout == "there40000\n"
+    assert strict.read_file("big") == text
+    with pytest.raises(CommandError) as error:
+        strict.bash(f": '{text.replace(chr(39), '')}'; nothing")
+    assert error.value.stderr == "bash: line 40001: nothing: command not found\n"
+    assert refused(strict, f": <<'END'\n{text}END\nwhile :; do :; done") == ("loop_iterations", 100)
+    left = "ls /home/agent/.localsandbox | grep -c line-"
+    until(lambda: strict.bash(left + " || :").stdout == "0\n", "the lines are taken away")

@@ -31,11 +31,11 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 	# Each NAME of a spelled /NAME or /data/NAME that only the other place has. Of the system's, /data has those that a
 	# program may write to, once they are spelled so.
 	__localsandbox_link() {
-		local text=" ${1//[\"\'=:<>(),;&|]/ }" name one other
-		while [[ $text == *' /'* ]]; do
-			text=${text#*' /'}
-			one=/data other=''
-			name=${text%%[$' \t\n']*}
+		local - IFS=$' \t\n"\'=:<>(),;&|' word name one other
+		set -f
+		for word in $1; do # in a time that grows with the text, which may have a here-document
+			[[ $word == /* ]] || continue
+			one=/data other='' name=${word#/}
 			if [[ $name == data/?* ]]; then
 				name=${name#data/} one='' other=/data
 			fi

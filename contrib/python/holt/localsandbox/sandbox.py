@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
+from .._face import WORD_MAX
 from .._operations import Steps, drive, drive_async
 from ..errors import ClosedError, HoltError, MissingError
 from ..files import FilesApi
@@ -259,12 +260,9 @@ class LocalSandbox:
         yield from self._ready()
         started = _now()
         mark = f"{HERE}/limit-{secrets.token_hex(8)}"
-        argv = [
-            "bash", f"{HERE}/call.bash", str(self.preset.loop_iterations), str(self.preset.command_count), mark,
-            command,
-        ]
+        argv = ["bash", f"{HERE}/call.bash", str(self.preset.loop_iterations), str(self.preset.command_count), mark]
         try:
-            result = yield from self._exec(argv)
+            result = yield from self._exec_line(argv, command)
         except HoltError as error:
             self._note("bash", started, {"command": command, "cwd": self.cwd}, {"exitCode": -1})
             raise _failure(error) from error
@@ -273,6 +271,17 @@ class LocalSandbox:
         if result.exit_code != 0:
             raise command_error(result.exit_code, result.stdout, result.stderr)
         return BashResult(result.stdout, result.stderr, 0, (result.usage.wall_us or 0) / 1000)
+
+    def _exec_line(self, argv: List[str], line: str) -> "Steps[Result]":
+        if len(line) * 4 <= WORD_MAX or len(line.encode(errors="replace")) <= WORD_MAX:
+            return (yield from self._exec([*argv, line]))
+        # Longer than an argument may be, as with a large here-document
+        path = f"{HERE}/line-{secrets.token_hex(8)}"
+        try:
+            yield from FilesApi.write.steps(self._names.files, path, line)
+            return (yield from self._exec([*argv, f'eval "$(<{path})"']))
+        finally:
+            self._box._ask_and_forget("files.remove", path=path)
 
     def _exec(self, argv: List[str]) -> "Steps[Result]":
         place = yield from self._names.place(self.cwd)
