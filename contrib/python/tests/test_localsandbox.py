@@ -50,6 +50,7 @@ def test_seeds_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "host").write_text("from the host")
     files = {"file.txt": "text", "/data/sub/raw": b"\xff\x00", "/project/x": tmp_path / "host"}
     with LocalSandbox(files=files) as local:
+        (tmp_path / "host").unlink()  # it was read when the sandbox was made
         assert local.read_file("/data/file.txt") == local.read_file("/file.txt") == "text"
         assert local.read_file_bytes("/sub/raw") == b"\xff\x00"
         assert local.read_file("/data/project/x") == "from the host"
@@ -65,8 +66,8 @@ def test_files_and_a_snapshot_are_too_much() -> None:
         LocalSandbox(snapshot=b"garbage").bash("true")
     with pytest.raises(ValueError):
         LocalSandbox(preset="none")
-    with pytest.raises(TypeError):
-        LocalSandbox(files={"a": 1}).bash("true")  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="a file is str, bytes or pathlib.Path, not int"):
+        LocalSandbox(files={"a": 1})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("path, read", [

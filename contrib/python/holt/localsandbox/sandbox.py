@@ -90,7 +90,7 @@ class KeyValueStore:
 class LocalSandbox:
     """A sandbox with files below /data, bash and Python. Nothing is started before it is used.
 
-    files           seeds: path to text, bytes, or a pathlib.Path of the host, which is read then
+    files           seeds: path to text, bytes, or a pathlib.Path of the host, which is read now
     snapshot        what export_snapshot() has given; not together with files
     cwd             where bash and Python start
     preset          how much one bash() may do
@@ -112,7 +112,7 @@ class LocalSandbox:
             raise ValueError("Cannot provide both files and snapshot")
         self.cwd, self.preset = cwd, ExecutionPreset(preset)
         self.python_runtime = PythonRuntime(python_runtime)
-        self._seeds = {str(path): content for path, content in (files or {}).items()}
+        self._seeds = {str(path): seed_bytes(content) for path, content in (files or {}).items()}
         self._snapshot, self._holt = snapshot, holt
         self._lock = threading.Lock()
         self._opening: Optional["Future[None]"] = None
@@ -163,8 +163,7 @@ class LocalSandbox:
         opening.set_result(None)
 
     def _start(self) -> "Steps[None]":
-        # All that may fail for the caller's reasons comes before there is a session.
-        seeds = {path: seed_bytes(content) for path, content in self._seeds.items()}
+        # What may fail for the caller's reasons comes before there is a session.
         restored = unpack_snapshot(self._snapshot) if self._snapshot else None
         box = SandboxApi(holt=self._holt, env={"PYTHONPATH": PYTHON})
         yield from box._open()
@@ -175,19 +174,18 @@ class LocalSandbox:
                 yield from names.unpack(restored[0])
                 self._take_state(restored[1])
             started = _now()
-            yield from self._seed(names, seeds)
-            if seeds:
-                self._note("seed", started, {"paths": list(seeds), "count": len(seeds)}, {"success": True})
+            yield from self._seed(names)
             yield from FilesApi.mkdir.steps(names.files, (yield from names.place(self.cwd)))
         except BaseException:
             if box._lease:
                 box._lease.end()
             raise
+        if self._seeds:
+            self._note("seed", started, {"paths": list(self._seeds), "count": len(self._seeds)}, {"success": True})
         self._box, self._names = box, names
 
-    @staticmethod
-    def _seed(names: Names, seeds: Mapping[str, bytes]) -> "Steps[None]":
-        for path, data in seeds.items():
+    def _seed(self, names: Names) -> "Steps[None]":
+        for path, data in self._seeds.items():
             try:
                 yield from names.write(path, data)
             except HoltError as error:
