@@ -167,6 +167,17 @@ def test_errors_of_bash_have_types(local: LocalSandbox, command: str, kind: type
     assert getattr(error.value, "path", None) == path
 
 
+def test_what_is_left_out_of_long_output_is_told(local: LocalSandbox) -> None:
+    flood = "head -c 9000000 /dev/zero | tr '\\0' x"
+    done = local.bash(flood)
+    assert (done.stdout, done.stderr) == ("x" * (8 << 20), "holt: 611392 more bytes of stdout were left out\n")
+    with pytest.raises(FileNotFoundError, match="^cat: nope: No such file or directory$") as error:
+        local.bash(f"{flood}; cat nope")
+    assert error.value.stderr.startswith("holt: 611392 more bytes")
+    ran = local.execute_python("import sys\nprint('e' * 9000000, end='', file=sys.stderr)\n1/0")
+    assert ran.stderr.startswith("holt: 611392 more bytes of stderr were left out\neee") and ran.error
+
+
 @pytest.mark.parametrize("signal", (1, 6, 9, 11, 15))
 def test_a_bash_that_a_signal_ends(signal: int, local: LocalSandbox) -> None:
     with pytest.raises(CommandError) as error:

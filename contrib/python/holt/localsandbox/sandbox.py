@@ -17,7 +17,7 @@ from .._face import WORD_MAX
 from .._operations import Steps, drive, drive_async
 from ..errors import ClosedError, HoltError, MissingError
 from ..files import FilesApi
-from ..results import Result
+from ..results import Outcome, Result
 from ..sandbox import SandboxApi
 from ..tools import Tools
 from ._errors import command_error, file_error
@@ -267,8 +267,8 @@ class LocalSandbox:
         self._note("bash", started, {"command": command, "cwd": self.cwd}, {"exitCode": result.exit_code})
         yield from self._check_end(result, mark)
         if result.exit_code != 0:
-            raise command_error(result.exit_code, result.stdout, result.stderr)
-        return BashResult(result.stdout, result.stderr, 0, (result.usage.wall_us or 0) / 1000)
+            raise command_error(result.exit_code, result.stdout, _stderr(result))
+        return BashResult(result.stdout, _stderr(result), 0, (result.usage.wall_us or 0) / 1000)
 
     def _exec_line(self, argv: List[str], line: str) -> "Steps[Result]":
         if len(line) * 4 <= WORD_MAX or len(line.encode(errors="replace")) <= WORD_MAX:
@@ -385,9 +385,9 @@ class LocalSandbox:
             raise SubprocessCrashed(f"the interpreter has ended, with exit code {result.exit_code}")
         if not result.error:
             error_text = None if result.exit_code == 0 else f"SystemExit: {result.exit_code}"
-            return PythonResult(result.stdout, result.stderr, result.exit_code, error_text)
+            return PythonResult(result.stdout, _stderr(result), result.exit_code, error_text)
         text = f"{result.error.name}: {result.error.message}" if result.error.message else result.error.name
-        return PythonResult(result.stdout, result.stderr + result.error.traceback, result.exit_code or 1, text)
+        return PythonResult(result.stdout, _stderr(result) + result.error.traceback, result.exit_code or 1, text)
 
     def _reuse_or_restart(self, wanted: str) -> "Steps[None]":
         if self._interpreter == wanted:
@@ -558,6 +558,13 @@ def _pending() -> "Future[None]":
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
+
+
+def _stderr(result: Outcome) -> str:
+    """With a line before it where something was left out."""
+    dropped = {"stdout": result.stdout_dropped, "stderr": result.stderr_dropped}
+    told = [f"holt: {count} more bytes of {stream} were left out\n" for stream, count in dropped.items() if count]
+    return "".join(told) + result.stderr
 
 
 def _check_text(what: str, value: Any) -> None:
