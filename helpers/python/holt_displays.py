@@ -74,10 +74,16 @@ def bundle_of(value):
     bundle = {}
     if isinstance(value, type):
         return bundle
-    try:
-        whole = getattr(value, "_repr_mimebundle_", None)
-        if callable(whole):
-            found = whole_bundle(whole)
+    if is_figure(value):
+        try:
+            bundle = drawn(value)
+        except Exception:
+            pass
+        return bundle
+    whole = getattr(value, "_repr_mimebundle_", None)
+    if callable(whole):
+        try:
+            found = whole()
             bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
     except Exception:
         pass
@@ -139,6 +145,26 @@ class IPythonDisplay:
                 display(value)
 
 
+def is_figure(value):
+    return isinstance(value, getattr(sys.modules.get("matplotlib.figure"), "Figure", ()))
+
+
+def is_open(value):
+    """A figure of pyplot's, which is shown when the run ends."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if not pyplot or not is_figure(value):
+        return False
+    number = getattr(value, "number", None)
+    return number in pyplot.get_fignums() and pyplot.figure(number) is value
+
+
+def drawn(figure):
+    data = io.BytesIO()
+    figure.savefig(data, format="png", bbox_inches="tight")
+    width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
+    return {"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"}
+
+
 def take_figures():
     """Every figure of matplotlib that is open, which is closed by it."""
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -147,16 +173,12 @@ def take_figures():
     failed = None
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
-        data = io.BytesIO()
         try:
-            figure.savefig(data, format="png", bbox_inches="tight")
+            shown.add(drawn(figure))
         except Exception as error:  # a formula that cannot be drawn: the others can
             failed = failed or error
-            continue
         finally:
             pyplot.close(figure)
-        width, height = (round(side) for side in figure.get_size_inches() * figure.dpi)
-        shown.add({"image/png": text_of(data.getvalue()), "text/plain": f"<Figure {width}x{height}>"})
     if failed:
         raise failed
 

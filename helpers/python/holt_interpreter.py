@@ -206,7 +206,7 @@ def run_source(source, name):
     if value is None or source.rstrip().endswith(";"):
         return None
     namespace["_"] = value
-    bundle = displays.bundle_of(value)
+    bundle = {} if displays.is_open(value) else displays.bundle_of(value)
     if bundle:
         displays.shown.add(bundle | {"text/plain": displays.shorten(repr(value))})
     return displays.shorten(repr(value))

@@ -481,6 +481,20 @@ def test_figures_shown_and_left_open(rpc: Bound) -> None:
     assert value(rpc, "plt.get_fignums()") == "[]"
 
 
+@needs_module("matplotlib")
+def test_a_figure_is_a_value(rpc: Bound) -> None:
+    kinds = lambda code: [sorted(d) for d in run(rpc, code, timeout_ms=60000)["displays"]]  # noqa: E731
+    plot = ["image/png", "text/plain"]
+    use = "import matplotlib.pyplot as plt\nfrom matplotlib.figure import Figure\n"
+
+    assert kinds(use + "fig, ax = plt.subplots(); fig") == [plot]  # once
+    assert kinds("plt.figure(); fig") == [plot, plot]  # that has the number now which was fig's
+    assert kinds("fig;") == []
+    assert kinds("display(fig, Figure(figsize=(1, 1)))") == [plot, plot]
+    assert kinds("fig.text(0, 0, '$\\\\nothing$'); fig") == []
+    assert value(rpc, "display(fig); fig") == "<Figure size 640x480 with 1 Axes>"
+
+
 @needs_module("pandas")
 def test_a_data_frame_is_a_table(rpc: Bound) -> None:
     result = run(rpc, "import pandas as pd\npd.DataFrame({'a': [1, 2]})", timeout_ms=60000)
