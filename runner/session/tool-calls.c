@@ -257,7 +257,9 @@ static int check_answer(const ToolCall *call, const RpcAnswer *answer, const Jso
         if (!answer->result)
                 return fail(failure, failure_kind(answer->error), "%s", answer->why);
         if (!value)
-                return fail(failure, TOOL_INTERNAL, "the tool's answer has no value");
+                return fail(failure, TOOL_INTERNAL,
+                            "the tool's answer has no value: its client has to answer "
+                            "{\"value\": ...}");
         if (call->tool->output &&
             json_schema_check(json_root(call->tool->output), value, &error) < 0)
                 return fail(failure, TOOL_VALIDATION, "the result: %s", error.text);

@@ -139,7 +139,7 @@ def test_errors_of_a_handler(host: Host) -> None:
     number = host.send("python.run", code="from host_tools import call\ncall('fail')")
     host.until(lambda: len(host.calls) == 6, "it is asked")
     host.answer(host.calls[-1], result={"other": 1})
-    assert failed(host.result(number)) == "[internal_error] the tool's answer has no value"
+    assert failed(host.result(number)) == '[internal_error] the tool\'s answer has no value: its client has to answer {"value": ...}'
 
 
 def test_bad_arguments(keeper: Host) -> None:

@@ -242,6 +242,18 @@ def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:
     assert usage["wall_us"] >= 200_000 and usage["max_rss_bytes"] > 64 << 20
 
 
+def test_a_run_has_its_usage(rpc: Bound) -> None:
+    """Its own, with the processes that it has waited for."""
+    run(rpc, "import os, subprocess\nwhile sum(os.times()[:2]) < 0.6: pass")
+    burn = "last = sum(os.times()[:2])\nwhile sum(os.times()[:2]) - last < 0.15: pass"
+    own = run(rpc, burn)["usage"]
+    others = run(rpc, f"subprocess.run(['python3', '-c', 'import os\\n' + {burn!r}])")["usage"]
+
+    for usage in (own, others):
+        assert 100_000 <= usage["user_us"] + usage["system_us"] < 500_000 and usage["wall_us"] >= 100_000
+        assert usage["max_rss_bytes"] > 1 << 20
+
+
 def test_a_program_that_is_not_there(sessions: Sessions) -> None:
     session = sessions.create("w", "--python", "/no/such")
 

@@ -136,6 +136,7 @@ def test_bash(local: LocalSandbox) -> None:
     assert (done.stdout, done.stderr, done.exit_code) == ("out\n", "err\n", 0) and done.duration_ms > 0
     local.bash("cd /tmp; export X=1; x=1; echo kept > kept.txt")
     assert local.bash("pwd; echo [$X$x]").stdout == "/data\n[]\n"
+    assert local.bash("echo $LC_ALL").stdout == "C.UTF-8\n"  # errors are told by their text
 
 
 @pytest.mark.parametrize("command, kind, path", [

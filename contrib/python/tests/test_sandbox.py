@@ -286,7 +286,7 @@ def test_policies(box: Sandbox) -> None:
         Sandbox(policy={"limits": {"timeuot": "1s"}})
 
 
-def test_without_holt(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_holt(holt: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLT", str(place / "nothing"))
     with pytest.raises(HoltNotFoundError, match="nothing") as missing:
         Sandbox()
@@ -295,6 +295,9 @@ def test_without_holt(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(HoltNotFoundError, match="PATH"):
         Sandbox()
+    monkeypatch.setenv("PATH", f"/nowhere:{Path(holt).parent}")
+    with Sandbox() as box:
+        assert box.bash("echo found").stdout == "found\n"
 
 
 def test_many_threads_share_one(box: Sandbox) -> None:
