@@ -350,4 +350,4 @@ def to_json(value: Any) -> Any:
         return [to_json(each) for each in value]
     if _pydantic.is_model(type(value)):
         return _pydantic.to_json(value)
-    raise ValueError(f"a {type(value).__name__} has no form in JSON")
+    raise ValueError(f"{type(value).__name__} has no form in JSON")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import pickle
+import re
 import threading
 import time
 from pathlib import Path
@@ -454,6 +455,25 @@ class TestBridge:
         assert 0 < len(good.parameters["requestPreview"]) <= 200
         assert good.result and good.result["success"] is True and len(good.result["responsePreview"]) <= 200
         assert bad.result == {"success": False, "errorType": "validation_error"}
+
+    @pytest.mark.parametrize("name, schema, words", [
+        ("my tool", {"type": "object"}, 'a tool can\'t be called "my tool"'), ("t", {"type": "objct"}, 'Did you mean "object"?'),
+    ])
+    def test_a_definition_that_makes_no_sense(
+        self, name: str, schema: "dict[str, str]", words: str, local: LocalSandbox
+    ) -> None:
+        bad = PythonToolset(
+            [function_to_tool_definition(lookup), ToolDefinition(name, "", schema)],
+            {"lookup": lambda payload: [], name: lambda payload: 1},
+        )
+        with pytest.raises(ValueError, match=re.escape(words)):
+            local.execute_python("1", toolset=bad)
+        for toolset in (lookup, {"lookup": lookup}):
+            with pytest.raises(TypeError, match="a toolset is a list of callables or a PythonToolset"):
+                local.execute_python("1", toolset=toolset)  # type: ignore[arg-type]
+        call = "from host_tools import call\nprint(call('lookup', {'name': 'a', 'limit': 1}))"
+        assert local.execute_python(call, toolset=[lookup]).stdout == "['a']\n"
+        assert "[permission_error]" in str(local.execute_python(call).error)
 
     def test_a_definition_of_one_s_own_with_a_timeout(self, local: LocalSandbox) -> None:
         async def never(payload: object) -> None:

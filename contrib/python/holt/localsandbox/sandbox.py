@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .._face import WORD_MAX
 from .._operations import Steps, drive, drive_async
-from ..errors import ClosedError, HoltError, MissingError
+from ..errors import ClosedError, HoltError, MissingError, UsageError
 from ..files import FilesApi
 from ..results import Outcome, Result
 from ..sandbox import SandboxApi
@@ -401,9 +401,14 @@ class LocalSandbox:
         registry, names = Tools.of(self._box._server), [each.name for each in tools.definitions]
         for name in [n for n in self._registered if n not in names]:
             yield from SandboxApi.remove_tool.steps(self._box, name)
-        self._registered = names
+            self._registered.remove(name)
         for tool in tools.tools():
-            yield from registry.register(self._box.name, tool, loop, interrupt=False)
+            try:
+                yield from registry.register(self._box.name, tool, loop, interrupt=False)
+            except UsageError as error:  # a name, or a schema, that makes no sense
+                raise ValueError(str(error)) from error
+            if tool.name not in self._registered:
+                self._registered.append(tool.name)
 
     def _last_row(self) -> "Steps[int]":
         rows = yield from SandboxApi.history.steps(self._box, 1)

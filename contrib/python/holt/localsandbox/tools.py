@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from ..tools import Tool
 from .core import JsonValue
@@ -71,7 +71,11 @@ def functions_to_toolset(functions: Sequence[Callable[..., Any]]) -> PythonTools
 def toolset_of(toolset: Optional[Toolset]) -> PythonToolset:
     if toolset is None:
         return PythonToolset([], {})
-    return toolset if isinstance(toolset, PythonToolset) else functions_to_toolset(toolset)
+    if isinstance(toolset, PythonToolset):
+        return toolset
+    if isinstance(toolset, Mapping) or not isinstance(toolset, Iterable):
+        raise TypeError(f"a toolset is a list of callables or a PythonToolset, not {toolset!r}")
+    return functions_to_toolset(list(toolset))
 
 
 def preview(value: JsonValue) -> str:
