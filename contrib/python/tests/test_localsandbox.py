@@ -128,6 +128,22 @@ def test_who_gives_up_while_it_is_made_does_so_alone() -> None:
     asyncio.run(main())
 
 
+def test_without_holt(local: LocalSandbox) -> None:
+    """All that fails is a LocalSandboxError, as programs expect it."""
+    local.execute_python("x = 1")
+    serve = local._box._server._process
+    serve.kill()
+    serve.wait()
+    for use in (
+        lambda: local.execute_python("1"), lambda: local.execute_python("1", toolset=[lookup]), lambda: local.bash("true"),
+        lambda: local.read_file("x"), local.export_snapshot,
+    ):
+        with pytest.raises(SubprocessCrashed):
+            use()
+    with pytest.raises(LocalSandboxError, match="there is no program /nothing/holt(.|\\n)*Build and install"):
+        LocalSandbox(holt="/nothing/holt").bash("true")
+
+
 # --- bash ---
 
 

@@ -151,7 +151,7 @@ class LocalSandbox:
                 return
             # Who came first has given up: that is his affair alone.
         try:
-            yield from self._start()
+            yield from _ours(self._start())
         except BaseException as error:
             with self._lock:
                 self._opening = None
@@ -341,7 +341,7 @@ class LocalSandbox:
         try:
             if before:
                 yield before
-            return (yield from self._python_alone(code, cwd, preload_packages, tools, loop))
+            return (yield from _ours(self._python_alone(code, cwd, preload_packages, tools, loop)))
         finally:
             if before and not before.done():  # we have given up, and it is still another's turn
                 before.add_done_callback(lambda _: mine.set_result(None))
@@ -542,10 +542,7 @@ class LocalSandbox:
             if self._opening is None:
                 return b""
         yield from self._ready()
-        try:
-            files = yield from self._names.pack()
-        except HoltError as error:
-            raise _failure(error) from error
+        files = yield from _ours(self._names.pack())
         with self._lock:
             history = [dict(vars(each)) for each in self._history]
         return pack_snapshot(files, {"holt_localsandbox": 1, "kv": dict(self.kv._values), "history": history})
@@ -575,6 +572,14 @@ def _stderr(result: Outcome) -> str:
 def _check_text(what: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{what} is str, not {type(value).__name__}")
+
+
+def _ours(steps: "Steps[T]") -> "Steps[T]":
+    """What holt raises in them is raised as a LocalSandbox's."""
+    try:
+        return (yield from steps)
+    except HoltError as error:
+        raise _failure(error) from error
 
 
 def _failure(error: HoltError) -> LocalSandboxError:
