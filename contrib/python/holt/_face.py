@@ -141,6 +141,9 @@ class Part:
     def __init__(self, server: Server, session: str) -> None:
         self._server, self._session = server, session
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._session!r}>"
+
     def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
         """params without those that are None."""
         given = {name: value for name, value in params.items() if value is not None}

@@ -142,6 +142,9 @@ class ProcessApi(Part):
         self.id, self.pid = id, pid
         self._output = Output()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id!r} of {self._session!r}>"
+
     def _watch(self) -> "Steps[None]":
         self._listen()
         try:

@@ -89,6 +89,9 @@ class SandboxApi(Part):
         self._keeps = ""  # the process that keeps a throwaway session from resting
         self._made()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}{' (closed)' if self._closed else ''}>"
+
     # --- its life ---
 
     def _made(self) -> None:

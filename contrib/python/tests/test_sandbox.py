@@ -20,6 +20,7 @@ import pytest
 from conftest import children, session_names, until
 
 from holt import (
+    AsyncSandbox,
     Chunk,
     ClosedError,
     CommandFailed,
@@ -449,6 +450,15 @@ def test_a_throwaway_goes_with_its_program_however_that_ends(end: int, holt: str
     program.wait()
     program.stdout.close()
     until(lambda: set(session_names(holt)) <= before, "its session is gone")
+
+
+def test_what_is_this_program_s_has_its_name() -> None:
+    with Sandbox() as box:
+        assert repr(box) == f"<Sandbox {box.name!r}>" and repr(box.files) == f"<Files of {box.name!r}>"
+        process = box.spawn(["true"])
+        assert repr(process) == f"<Process {process.id!r} of {box.name!r}>"
+    assert repr(box) == f"<Sandbox {box.name!r} (closed)>"
+    assert repr(AsyncSandbox("work")) == "<AsyncSandbox 'work'>"
 
 
 def test_a_result_shows_the_first_of_what_was_printed(box: Sandbox) -> None:
