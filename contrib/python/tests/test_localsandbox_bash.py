@@ -217,10 +217,18 @@ def test_what_is_changed_by_one_name_is_by_the_other(
         assert local.bash(f"cat /{name} /data/{name}").stdout == text * 2
 
 
-def test_a_link_that_was_moved_elsewhere_costs_no_data(local: LocalSandbox) -> None:
-    local.bash("mkdir /p; echo 1 > /p/f; mkdir sub")
-    local.bash("mv /data/p /data/sub/p")
-    assert local.bash("cat /data/sub/p/f").stdout == "1\n"
+@pytest.mark.parametrize("made, moved", [("/p", "/data/p"), ("/data/p", "/p")])
+def test_what_is_moved_into_a_directory_goes_there_whole(made: str, moved: str, local: LocalSandbox) -> None:
+    local.bash(f"mkdir {made} sub; echo 1 > {made}/f; echo 2 > {made}.txt")
+    local.bash(f"mv {moved} /data/sub/q; mv {moved}.txt sub/; echo new > {moved}.txt")
+    assert local.list_files("/data") == ["p.txt", "sub"] and local.list_files("/data/sub") == ["p.txt", "q"]
+    assert local.bash("find /sub/ -type l; cat /data/sub/q/f sub/p.txt p.txt").stdout == "1\n2\nnew\n"
+
+
+def test_links_of_the_program_s_own_are_its_own(local: LocalSandbox) -> None:
+    local.bash("mkdir sub; echo 1 > /data/f; ln -s /data/f sub/link")
+    local.bash("rm /f; echo 2 > /f")
+    assert local.bash("readlink sub/link; cat sub/link").stdout == "/data/f\n2\n"
 
 
 def test_deleting_and_writing_from_outside(local: LocalSandbox) -> None:

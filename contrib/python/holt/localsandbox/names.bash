@@ -15,60 +15,81 @@ exec 9>"$here/lock"
 flock 9 2>/dev/null
 
 declare -A ours=() systems=([data]=1)
-while IFS= read -r -d '' link; do ours[$link]=1; done 2>/dev/null <"$here/links"
+while IFS= read -r -d '' link && IFS= read -r -d '' inode; do ours[$link]=$inode; done 2>/dev/null <"$here/links"
 for name in $(<"$here/system"); do systems[$name]=1; done
 
-# What there is: its type as find has it, where it leads to as a link, and which link leads to it
-declare -A type=() target=() leading=()
+# What there is: its type as find has it, where it leads to as a link, its inode, and which link leads to it
+declare -A type=() target=() inodes=() leading=()
 look() {
 	local found i
-	mapfile -d '' -t found < <(find / /data -mindepth 1 -maxdepth 1 -printf '%y\0%p\0%l\0' 2>/dev/null)
-	type=() target=() leading=()
-	for ((i = 0; i < ${#found[@]}; i += 3)); do
-		type[${found[i + 1]}]=${found[i]} target[${found[i + 1]}]=${found[i + 2]}
+	mapfile -d '' -t found < <(find / /data -mindepth 1 -maxdepth 1 -printf '%y\0%p\0%l\0%i\0' 2>/dev/null)
+	type=() target=() inodes=() leading=()
+	for ((i = 0; i < ${#found[@]}; i += 4)); do
+		type[${found[i + 1]}]=${found[i]} target[${found[i + 1]}]=${found[i + 2]} inodes[${found[i + 1]}]=${found[i + 3]}
 		[[ ${found[i]} != l ]] || leading[${found[i + 2]}]=${found[i + 1]}
 	done
 }
 leads() { [[ ${type[$1]-} == l && ${target[$1]} == "$2" ]]; }
 
+# All links, by where they lead to, and by their inodes as well
+declare -A where=()
+searched=
+search() {
+	local found i
+	mapfile -d '' -t found < <(find / -xdev -type l -printf '%i\0%l\0%p\0' 2>/dev/null)
+	where=() searched=1
+	for ((i = 0; i < ${#found[@]}; i += 3)); do
+		where["${found[i]} ${found[i + 1]}"]=${found[i + 2]} where["${found[i + 1]}"]=${found[i + 2]}
+	done
+}
+
 other_of() { [[ $1 == /data/* ]] && other=/${1#/data/} || other=/data$1; }
 
+for_each() { (($# < 2)) || printf '%s\0' "${@:2}" | xargs -0r $1 -- 2>/dev/null; }
+
 # What we have put and is no more
-changed=
+changed='' gone=()
 look
 for link in "${!ours[@]}"; do
 	other_of "$link"
 	leads "$link" "$other" && continue
+	inode=${ours[$link]}
 	unset 'ours[$link]'
 	[[ ${type[$other]-l} != l ]] || continue
 	changed=1
-	if [[ -n ${type[$link]-} ]]; then # replaced
-		rm -rf -- "$other"
-	elif [[ -n ${leading[$other]-} ]]; then # moved
+	[[ -n $searched ]] || search
+	moved=${where["$inode $other"]-}
+	if [[ -n $moved ]]; then
+		rm -f -- "$moved" && mv -T -- "$other" "$moved"
+		searched='' # since it may have had links in it
+	elif [[ -n ${type[$link]-} ]]; then # replaced
+		gone+=("$other")
+	elif [[ -n ${leading[$other]-} ]]; then # copied before
 		rm -f -- "${leading[$other]}" && mv -T -- "$other" "${leading[$other]}"
-	elif [[ -z $(find / /data -xdev -lname "$other" -print -quit 2>/dev/null) ]]; then
-		rm -rf -- "$other"
+	elif [[ -z ${where[$other]-} ]]; then
+		gone+=("$other")
 	fi
 done
+for_each 'rm -rf' "${gone[@]}"
 [[ -z $changed ]] || look
 
-stale=() at_root=() at_data=()
+stale=() at_root=() at_data=() new=()
 for path in "${!type[@]}"; do
 	name=${path##*/}
 	[[ -z ${systems[$name]-} ]] || continue
 	other_of "$path"
 	if leads "$path" "$other"; then
-		if [[ -n ${type[$other]-} ]]; then ours[$path]=1; else stale+=("$path") && unset 'ours[$path]'; fi
+		if [[ -n ${type[$other]-} ]]; then ours[$path]=${inodes[$path]}; else stale+=("$path") && unset 'ours[$path]'; fi
 	elif leads "$other" "$path"; then
-		ours[$other]=1
+		ours[$other]=${inodes[$other]}
 	elif [[ -n ${type[$other]-} ]]; then # both are the program's: the newer one is meant; directories are put together
 		[[ $path == /data/* ]] || continue
 		if [[ ${type[$path]}${type[$other]} == dd ]]; then
-			cp -a -u -T -- "$other" "$path" && rm -rf -- "$other" && ln -s "$path" "$other" && ours[$other]=1
+			cp -a -u -T -- "$other" "$path" && rm -rf -- "$other" && ln -s "$path" "$other" && new+=("$other")
 		elif [[ $other -nt $path ]]; then
-			rm -rf -- "$path" && ln -s "$other" "$path" && ours[$path]=1
+			rm -rf -- "$path" && ln -s "$other" "$path" && new+=("$path")
 		else
-			rm -rf -- "$other" && ln -s "$path" "$other" && ours[$other]=1
+			rm -rf -- "$other" && ln -s "$path" "$other" && new+=("$other")
 		fi
 	elif [[ $path == /data/* ]]; then
 		at_root+=("$path")
@@ -77,13 +98,12 @@ for path in "${!type[@]}"; do
 	fi
 done
 
-for_each() { (($# < 2)) || printf '%s\0' "${@:2}" | xargs -0r $1 -- 2>/dev/null; }
 for_each 'rm -f' "${stale[@]}"
 for_each 'ln -s -t /' "${at_root[@]}"
 for_each 'ln -s -t /data' "${at_data[@]}"
 for path in "${at_root[@]}" "${at_data[@]}"; do # a command that runs meanwhile may have been faster
 	other_of "$path"
-	[[ ! -L $other ]] || ours[$other]=1
+	[[ ! -L $other ]] || new+=("$other")
 done
 
 homes=(/home/*)
@@ -95,5 +115,8 @@ elif [[ -L /data/home && ${#homes[@]} -le 2 && ${#users[@]} -eq 0 ]]; then
 fi
 [[ -e /home/user ]] || mkdir -p /home/user
 
-for link in "${!ours[@]}"; do printf '%s\0' "$link"; done >"$here/links"
+{
+	for link in "${!ours[@]}"; do printf '%s\0%s\0' "$link" "${ours[$link]}"; done
+	((${#new[@]} == 0)) || printf '%s\0' "${new[@]}" | xargs -0r stat --printf '%n\0%i\0' -- 2>/dev/null
+} >"$here/links"
 : >"$here/settled"
