@@ -80,10 +80,10 @@ def bundle_of(value):
         except Exception:
             pass
         return bundle
-    whole = getattr(value, "_repr_mimebundle_", None)
-    if callable(whole):
-        try:
-            found = whole()
+    try:
+        whole = getattr(value, "_repr_mimebundle_", None)
+        if callable(whole):
+            found = whole_bundle(whole)
             bundle.update(texts_of(found[0] if isinstance(found, tuple) else found))
     except Exception:
         pass

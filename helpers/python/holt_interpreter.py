@@ -197,12 +197,7 @@ def run_source(source, name):
     body, last = split(parse(source, name))
     parts = [(body, "exec")] if body.body or not last else []
     parts += [(last, "eval")] if last else []
-    try:
-        code = [compile(tree, name, mode, flags, dont_inherit=True) for tree, mode in parts]
-    except SyntaxError as error:  # the compiler looks for its line in a file of that name
-        error.text = source.split("\n")[error.lineno - 1] if error.lineno else None
-        raise
-    value = run_parts(code)
+    value = run_parts([compiled(tree, name, mode) for tree, mode in parts])
     if value is None or source.rstrip().endswith(";"):
         return None
     namespace["_"] = value

@@ -155,6 +155,8 @@ def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
 @pytest.mark.parametrize("code, name, words", (
     ("1/0", "ZeroDivisionError", 'File "<python 1>", line 1, in <module>\n    1/0'),
     ("x = 1\n1 +", "SyntaxError", 'File "<python 1>", line 2\n    1 +\n'),
+    ("x = 1\nif x:\n  return x", "SyntaxError", 'File "<python 1>", line 3\n    return x\n    ^'),
+    ("x = 'a\u2028b\x0c'\n1/0", "ZeroDivisionError", 'line 2, in <module>\n    1/0\n'),
     ("x = 1\nreturn x", "SyntaxError", 'File "<python 1>", line 2\n    return x\n    ^^^^^^^^\n'),
     ("def f():\n  raise ValueError('é')\nf()", "ValueError", 'line 2, in f\n    raise ValueError'),
     ("input()", "EOFError", "has no stdin"),
