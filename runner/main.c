@@ -5,6 +5,7 @@
  * starts as fast as it can; what needs one (a policy file, most verbs) it leaves to "holt-full", by
  * exec. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,8 +147,18 @@ static int start(int argc, char **argv) {
         return unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
-int main(int argc, char **argv) {
-        int r = start(argc, argv);
+/* A closed fd 0 to 2 would be taken by what is opened next, a keeper's socket for one, and what is
+ * printed would be said there. What takes its place can't be read or written either. */
+static void keep_places(void) {
+        for (int fd = 0; fd <= 2; fd++)
+                if (fcntl(fd, F_GETFD) < 0)
+                        (void)!open("/dev/null", O_PATH | O_CLOEXEC);
+}
 
+int main(int argc, char **argv) {
+        int r;
+
+        keep_places();
+        r = start(argc, argv);
         return finish(r, fail_wants_json(argc, argv));
 }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "sandbox/prepare.h"
 
@@ -23,19 +24,31 @@ static bool is_harmless(int fd, const struct stat *st) {
                getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0;
 }
 
-/* A closed fd 0 to 2 would be taken by the next file we open. */
+/* Of a closed fd 0 to 2 main() has kept the place. */
+static bool is_closed(int fd) {
+        struct stat st;
+        int flags = fcntl(fd, F_GETFL);
+
+        return flags < 0 || (flags & O_PATH && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode));
+}
+
+/* /dev/null takes its place. */
+static int open_null(int fd) {
+        (void)close(fd);
+        return open("/dev/null", fd ? O_WRONLY : O_RDONLY) == fd ? 0 : -errno;
+}
+
 int prepare_stdio(Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
-                int flags = fcntl(fd, F_GETFL);
 
-                if (flags < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+                if (is_closed(fd) && open_null(fd) < 0)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot open /dev/null");
-                if (flags < 0 || fstat(fd, &st) < 0)
+                if (fstat(fd, &st) < 0)
                         continue;
-                if (flags & O_PATH || !is_harmless(fd, &st))
+                if (fcntl(fd, F_GETFL) & O_PATH || !is_harmless(fd, &st))
                         return error_set(reterr, ERROR_USAGE, 0,
                                          "%s is neither a file, a pipe, a terminal nor a connected "
                                          "local socket, and may give the command a way out of the "

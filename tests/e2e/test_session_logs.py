@@ -56,6 +56,17 @@ def test_each_stream_has_its_own(session: Session) -> None:
     assert result.err.endswith("400000\nLATE\n"[-10:])
 
 
+@pytest.mark.parametrize("closed, printed", (("<&- >&-", ">&1"), (">&- 2>&-", ">&2")))
+def test_what_is_printed_where_descriptors_are_closed_asks_nothing(closed: str, printed: str, session: Session) -> None:
+    """The keeper's socket must not become what stdout or stderr was."""
+    request = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "kv.set", "params": {"key": "k", "value": "inside"}})
+    process = flood(session, script=f"echo '{request}' {printed}")
+
+    session("logs", process, prefix=["bash", "-c", f'"$0" "$@" {closed}'])
+
+    assert session("kv", "keys").ok().out == ""
+
+
 @pytest.mark.parametrize("keep", ("head", "tail"))
 def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -> None:
     """It comes by when the most is gone already, and hears what comes then."""
