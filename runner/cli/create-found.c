@@ -185,11 +185,19 @@ static int compare_idle(const Comparison *c) {
                             c->asked->idle ? asked : NULL);
 }
 
+/* With all that is put into it. */
+static int refuse_owned(const Comparison *c) {
+        (void)error_set(c->reterr, ERROR_EXISTS, 0,
+                        "session \"%s\" is there as a client's own, and goes when that goes",
+                        c->name);
+        return error_cure(c->reterr, -EEXIST, "Choose another name.");
+}
+
 static int compare(const Comparison *c, const CreateAsked *asked) {
         const Settings *one = c->asked, *two = c->there;
-        int r = 0;
+        int r = two->owned ? refuse_owned(c) : 0;
 
-        if (asked->preset && !streq(preset_of(one), preset_of(two)))
+        if (r == 0 && asked->preset && !streq(preset_of(one), preset_of(two)))
                 r = refuse_value(c, "policy", preset_of(two), preset_of(one));
         if (r == 0 && asked->tier && (!two->tier || !streq(one->tier, two->tier)))
                 r = refuse_value(c, "tier", two->tier, one->tier);

@@ -237,6 +237,23 @@ static int make(const char *name, Settings *settings, Owner *ret_owner, StrList 
         return r;
 }
 
+/* One that is there will do, and is found; but somebody may be taking it away. */
+static int make_or_find(const char *name, const CreateAsked *asked, Settings *settings,
+                        bool *ret_made, Error *reterr) {
+        enum { TRIES = 5 };
+        int r = 0;
+
+        for (int i = 0; i < TRIES; i++) {
+                r = make(name, settings, NULL, NULL, reterr);
+                *ret_made = r == 0;
+                if (r == -EEXIST)
+                        r = create_found(name, asked, reterr);
+                if (r != -ENOENT)
+                        break;
+        }
+        return r;
+}
+
 /* ret_owner, ret_made and warnings, to which it adds, may be NULL. */
 static int create(const char *name, const char *cwd, const OptionResult *words,
                   const CreateOptions *options, Owner *ret_owner, bool *ret_made, StrList *warnings,
@@ -255,11 +272,10 @@ static int create(const char *name, const char *cwd, const OptionResult *words,
 
         if (r == 0)
                 r = owner_take_away(name, reterr);
-        if (r == 0)
-                r = make(name, &settings, ret_owner, warnings, reterr);
-        if (ret_made)
-                *ret_made = r == 0;
-        return r == -EEXIST && ret_made ? create_found(name, &asked, reterr) : r;
+        if (r < 0)
+                return r;
+        return ret_made ? make_or_find(name, &asked, &settings, ret_made, reterr)
+                        : make(name, &settings, ret_owner, warnings, reterr);
 }
 
 static int find_cwd(char ret[PATH_MAX], Error *reterr) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -12,6 +13,7 @@
 enum {
         CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */
         CONNECT_PAUSE = 10000000,
+        CONNECT_AGAIN = 1, /* another starts it, has stopped it, or takes it away */
 };
 
 /* In the grandchild. Only what the keeper is to have. */
@@ -35,6 +37,7 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         _exit(125);
 }
 
+/* 0, CONNECT_AGAIN, or a negative errno. */
 static int start_keeper(const char *name, int dir_fd, Error *reterr) {
         int ready[2], status = 0;
         ssize_t n;
@@ -62,19 +65,34 @@ static int start_keeper(const char *name, int dir_fd, Error *reterr) {
                                  "cannot start the session's keeper");
         if (reterr)
                 *reterr = error;
-        return error.kind == ERROR_BUSY ? -EWOULDBLOCK : error.errnum ? -error.errnum : -EINVAL;
+        return error.kind == ERROR_BUSY ? CONNECT_AGAIN : error.errnum ? -error.errnum : -EINVAL;
 }
 
-/* One try: 0 with the socket, -EAGAIN to try again, or another negative errno. */
-static int try_once(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+static int connect_again(int dir_fd, int *ret_fd, Error *reterr) {
         int r = session_connect(dir_fd, ret_fd, reterr);
 
-        if (r != -ENOENT && r != -ECONNREFUSED)
+        return r == -ENOENT || r == -ECONNREFUSED ? CONNECT_AGAIN : r;
+}
+
+/* Who takes it away moves it first: what lacks in it then says nothing. */
+static bool was_moved(const char *name, int dir_fd) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st, now;
+
+        return session_open(name, &fd, NULL, NULL) < 0 || fstat(dir_fd, &st) < 0 ||
+               fstat(fd, &now) < 0 || st.st_dev != now.st_dev || st.st_ino != now.st_ino;
+}
+
+/* One try: 0 with the socket, CONNECT_AGAIN, or a negative errno. */
+static int try_once(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+        int r = connect_again(dir_fd, ret_fd, reterr);
+
+        if (r != CONNECT_AGAIN)
                 return r;
         r = start_keeper(name, dir_fd, reterr);
-        if (r == -EWOULDBLOCK)
-                return -EAGAIN;
-        return r < 0 ? r : session_connect(dir_fd, ret_fd, reterr);
+        if (r == 0)
+                return connect_again(dir_fd, ret_fd, reterr);
+        return r < 0 && was_moved(name, dir_fd) ? CONNECT_AGAIN : r;
 }
 
 bool keeper_may_retry(int r, unsigned *tries) {
@@ -89,16 +107,17 @@ bool keeper_may_retry(int r, unsigned *tries) {
 int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
         const struct timespec pause = { .tv_nsec = CONNECT_PAUSE };
         _cleanup_close_ int dir_fd = FD_NONE;
-        int r = session_open(name, &dir_fd, NULL, reterr);
 
-        for (int i = 0; r == 0 && i < CONNECT_TRIES; i++) {
-                r = try_once(name, dir_fd, ret_fd, reterr);
-                if (r != -EAGAIN)
+        for (int i = 0; i < CONNECT_TRIES; i++) {
+                int r;
+
+                dir_fd = fd_close(dir_fd);
+                r = session_open(name, &dir_fd, NULL, reterr);
+                if (r == 0)
+                        r = try_once(name, dir_fd, ret_fd, reterr);
+                if (r != CONNECT_AGAIN)
                         return r;
                 (void)nanosleep(&pause, NULL);
-                r = 0;
         }
-        if (r < 0)
-                return r;
         return session_refuse_held(name, dir_fd, reterr);
 }

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,34 @@ def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace
         rpc.call("session.create", name="b", options=["--ro", "/usr/bin", "--ro", "/usr/lib"])
         more = rpc.refused("session.create", name="b", find=True, options=["--ro", "/usr/bin"])
         assert "filesystem.read_only: there is more in it" in more.message
+
+
+def test_one_that_goes_with_its_maker_is_not_found(sessions: Sessions) -> None:
+    with sessions.serve() as maker, sessions.serve() as other:
+        maker.call("session.create", name="a", owned=True)
+        error = other.refused("session.create", name="a", find=True)
+        assert error.kind == "exists" and "goes when that goes" in error.message
+
+
+def test_who_takes_a_session_away_meanwhile_leaves_no_traces_in_errors(sessions: Sessions) -> None:
+    """A client that finds, uses and removes it, beside others that do the same."""
+    def work() -> None:
+        with sessions.serve() as rpc:
+            for _ in range(ROUNDS):
+                assert rpc.call("session.create", name="a", find=True)["name"] == "a"
+                for method, params in ("exec", {"argv": ["true"]}), ("session.stop", {}), ("session.remove", {}):
+                    try:
+                        rpc.call(method, session="a", **params)
+                    except RpcError as error:
+                        errors.append(error)
+
+    ROUNDS = 20
+    errors: list[RpcError] = []
+    with ThreadPoolExecutor() as pool:
+        for worker in [pool.submit(work) for _ in range(3)]:
+            worker.result()
+    known = ('there is no session "a"', 'the keeper of session "a" has ended', "the session is live, or being removed")
+    assert {error.message for error in errors} <= {*known}
 
 
 def test_a_change_of_tier(sessions: Sessions) -> None:
