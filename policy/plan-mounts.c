@@ -265,6 +265,23 @@ static int check_target(const PlanMount *mount, Error *reterr) {
                          mount->origin, mount->target, why);
 }
 
+/* The keeper writes there at each start: to nothing of the host's, and to nothing that is hidden.
+ */
+static int check_own(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
+        const bool covers = path_below(PLAN_SESSION_OWN, mount->target);
+        int r;
+
+        if (!plan->root.source || mount->kind == PLAN_PRIVATE ||
+            !(covers || (mount->kind == PLAN_BIND && path_below(mount->target, PLAN_SESSION_OWN))))
+                return 0;
+        r = error_set(reterr, ERROR_POLICY, 0,
+                      "%s: %s " PLAN_SESSION_OWN ", where a session has what is holt's own",
+                      mount->origin, covers ? "covers" : "lies in");
+        return error_cure(reterr, r,
+                          mount->kind == PLAN_BIND ? "Choose another place inside: PATH:/TARGET"
+                                                   : "Name what below it is to be hidden.");
+}
+
 /* Whether anything of the fixed tree but a plain directory of the root is at path or above it. */
 static bool below_system(const char *path) {
         for (size_t i = 0; i < tree_system_count; i++) {
@@ -293,6 +310,8 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
                 const PlanMount *above = NULL;
                 int r = check_target(mount, reterr);
 
+                if (r == 0)
+                        r = check_own(plan, mount, reterr);
                 if (r < 0)
                         return r;
                 if (mount->kind == PLAN_HIDE)

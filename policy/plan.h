@@ -23,6 +23,7 @@ enum {
 };
 
 #define PLAN_SESSION_WORKSPACE "/workspace" /* where a session has its workspace */
+#define PLAN_SESSION_OWN "/run/holt"        /* ... and what the keeper puts inside */
 
 /* --- the fixed part of every sandbox, as tables (tree.c) --- */
 

@@ -31,7 +31,7 @@ enum {
         BRIDGE_OUTPUT_SOFT = 1 << 20, /* of one connection, whose requests are not read then */
 };
 
-#define BRIDGE_DIRECTORY "/run/holt"
+#define BRIDGE_DIRECTORY PLAN_SESSION_OWN
 #define BRIDGE_SOCKET BRIDGE_DIRECTORY "/bridge.sock"
 
 typedef struct Bridge Bridge;

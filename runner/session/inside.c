@@ -82,6 +82,10 @@ int inside_write(int root_fd, Error *reterr) {
                 if (r < 0)
                         r = error_set(reterr, ERROR_SETUP, -r, "cannot put \"%s\" into the sandbox",
                                       entries[i].name);
+                if (r == -ENOSPC)
+                        r = error_cure(reterr, r,
+                                       "It goes to /run, which --tmp-size bounds: make the session "
+                                       "with 1MiB of it at least.");
         }
         return r;
 }

@@ -82,6 +82,38 @@ def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, s
     assert os.listdir(sessions.directory) == []
 
 
+@pytest.mark.parametrize("options, said", (
+    (("--rw", "d:/run"), "covers /run/holt, where a session has what is holt's own"),
+    (("--ro", "d:/run/holt/python"), "lies in /run/holt"),
+    (("--workspace", "d:/run/holt"), "covers /run/holt"),
+    (("--hide", "/run"), "Name what below it is to be hidden."),
+))
+def test_create_refuses_what_is_where_the_keeper_writes(
+    options: tuple[str, ...], said: str, sessions: Sessions, put: Put
+) -> None:
+    """Of the host's that would be, and there at the next start; and what is hidden can't be written."""
+    put("d/f")
+
+    result = sessions(["create", "w", *options])
+
+    assert result.refusal() and said in result.err
+    assert os.listdir(sessions.directory) == []
+
+
+def test_what_else_is_in_run_or_in_memory_is_as_asked(sessions: Sessions, put: Put) -> None:
+    put("d/f", "given")
+    session = sessions.create("w", "--ro", "d:/run/d", "--hide", "/run/d/g", "--tmpfs", "/run/holt/more")
+    for _ in range(2):
+        assert session.out("cat /run/d/f; ls /run") == "given" + "d\nholt\n"
+        session.stop()
+
+
+def test_a_session_whose_memory_is_too_small_for_holt_itself(sessions: Sessions) -> None:
+    result = sessions.create("w", "--tmp-size", "64KiB").exec("true")
+
+    assert "No space left on device" in result.refusal() and "make the session with 1MiB of it at least" in result.err
+
+
 def test_a_workspace_that_is_gone_is_named(sessions: Sessions, place: Path, workspace: Path, put: Put) -> None:
     put("sub/file")
     session = sessions.create("w", "--workspace", workspace / "sub")
