@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt python: code in the session's lasting interpreter. What it prints is printed as it comes. */
 #include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,10 @@
 
 #define RUN_NAME "1" /* the one that this connection has */
 
-enum { CODE_MAX = 512 * 1024 }; /* bytes of a file: it goes in one request */
+enum {
+        CODE_MAX = 512 * 1024, /* bytes of a file: it goes in one request */
+        PATIENCE = 1000,       /* msec, with who does not read when holt is to end */
+};
 
 typedef struct PythonOptions {
         const char *code, *cwd, *timeout, *output;
@@ -64,22 +68,83 @@ typedef struct Run {
         RpcClient *client;
         ToolHost *tools;
         int signal_fd;
+        sigset_t blocked;
         uint64_t id;
         uint64_t timeout; /* that was asked for, usec */
         uint64_t printed; /* bytes of output */
+        bool interrupted; /* by Ctrl-C */
+        int told_by;      /* the signal that wants an end, whoever reads; or 0 */
+        int ends_by;      /* ... by which holt ends as soon as the code was told; or 0 */
+        uint64_t told_id; /* of the request that tells it */
         Answer answer;
 } Run;
 
+static void tell(const Run *run, const char *method, uint64_t *ret_id) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "run", RUN_NAME);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)rpc_client_send(run->client, method, &w, NULL, 0, ret_id, &ignored);
+}
+
+/* Ctrl-C is the code's; the second word of whoever wants an end is holt's. */
+static void on_signal(Run *run) {
+        struct signalfd_siginfo info;
+        bool interrupts;
+
+        if (read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+                return;
+        interrupts = info.ssi_signo == SIGINT;
+        if (!interrupts || run->interrupted)
+                run->told_by = (int)info.ssi_signo;
+        run->interrupted |= interrupts;
+        tell(run, interrupts ? "python.interrupt" : "python.restart", &run->told_id);
+}
+
+/* Until a page fits into a pipe, or holt is to end and nobody has read for a while. */
+static void wait_for_room(Run *run, int fd) {
+        struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
+                                { .fd = run->signal_fd, .events = POLLIN } };
+
+        while (!fds[0].revents && !run->ends_by) {
+                int n = poll(fds, ELEMENTSOF(fds), run->told_by ? PATIENCE : -1);
+
+                if (n == 0)
+                        run->ends_by = run->told_by;
+                else if (n < 0 && errno != EINTR)
+                        return;
+                else if (fds[1].revents)
+                        on_signal(run);
+        }
+}
+
+/* Not for ever, where nobody reads. Whose reader has left the code is told, as by SIGPIPE. */
+static void print_bytes(Run *run, FILE *out, const char *bytes, size_t length) {
+        for (size_t at = 0, n; at < length; at += n) {
+                n = length - at < PIPE_BUF ? length - at : PIPE_BUF;
+                wait_for_room(run, fileno(out));
+                if (run->ends_by)
+                        return;
+                (void)fwrite(bytes + at, 1, n, out);
+                if (fflush(out) != 0 && errno == EPIPE) {
+                        run->ends_by = SIGPIPE;
+                        return tell(run, "python.interrupt", &run->told_id);
+                }
+        }
+}
+
 static void print_output(Run *run, const JsonValue *params) {
         const char *encoded = ask_text(params, "base64");
-        FILE *out = streq(ask_text(params, "stream"), "stderr") ? stderr : stdout;
         _cleanup_free_ char *bytes = NULL;
         size_t length = 0;
 
         if (base64_decode(encoded, &bytes, &length) < 0)
                 return;
-        (void)fwrite(bytes, 1, length, out);
-        (void)fflush(out);
+        print_bytes(run, streq(ask_text(params, "stream"), "stderr") ? stderr : stdout, bytes,
+                    length);
         run->printed += length;
 }
 
@@ -92,6 +157,10 @@ static int read_messages(Run *run, Error *reterr) {
 
                 if (r == -EAGAIN)
                         return 0;
+                if (r == 0 && run->ends_by && !message.method && message.id == run->told_id) {
+                        rpc_message_clear(&message);
+                        return 1;
+                }
                 if (r == 0 && tool_host_take(run->tools, &message)) {
                         rpc_message_clear(&message);
                         continue;
@@ -113,37 +182,18 @@ static int read_messages(Run *run, Error *reterr) {
         }
 }
 
-/* Ctrl-C is the code's; the second word of whoever wants an end is holt's. */
-static void on_signal(Run *run) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        struct signalfd_siginfo info;
-        uint64_t id;
-        Error ignored;
-
-        if (read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-                return;
-        json_write_object(&w, NULL);
-        json_write_string(&w, "run", RUN_NAME);
-        json_write_end(&w);
-        if (json_write_finish(&w) == 0)
-                (void)rpc_client_send(run->client,
-                                      info.ssi_signo == SIGINT ? "python.interrupt"
-                                                               : "python.restart",
-                                      &w, NULL, 0, &id, &ignored);
-}
-
 static int wait_for_end(Run *run, Error *reterr) {
-        sigset_t set;
         int r = 0;
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        (void)sigemptyset(&run->blocked);
+        (void)sigaddset(&run->blocked, SIGINT);
+        (void)sigaddset(&run->blocked, SIGTERM);
+        (void)sigaddset(&run->blocked, SIGHUP);
+        run->signal_fd = signalfd(-1, &run->blocked, SFD_CLOEXEC | SFD_NONBLOCK);
         if (run->signal_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd");
+        (void)sigaddset(&run->blocked, SIGPIPE);
+        (void)sigprocmask(SIG_BLOCK, &run->blocked, NULL);
         while (r == 0) {
                 struct pollfd fds[] = { { .fd = rpc_client_fd(run->client), .events = POLLIN },
                                         { .fd = run->signal_fd, .events = POLLIN },
@@ -164,6 +214,15 @@ static int wait_for_end(Run *run, Error *reterr) {
                         on_signal(run);
         }
         return r < 0 ? r : 0;
+}
+
+/* What comes from now on ends holt; and so does what it is to end by. */
+static void let_signals(const Run *run) {
+        if (run->ends_by) {
+                (void)signal(run->ends_by, SIG_DFL);
+                (void)raise(run->ends_by);
+        }
+        (void)sigprocmask(SIG_UNBLOCK, &run->blocked, NULL);
 }
 
 static int write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
@@ -246,30 +305,33 @@ static bool is_number_of(const char *message, uint64_t exit_code) {
 }
 
 /* As python3 does: what is given to sys.exit() is a message where it is no number. */
-static void print_error(const JsonValue *error, uint64_t exit_code) {
-        const char *message = ask_text(error, "message");
+static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
+        const char *message = ask_text(error, "message"), *traceback = ask_text(error, "traceback");
 
         if (!streq(ask_text(error, "name"), "SystemExit"))
-                (void)fputs(ask_text(error, "traceback"), stderr);
+                print_bytes(run, stderr, traceback, strlen(traceback));
         else if (!is_number_of(message, exit_code))
                 (void)fprintf(stderr, "%s\n", message);
 }
 
-static int print_end(const Run *run, Error *reterr) {
+static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
         const uint64_t missed = run->options->json ? 0 : count_missed(run);
         const uint64_t exit_code = ask_number(result, "exit_code");
         int r = 0;
 
-        if (run->options->json)
+        if (run->options->json) {
+                let_signals(run);
                 r = ask_print_json(result, reterr);
-        else if (text)
-                (void)printf("%s\n", text);
+        } else if (text) {
+                print_bytes(run, stdout, text, strlen(text));
+                print_bytes(run, stdout, "\n", 1);
+        }
         if (r < 0)
                 return r;
         if (!run->options->json && error && json_type(error) == JSON_OBJECT)
-                print_error(error, exit_code);
+                print_error(run, error, exit_code);
         if (missed > 0)
                 (void)fprintf(stderr,
                               "holt: the last %" PRIu64 " bytes of output came faster than they "
@@ -301,8 +363,12 @@ static int python_run(const char *name, const PythonOptions *options, const char
                 r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
         if (r == 0)
                 r = wait_for_end(&run, reterr);
-        if (r == 0)
+        if (r == 0 && !run.ends_by)
                 r = print_end(&run, reterr);
+        if (run.ends_by) {
+                let_signals(&run);
+                r = 128 + run.ends_by; /* of the first process of a namespace */
+        }
         answer_clear(&run.answer);
         fd_close(run.signal_fd);
         run.tools = tool_host_free(run.tools);

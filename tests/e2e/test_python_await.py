@@ -5,21 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
-from lib.python import run, value
+from lib.python import pending, run, value
 from lib.sessions import Bound, Json, Session, Sessions, until
-
-
-def pending(pid: int, number: signal.Signals) -> bool:
-    """Whether a signal waits for the process."""
-    mask = re.search(r"^ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
-    return bool(mask and int(mask[1], 16) >> (number - 1) & 1)
 
 
 @pytest.mark.parametrize("code, result", (

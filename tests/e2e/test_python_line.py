@@ -8,8 +8,9 @@ import signal
 
 import pytest
 
-from lib.sandbox import Holt, Result
-from lib.sessions import Session, Sessions
+from lib.python import pending
+from lib.sandbox import HANGS, Holt, Result
+from lib.sessions import Session, Sessions, until
 
 CTRL_C = "\x03"
 IGNORES = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)"
@@ -119,6 +120,36 @@ def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: ob
     caller.expect("KeyboardInterrupt")
 
     assert caller.wait() == 1
+
+
+@pytest.mark.parametrize("signals", ((signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT)))
+def test_who_wants_an_end_has_it_though_nobody_reads(
+    signals: tuple[signal.Signals, ...], sessions: Sessions, session: Session
+) -> None:
+    code = "print('x' * 500_000, flush=True); open('on', 'w').close()\nwhile True: print('x' * 1000)"
+    with sessions.start(["python", session.name, "-c", code]) as running:
+        until((session.directory / "workspace/on").exists, "there is more than a pipe takes")
+        for each in signals:
+            running.kill(each)
+            until(lambda: not pending(running.pid, each), "it was taken")
+        assert running.process.wait(HANGS) == -signals[-1]
+    assert python(session, "-c", "5").ok().out == "5\n"
+
+
+def test_a_reader_that_leaves_ends_the_run(sessions: Sessions, session: Session) -> None:
+    with sessions.start(["python", session.name, "-c", "while True: print('x' * 1000)"]) as running:
+        running.readline()
+        assert running.process.stdout
+        running.process.stdout.close()
+        assert running.process.wait(HANGS) == -signal.SIGPIPE
+    assert python(session, "-c", "5").ok().out == "5\n"
+
+
+def test_a_result_that_nobody_reads_is_no_reason_to_stay(sessions: Sessions, session: Session) -> None:
+    with sessions.start(["python", session.name, "-c", "'r' * 500_000"]) as running:
+        until(lambda: any(row["name"] == "python.run" for row in session.history()), "it has run")
+        running.kill(signal.SIGTERM)
+        assert running.process.wait(HANGS) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("signal_of, code", ((None, 1), (signal.SIGTERM, 137)))

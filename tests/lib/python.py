@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +29,9 @@ def has(module: str) -> bool:
 
 def needs_module(module: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not has(module), reason=f"the host's python3 has no {module}")
+
+
+def pending(pid: int, number: signal.Signals) -> bool:
+    """Whether a signal waits for the process."""
+    mask = re.search(r"^ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    return bool(mask and int(mask[1], 16) >> (number - 1) & 1)
