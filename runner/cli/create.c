@@ -246,9 +246,10 @@ static int make_or_find(const char *name, const CreateAsked *asked, Settings *se
         for (int i = 0; i < TRIES; i++) {
                 r = make(name, settings, NULL, NULL, reterr);
                 *ret_made = r == 0;
-                if (r == -EEXIST)
-                        r = create_found(name, asked, reterr);
-                if (r != -ENOENT)
+                if (r != -EEXIST)
+                        break;
+                r = create_found(name, asked, reterr);
+                if (r == 0 || r == -EEXIST)
                         break;
         }
         return r;
