@@ -269,6 +269,11 @@ static void tell_end(const Run *run, const JsonValue *result) {
         bool kept = false;
 
         report_unrecorded(ask_text(result, "unrecorded"), stderr);
+        if (ask_text(result, "lost")[0])
+                (void)fprintf(stderr,
+                              "holt: the interpreter had ended since the run before (%s)\n"
+                              "  Its variables are gone; this run had a new one.\n",
+                              ask_text(result, "lost"));
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 tell_timeout(run, result);

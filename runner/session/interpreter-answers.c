@@ -30,6 +30,7 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
         else
                 json_write_null(w, "timeout_us");
         json_write_bool(w, "state_kept", state_kept);
+        json_write_string(w, "lost", state_kept ? i->lost : NULL);
         method_write_output(process, 0, "stdout", request->base64, w);
         method_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);

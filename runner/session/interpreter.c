@@ -208,6 +208,10 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         if (i->first->is_run)
                 keeper_sweep_soon(i->all->keeper);
         request_answer(i->first, root);
+        if (i->first->is_run) {
+                i->has_run = true;
+                i->lost = NULL;
+        }
         end_watch(i);
         drop_first(i);
         if (i->once) {
@@ -417,12 +421,15 @@ static void settle(Interpreter *i) {
 
         if (i->channel >= 0 && i->watch)
                 read_channel(i);
+        if (i->has_run && !i->stopped)
+                i->lost = cause_name(i->process->outcome.cause);
         if (i->asked)
                 audit_time(i);
         if (i->process->outcome.cause == CAUSE_ERROR) {
                 fail_all(i, &i->process->error);
         } else if (i->asked && i->first->is_run) {
                 request_answer_lost(i->first);
+                i->lost = NULL;
                 end_watch(i);
                 drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
@@ -431,7 +438,7 @@ static void settle(Interpreter *i) {
         }
         close_channel(i);
         i->process = NULL;
-        i->ready = i->asked = i->stopped = false;
+        i->ready = i->asked = i->stopped = i->has_run = false;
         loop_timer_set(i->wake, time_now_usec());
 }
 

@@ -350,7 +350,9 @@ const RpcMethod session_methods[] = {
           method_process_wait },
 
         { "python.run", "runs code in the session's lasting interpreter",
-          "id, cause, exit_code, timeout_us, state_kept, stdout, stderr, stdout_dropped, "
+          "id, cause, exit_code, timeout_us, state_kept, lost: "
+          "how the interpreter ended by itself since the run before, or null, stdout, stderr, "
+          "stdout_dropped, "
           "stderr_dropped, "
           "denials, result: the repr or null, displays: [{mime type: text or base64}], error: "
           "{name, message, traceback} or null, usage; unrecorded, on a full disk: why it is not in "

@@ -230,6 +230,18 @@ def test_a_crash_is_a_result_and_the_next_run_goes_on(code: str, cause: str, exi
     assert run(rpc, "x")["error"]["name"] == "NameError"
 
 
+def test_the_run_after_an_end_between_runs_is_told_of_it(rpc: Bound) -> None:
+    """Its answer alone would not tell that the variables are gone."""
+    assert run(rpc, "x = 1")["lost"] is None
+    rpc.sh("pkill -9 -f holt_interpreter.py")
+    until(lambda: all(p["state"] == "ended" for p in rpc.call("process.list")["processes"]), "it has ended")
+    assert [run(rpc, "1")["lost"] for _ in range(2)] == ["signaled", None]
+    rpc.call("python.restart")
+    assert run(rpc, "1")["lost"] is None
+    assert run(rpc, "import os; os._exit(3)")["lost"] is None
+    assert run(rpc, "1")["lost"] is None
+
+
 @pytest.mark.parametrize("fresh", (False, True))
 @pytest.mark.parametrize("end", ("os._exit(4)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"))
 def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:

@@ -90,6 +90,19 @@ def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -
     assert python(session, *flags, "-c", "1").ok().err == ""
 
 
+def test_a_run_says_that_what_was_before_is_gone(session: Session) -> None:
+    python(session, "-c", "x = 1").ok()
+    session.sh("pkill -9 -f holt_interpreter.py")
+    until(lambda: not session.ps() or all(p["state"] == "ended" for p in session.ps().values()), "it has ended")
+    said = python(session, "-c", "2").ok()
+
+    assert said.out == "2\n"
+    assert said.err == (
+        "holt: the interpreter had ended since the run before (signaled)\n"
+        "  Its variables are gone; this run had a new one.\n"
+    )
+
+
 def test_how_much_a_result_has_of_its_output(session: Session) -> None:
     code = "print('x' * 2000000)"
     for flags, most in (((), 1 << 20), (("--output", "1K"), 1024), (("--output", "4M"), 2000001)):

@@ -137,12 +137,15 @@ class PythonResult(Outcome):
     displays    what it has shown, each a dict of mime type to text, or to base64 for images and the like
     error       the exception that has ended it, or None
     state_kept  False where the interpreter has ended, so that the next run starts with nothing
+    lost        how the interpreter had ended by itself since the run before ("signaled", "oom", …), so that this run
+                has started with nothing; "" as a rule
     """
 
     result: Optional[str] = None
     displays: Tuple[Mapping[str, str], ...] = ()
     error: Optional[PythonError] = None
     state_kept: bool = True
+    lost: str = ""
 
     def images(self, mime: str = "image/png") -> List[bytes]:
         """The bytes of what was displayed as that type, plots for instance; what is no base64 is left out."""
@@ -186,5 +189,5 @@ def python_result_of(answer: Mapping[str, Any]) -> PythonResult:
     return PythonResult(
         **_common(answer), result=answer.get("result"), displays=tuple(answer.get("displays") or ()),
         error=PythonError(error["name"], error["message"], error["traceback"]) if error else None,
-        state_kept=bool(answer.get("state_kept", True)),
+        state_kept=bool(answer.get("state_kept", True)), lost=answer.get("lost") or "",
     )
