@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -104,6 +105,17 @@ def test_a_change_of_tier(sessions: Sessions) -> None:
         rpc.call("session.set_tier", session="a", tier="large")
         assert rpc.call("session.show", session="a")["tier"] == "large"
         assert rpc.call("mount.download", session="a", path="f")["content"] == "kept"
+
+
+def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
+    """Nor need it be able to start."""
+    workspace = mkdir("gone")
+    sessions.create("a", "--workspace", workspace)
+    workspace.rmdir()
+    with sessions.serve() as rpc:
+        assert rpc.call("session.stop", session="a") == {}
+        assert rpc.refused("session.stop", session="b").kind == "missing"
+        assert rpc.refused("session.show", session="a").errno == "ENOENT"
 
 
 def test_what_comes_right_behind_a_stop_is_for_the_next_keeper(sessions: Sessions) -> None:
