@@ -22,6 +22,8 @@ __all__ = ["call", "search", "ToolResult"]
 
 NAME_WEIGHT, DESCRIPTION_WEIGHT, SCHEMA_WEIGHT = 6.0, 2.0, 1.0
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
+NAMED = ("properties", "$defs")  # of a schema
+BRIEF_MAX = 240  # characters of a description
 
 
 # --- results ---
@@ -248,9 +250,14 @@ def _words(text):
     return [w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words]
 
 
-def _schema_words(schema):
+def _schema_words(schema, named=False):
+    """Its values' and, in those that are named, the names': not those that each schema has."""
     if isinstance(schema, dict):
-        return [w for key, value in schema.items() for w in _words(key) + _schema_words(value)]
+        return [
+            w
+            for key, value in schema.items()
+            for w in (_words(key) if named else []) + _schema_words(value, not named and key in NAMED)
+        ]
     if isinstance(schema, list):
         return [w for value in schema for w in _schema_words(value)]
     return _words(schema) if isinstance(schema, str) else []
@@ -287,10 +294,20 @@ def _rank(query, tools):
     return sorted(ranked, key=lambda pair: (-pair[0], pair[1]["name"]))
 
 
+def _brief(text):
+    """A description's first paragraph in one line; an ellipsis stands for what is left out."""
+    first, *more = re.split(r"\n\s*\n", text.strip(), maxsplit=1)
+    line = " ".join(first.split())
+    if len(line) > BRIEF_MAX:
+        return line[:BRIEF_MAX].rstrip() + "\u2026"
+    return line + " \u2026" if more else line
+
+
 def search(query, detail="brief", limit=10):
     """The tools that may be called from here and fit the query, the best first.
 
-    detail "brief": name, description, score; "full": input_schema, output_schema and timeout_ms as well.
+    detail "brief": name, description (of a long one the beginning, with an ellipsis), score; "full": the whole
+    description, input_schema, output_schema and timeout_ms as well.
     """
     if not isinstance(query, str) or not isinstance(detail, str):
         raise TypeError("query and detail are str")
@@ -304,8 +321,14 @@ def search(query, detail="brief", limit=10):
         raise ValueError("limit is at least 1")
     tools = _ask({"list": True})["tools"]
     found = _rank(query, tools)[:limit] if tools else []
-    more = ("input_schema", "output_schema", "timeout_ms") if detail == "full" else ()
+    full = detail == "full"
+    more = ("input_schema", "output_schema", "timeout_ms") if full else ()
     return [
-        {"name": tool["name"], "description": tool["description"], "score": round(score, 4), **{key: tool[key] for key in more}}
+        {
+            "name": tool["name"],
+            "description": tool["description"] if full else _brief(tool["description"]),
+            "score": round(score, 4),
+            **{key: tool[key] for key in more},
+        }
         for score, tool in found
     ]

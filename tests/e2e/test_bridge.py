@@ -231,6 +231,24 @@ def test_search_ranks_by_name_then_description_then_schema(keeper: Host) -> None
     assert [t["name"] for t in camel] == ["get_weather"] and none == []
 
 
+def test_search_is_brief_with_long_descriptions(keeper: Host) -> None:
+    """All of one is looked at, and what each schema has is no word of it."""
+    long = {"forecast": " What the sky\n does.\n \nOnly in Europe.", "words": "word " * 100, "chars": "\u00e4" * 1000, "none": " \n\n"}
+    schema = {"type": "object", "properties": {"properties": {"description": "An atlas's."}}, "$defs": {"Place": {"title": "x"}}}
+    for name, description in long.items():
+        keeper.tool(name, lambda p: 1, schema, description=description)
+    keeper.tool("tell", lambda p: 1, description="Gives a description.")
+    code = "import json; print(json.dumps([search(w) for w in ('europe', 'word', 'chars', 'none', 'description', 'title', 'atlas')]))"
+    europe, word, chars, none, description, title, atlas = json.loads(out(keeper.python(code)))
+    assert [t["description"] for t in europe] == ["What the sky does. \u2026"]
+    assert [t["description"] for t in word] == ["word " * 47 + "word\u2026"]
+    assert [t["description"] for t in chars + none] == ["\u00e4" * 240 + "\u2026", ""]
+    assert [t["name"] for t in description] == ["tell"] and title == [] and len(atlas) == 4
+    code = "import json; print(json.dumps([[t['name'] for t in search(w)] for w in ('properties', 'place')]))"
+    assert [len(each) for each in json.loads(out(keeper.python(code)))] == [4, 4]
+    assert json.loads(out(keeper.python("import json; print(json.dumps(search('sky', 'full')))")))[0]["description"] == long["forecast"]
+
+
 # --- time, and who goes away ---
 
 
