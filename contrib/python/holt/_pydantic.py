@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
     from .schema import Definitions, JsonSchema
@@ -16,6 +16,13 @@ def is_model(hint: Any) -> bool:
     """A model can't be there before pydantic is."""
     pydantic = sys.modules.get("pydantic")
     return bool(pydantic and isinstance(hint, type) and issubclass(hint, pydantic.BaseModel))
+
+
+def said_of(default: Any) -> Optional[str]:
+    """The description of a Field that is in a default's place."""
+    fields = sys.modules.get("pydantic.fields")
+    said: Optional[str] = default.description if fields and isinstance(default, fields.FieldInfo) else None
+    return said
 
 
 def from_json(value: Any, model: Any) -> Any:
@@ -52,11 +59,9 @@ class _Inlined:
             return [self.whole(each, within) for each in schema]
         if not isinstance(schema, dict):
             return schema
-        if "$ref" in schema:
-            return self._part(schema["$ref"].rsplit("/", 1)[-1], within)
-        clean = {}
+        clean = self._part(schema["$ref"].rsplit("/", 1)[-1], within) if "$ref" in schema else {}
         for key, value in schema.items():
-            if key in ("$defs", "definitions", "default") or (key == "title" and isinstance(value, str)):
+            if key in ("$defs", "definitions", "default", "$ref") or (key == "title" and isinstance(value, str)):
                 continue
             if key == "properties":
                 clean[key] = {name: self.whole(each, within) for name, each in value.items()}

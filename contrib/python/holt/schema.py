@@ -2,7 +2,7 @@
 """JSON schemas from type hints, and values from JSON by the same hints.
 
 Schemas use what the bridge checks: type, properties, required, additionalProperties, items, prefixItems, minItems,
-maxItems, enum, anyOf, and $ref to $defs, where a type has itself in it.
+maxItems, enum, anyOf, and $ref to $defs, where a type has itself in it; and description, which is for a model.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import typing
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _pydantic
+from ._docstring import fitting
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LISTS = (
@@ -26,6 +27,8 @@ _LISTS = (
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _NONE = type(None)
 _BYTES = (bytes, bytearray, memoryview)
+_OF_FIELDS = ("Required", "NotRequired", "ReadOnly")  # of a TypedDict
+_SAYS = ("description", "documentation")  # of a mark in Annotated: pydantic's Field, typing_extensions' Doc
 
 JsonSchema = Dict[str, Any]
 
@@ -46,7 +49,7 @@ def _fields(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
     """Of a dataclass or TypedDict: name, hint, whether it is required; given: those too that it sets by itself."""
     hints = _hints_of(hint)
     if _is_typed_dict(hint):
-        return [(name, _bare(each), _is_required(hint, name, each)) for name, each in hints.items()]
+        return [(name, each, _is_required(hint, name, each)) for name, each in hints.items()]
     missing = dataclasses.MISSING
     return [
         (f.name, hints[f.name], not f.init or f.default is missing and f.default_factory is missing)
@@ -74,15 +77,30 @@ def _hints_of(record: Any) -> Dict[str, Any]:
         raise ValueError(f"a hint of {record.__name__} can't be resolved: {error}") from error
 
 
-def _bare(hint: Any) -> Any:
-    """Without Annotated, Required and NotRequired; of a NewType what it is made of."""
+def _parted(hint: Any) -> "Tuple[Any, List[Any]]":
+    """Without Annotated and what a TypedDict says of a field, of a NewType what it is made of; and Annotated's marks."""
+    marks: List[Any] = []
     while True:
         if hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
-        elif hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in ("Required", "NotRequired"):
+        elif hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in _OF_FIELDS:
+            marks += getattr(hint, "__metadata__", ())
             hint = typing.get_args(hint)[0]
         else:
-            return hint
+            return hint, marks
+
+
+def _bare(hint: Any) -> Any:
+    return _parted(hint)[0]
+
+
+def said_of(hint: Any) -> Optional[str]:
+    """The description in Annotated: a text, or that of a mark which has one."""
+    for mark in _parted(hint)[1]:
+        for text in (mark, *(getattr(mark, name, None) for name in _SAYS)):
+            if isinstance(text, str) and text.strip():
+                return fitting(text)
+    return None
 
 
 def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -> JsonSchema:
@@ -180,7 +198,12 @@ def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchem
     if definitions is None:
         definitions = Definitions()
         return definitions.added_to(schema_of(hint, definitions))
-    hint = _bare(hint)
+    said = said_of(hint)
+    schema = _bare_schema_of(_bare(hint), definitions)
+    return schema if said is None else {**schema, "description": said}
+
+
+def _bare_schema_of(hint: Any, definitions: Definitions) -> JsonSchema:
     if hint is None:
         hint = _NONE
     if hint in (Any, object, inspect.Parameter.empty):

@@ -16,22 +16,28 @@ import collections
 import contextlib
 import functools
 import inspect
+import json
 import os
 import threading
 import typing
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from . import _pydantic
+from ._docstring import DESCRIPTION_MAX, documentation_of, fitting
 from ._face import list_of
 from ._operations import Steps
 from ._server import Server
 from .errors import HoltError, ToolError, UsageError
-from .schema import Definitions, JsonSchema, from_json, object_schema, schema_of, to_json
+from .schema import Definitions, JsonSchema, from_json, object_schema, said_of, schema_of, to_json
 
 THREADS = 64
 """Calls that are worked on at once; further ones wait."""
 
 TIMEOUT_MS = 30000
+
+SCHEMA_MAX = 64 * 1024
+"""Bytes of a schema, as holt takes them."""
 
 Handler = Callable[[Any], Any]
 """Takes a payload, returns (or is a coroutine of) what JSON can have."""
@@ -53,20 +59,29 @@ class Tool:
         cls, function: Callable[..., Any], *, name: Optional[str] = None, description: Optional[str] = None,
         timeout_ms: int = TIMEOUT_MS,
     ) -> "Tool":
-        """From the hints, the name and the first line of the docstring. Raises ValueError for a parameter without a
-        type, for *args and **kwargs, and for types that JSON has nothing like. What functools.partial() has given is
-        not for code inside to give."""
+        """From the hints, the name and the docstring. Raises ValueError for a parameter without a type, for *args and
+        **kwargs, and for types that JSON has nothing like. What functools.partial() has given is not for code inside to
+        give.
+
+        The docstring is the description, but for what it says of parameters (by Args:, as Google has it, as NumPy or as
+        Sphinx), which is their descriptions in the schema. Annotated[T, "text"] says it first, or pydantic's Field. Of
+        what is too long the end is left out.
+        """
         hints = hints_of(function)
         parameters = _parameters(function, hints)
         definitions = Definitions()
         properties = {p.name: _schema_of(function, p.name, hints[p.name], definitions) for p in parameters}
         required = [p.name for p in parameters if p.default is p.empty]
-        doc = (inspect.getdoc(_bare(function)) or "").strip().splitlines()
+        doc = documentation_of(function, inspect.signature(_bare(function)).parameters)
+        said = {
+            p.name: said_of(hints[p.name]) or _pydantic.said_of(p.default) or doc.parameters.get(p.name)
+            for p in parameters
+        }
         returns = hints.get("return", inspect.Signature.empty)
         return cls(
             name or name_of(function),
-            description if description is not None else doc[0] if doc else "",
-            definitions.added_to(object_schema(properties, required)),
+            fitting(doc.description) if description is None else description,
+            _described(definitions.added_to(object_schema(properties, required)), said),
             _handler_of(function, {p.name: hints[p.name] for p in parameters}),
             None if returns is inspect.Signature.empty else _returned(function, returns) or None,
             timeout_ms,
@@ -95,7 +110,7 @@ def hints_of(function: Any) -> Dict[str, Any]:
     if not (inspect.isfunction(bare) or inspect.ismethod(bare) or inspect.isbuiltin(bare)):
         bare = inspect.unwrap(bare) if hasattr(bare, "__wrapped__") else type(bare).__call__  # functools.cache()
     try:
-        return typing.get_type_hints(bare)
+        return typing.get_type_hints(bare, include_extras=True)
     except NameError as error:
         raise ValueError(f"{name_of(function)}: a hint can't be resolved: {error}") from error
 
@@ -111,6 +126,19 @@ def _schema_of(function: Any, parameter: str, hint: Any, definitions: Optional[D
 def _returned(function: Any, hint: Any) -> JsonSchema:
     definitions = Definitions(given=True)
     return definitions.added_to(_schema_of(function, "return", hint, definitions))
+
+
+def _described(schema: JsonSchema, texts: Mapping[str, Optional[str]]) -> JsonSchema:
+    """With the properties' descriptions, where there are any, each as long as all of them find room."""
+    for room in (DESCRIPTION_MAX, 4096, 1024, 256, 64):
+        properties = dict(schema["properties"])
+        for name, text in texts.items():
+            if text:
+                properties[name] = {**properties[name], "description": fitting(text, room)}
+        described = {**schema, "properties": properties}
+        if len(json.dumps(described, ensure_ascii=False, default=str).encode(errors="replace")) <= SCHEMA_MAX:
+            return described
+    return schema
 
 
 def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:

@@ -438,6 +438,25 @@ def test_definitions_from_functions() -> None:
          "required": ["name"], "additionalProperties": False},
         {"type": "array", "items": {"type": "string"}}, 30000,
     )
+
+
+def test_a_definition_has_the_first_line_of_a_docstring() -> None:
+    def find(name: str) -> str:
+        """Finds something.
+
+        Never twice.
+
+        Args:
+            name: Whose.
+        """
+        return name
+
+    for definition in (function_to_tool_definition(find), functions_to_toolset([find]).definitions[0]):
+        assert definition.description == "Finds something."
+        assert definition.input_schema["properties"]["name"] == {"type": "string", "description": "Whose."}
+
+
+def test_toolsets_of_functions() -> None:
     toolset = functions_to_toolset([lookup])
     assert isinstance(toolset, PythonToolset) and toolset.handlers["lookup"]({"name": "a", "limit": 1}) == ["a"]
     with pytest.raises(ValueError):

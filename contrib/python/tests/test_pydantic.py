@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 import sys
 import types
-from typing import Any, List, Optional
+from typing import Annotated, Any, List, Optional
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
             assert mode == "validation"
             return {
                 "title": "User", "type": "object", "required": ["home"],
-                "properties": {"home": {"$ref": "#/$defs/Place"}, "title": {"type": "string", "title": "Title"}},
+                "properties": {"home": {"$ref": "#/$defs/Place", "description": "Where."}, "title": {"type": "string", "title": "Title"}},
                 "$defs": {"Place": {"title": "Place", "type": "object", "properties": {
                     "within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}], "default": None}}}},
             }
@@ -60,7 +60,7 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tool.input_schema["properties"]["user"] == {
         "type": "object", "required": ["home"], "additionalProperties": False,
         "properties": {
-            "home": {"$ref": "#/$defs/Place"},
+            "home": {"$ref": "#/$defs/Place", "description": "Where."},
             "title": {"type": "string"},
         },
     }
@@ -135,3 +135,41 @@ def test_real_models() -> None:
         for order, message in refused.items():
             error = box.python(f"call('same', {{'order': {order}}})").error
             assert error and error.message == f"[validation_error] {message}"
+
+
+def test_descriptions_of_fields() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Place(pydantic.BaseModel):
+        """A place."""
+
+        name: str = pydantic.Field(..., description="As it is called.")
+
+    class Trip(pydantic.BaseModel):
+        place: Place = pydantic.Field(..., description="Where to.")
+
+    if hasattr(Trip, "model_rebuild"):
+        Trip.model_rebuild(_types_namespace={"Place": Place})
+    else:
+        Trip.update_forward_refs(Place=Place)
+
+    def go(trip: Trip, days: int, hours: int = 1, how: str = "") -> None:
+        """Goes.
+
+        Args:
+            trip: Which one.
+            days: No.
+            hours: No.
+            how: Fast.
+        """
+
+    go.__annotations__ = {
+        "trip": Trip, "days": Annotated[int, pydantic.Field(description="So many.")], "hours": int, "how": str,
+    }
+    go.__defaults__ = pydantic.Field(1, description="And some."), ""
+    properties = Tool.of(go).input_schema["properties"]
+    said = [properties[name]["description"] for name in ("trip", "days", "hours", "how")]
+    assert said == ["Which one.", "So many.", "And some.", "Fast."]
+    place = properties["trip"]["properties"]["place"]
+    assert place["description"] == "Where to."
+    assert "As it is called." in str(place)

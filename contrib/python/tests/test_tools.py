@@ -84,10 +84,7 @@ def test_values_become_what_the_hint_says() -> None:
 
 
 def add(a: int, b: int = 2) -> int:
-    """Adds two numbers.
-
-    This line is not for the model.
-    """
+    """Adds two numbers."""
     return a + b
 
 

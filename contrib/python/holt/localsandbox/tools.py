@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
+from .._docstring import docstring_of, fitting
 from ..tools import Tool
 from .core import JsonValue
 
@@ -56,15 +57,20 @@ def _definition(tool: Tool) -> ToolDefinition:
     return ToolDefinition(tool.name, tool.description, tool.input_schema, tool.output_schema, tool.timeout_ms)
 
 
+def _tool_of(function: Callable[..., Any]) -> Tool:
+    doc = docstring_of(function).strip().splitlines()
+    return Tool.of(function, description=fitting(doc[0]) if doc else "")
+
+
 def function_to_tool_definition(function: Callable[..., Any]) -> ToolDefinition:
-    """From its name, the first line of its docstring, and its hints. Raises ValueError where a parameter has none, or
-    has a star."""
-    return _definition(Tool.of(function))
+    """From its name, the first line of its docstring, and its hints; what the docstring says of parameters is in their
+    schemas. Raises ValueError where a parameter has no hint, or has a star."""
+    return _definition(_tool_of(function))
 
 
 def functions_to_toolset(functions: Sequence[Callable[..., Any]]) -> PythonToolset:
     """Of typed callables: plain, bound, async."""
-    made = [Tool.of(each) for each in functions]
+    made = [_tool_of(each) for each in functions]
     return PythonToolset([_definition(each) for each in made], {each.name: each.handler for each in made})
 
 
