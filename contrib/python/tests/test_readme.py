@@ -21,8 +21,7 @@ def examples() -> List[str]:
 
 
 def test_the_first_example(capsys: pytest.CaptureFixture[str]) -> None:
-    first = examples()[0].split("\n", 2)[2]  # what comes before is the shell's
-    exec(compile(first, str(README), "exec"), {})
+    exec(compile(examples()[0], str(README), "exec"), {})
     assert capsys.readouterr().out == "3\n\n7\n"
 
 
