@@ -107,7 +107,8 @@ static const RpcParam python_params[] = {
           "tools that it may call, any client's; this connection's without it" },
         { "fresh", RPC_BOOL, false, 0, "in an interpreter of its own, which ends with it" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
-          "wall time; at most the policy's, which it is without it" },
+          "wall time from when the code starts, not while it waits for another run; at most the "
+          "policy's, which it is without it" },
         { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
           "bytes kept of each stream; 1 MiB, or the policy's output" },
         { "keep", RPC_STRING, false, 8, "\"head\" or \"tail\": which bytes are kept" },

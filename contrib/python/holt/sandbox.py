@@ -277,6 +277,7 @@ class SandboxApi(Part):
         fresh      in an interpreter of its own, which ends with it
         on_output  is called with what it prints as it comes, where this was called: in this thread, or in the event
                    loop. Runs that have one take turns, also fresh ones. What it raises interrupts the code.
+        timeout    seconds from when the code starts: that it waits for another run is not counted
         Otherwise as bash().
         """
         params = {
