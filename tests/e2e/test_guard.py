@@ -252,10 +252,11 @@ def test_protect_none_gives_it_up(holt: Holt, repository: Path) -> None:
 
 def test_strict_guards_what_editors_and_agents_act_on(holt: Holt, workspace: Path, put: Make) -> None:
     put(".envrc", "old\n")
-    result = holt.sh("echo x > .envrc; mkdir .vscode; echo x > .mcp.json", "--policy", "strict")
+    made = (".mcp.json", ".pre-commit-config.yaml", ".vscode")
+    result = holt.sh(f"echo x > .envrc; mkdir {' '.join(made)}", "--policy", "strict")
 
     assert (workspace / ".envrc").read_text() == "old\n"
-    assert set(result.set_aside) == {".vscode.holt-untrusted", ".mcp.json.holt-untrusted"}
+    assert set(result.set_aside) == {f"{name}.holt-untrusted" for name in made}
 
 
 def test_another_workspace_is_guarded_too(holt: Holt, repository: Path, place: Path) -> None:
