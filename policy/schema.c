@@ -59,7 +59,7 @@ static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth
 
 /* As base/strings.h reads them. */
 #define DURATION_PATTERN "[0-9]+(\\.[0-9]{1,6})?(us|ms|s|m|h|d)?"
-#define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB|B)?|kB)?"
+#define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB?|B)?|[kmgt]|kB)?"
 #define ENV_NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
 
 static void schema_string(JsonWriter *w, const PolicyField *field) {

@@ -49,7 +49,7 @@ char *str_word(const char *s);
  * 0, -EINVAL (not a duration) or -ERANGE (past 1000 days). */
 int str_to_usec(const char *s, uint64_t *ret_usec);
 
-/* "4096", "64KiB", "512M", "2GiB", "1T", "1GB" (decimal) -> bytes. 0, -EINVAL or -ERANGE (past
+/* "4096", "64KiB", "512M", "2Gi", "1t", "1GB" (decimal) -> bytes. 0, -EINVAL or -ERANGE (past
  * 2^60). */
 int str_to_bytes(const char *s, uint64_t *ret_bytes);
 
