@@ -51,20 +51,23 @@ typedef struct Finding {
         const char *name, *what;
         bool works;
         bool needed; /* holt run fails without it */
+        bool unused; /* this caller's runs have no such layer, and it is not tried */
         char note[160];
         Error error; /* when it does not work */
 } Finding;
 
 enum { FINDING_SANDBOX = LAYER_MAX, FINDINGS_MAX };
 
-static void try_layer(Layer layer, Finding *finding) {
+static void try_layer(Layer layer, bool from_root, Finding *finding) {
+        const bool unused = layer == LAYER_IDMAP && !from_root;
         const char *step;
         int r = probe_layer(layer, &step);
 
         *finding = (Finding){ .name = layer_table[layer].name,
                               .what = layer_table[layer].what,
                               .works = r == 0,
-                              .needed = layer != LAYER_LANDLOCK };
+                              .needed = layer != LAYER_LANDLOCK && !unused,
+                              .unused = unused };
         if (r < 0) {
                 (void)error_layer(&finding->error, (int)layer, -r, "%s", step);
                 (void)diagnose_layer(&finding->error);
@@ -72,7 +75,8 @@ static void try_layer(Layer layer, Finding *finding) {
                 (void)snprintf(finding->note, sizeof(finding->note), "ABI %d", landlock_abi());
         } else if (layer == LAYER_IDMAP) {
                 (void)snprintf(finding->note, sizeof(finding->note),
-                               "only for root; tried in this directory, with the sandbox below");
+                               unused ? "what you run needs none"
+                                      : "tried in this directory, with the sandbox below");
         } else if (layer == LAYER_LIMITS) {
                 (void)snprintf(finding->note, sizeof(finding->note),
                                "memory of each process, pids of the sandbox, by rlimits");
@@ -165,7 +169,8 @@ static void print_text(const Finding *findings, const struct utsname *host, uid_
                 char line[ERROR_SENTENCE_MAX];
 
                 (void)printf("%-13s %-8s %s", f->name,
-                             f->works    ? "ok"
+                             f->unused   ? "not used"
+                             : f->works  ? "ok"
                              : f->needed ? "FAILS"
                                          : "not here",
                              f->what);
@@ -233,7 +238,7 @@ static void try_layers(Finding *findings) {
         if (identity_choose(&launch, &error) == 0 && launch.identity.from_root)
                 (void)identity_take(&launch, &error);
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
-                try_layer(layer, &findings[layer]);
+                try_layer(layer, launch.identity.from_root, &findings[layer]);
         _exit(0);
 }
 
