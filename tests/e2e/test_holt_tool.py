@@ -120,6 +120,9 @@ TEXTS = [
 ]
 
 
+NO_JSON = "the payload is to be JSON, as '{\"of\": \"tea\"}': "
+
+
 def expected(text: str) -> tuple[int, str]:
     """Its exit code; and the payload that is sent, or the message."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -128,6 +131,8 @@ def expected(text: str) -> tuple[int, str]:
         if text.strip()[:1] in ("[", '"', "1", "t", "N"):
             return 1, f"a payload is a dict, not {type(json.loads(text)).__name__}"
         return 0, json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except json.JSONDecodeError as error:
+        return 1, NO_JSON + str(error)
     except ValueError as error:
         return 1, str(error)
 
@@ -173,12 +178,12 @@ def test_what_python_and_the_bridge_can_not_take(played: Played) -> None:
     def message(text: bytes) -> str:
         return failed(played.one("t", text))
 
-    assert message(b'{"a": "\\ud800"}') == "a surrogate without its other half: line 1 column 8 (char 7)"
-    assert message(b'{"a": "\\ud800\\ud800"}') == "a surrogate without its other half: line 1 column 8 (char 7)"
-    assert message(b'{"a": "\\udc00"}') == "a surrogate without its other half: line 1 column 8 (char 7)"
-    assert message('{"ä": "'.encode() + b'\xff"}') == "this is not UTF-8: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\ud800"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\ud800\\ud800"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\udc00"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
+    assert message('{"ä": "'.encode() + b'\xff"}') == NO_JSON + "this is not UTF-8: line 1 column 8 (char 7)"
     for wrong in (b"\xed\xa0\x80", b"\xc0\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\x80", b"\xe2\x82"):
-        assert message(b'["' + wrong + b'"]') == "this is not UTF-8: line 1 column 3 (char 2)"
+        assert message(b'["' + wrong + b'"]') == NO_JSON + "this is not UTF-8: line 1 column 3 (char 2)"
     assert failed(played.one(b"\xff", "{}")) == "a tool's name is UTF-8"
     assert failed(played.one("t", "{}", HOLT_BRIDGE_TOKEN=b"\xff")) == "HOLT_BRIDGE_TOKEN is not UTF-8"
     assert "dict" in message(b"[" * 900 + b"]" * 900)
