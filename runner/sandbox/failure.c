@@ -354,8 +354,7 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
         return r;
 }
 
-int failure_explain(const Launch *launch, const InitMessage *failure, Error *reterr) {
-        const LaunchPlan *plan = launch->plan;
+static int explain(const LaunchPlan *plan, const InitMessage *failure, Error *reterr) {
         const char *program = plan->argv.items[0];
         int errnum = failure->value > 0 && failure->value < 4096 ? failure->value : EPROTO;
         char name[256];
@@ -366,4 +365,17 @@ int failure_explain(const Launch *launch, const InitMessage *failure, Error *ret
         if (failure->detail == INIT_STEP_INTERPRETER)
                 return explain_interpreter(plan, program, name, errnum, reterr);
         return explain_rest(plan, failure, name, errnum, reterr);
+}
+
+int failure_explain(const Launch *launch, const InitMessage *failure, Error *reterr) {
+        int r = explain(launch->plan, failure, reterr);
+        size_t length = strlen(reterr->cure);
+
+        /* What runs a command in a session takes no mounts. */
+        if (launch->plan->root.source && strstr(reterr->cure, "--ro "))
+                (void)snprintf(
+                        reterr->cure + length, sizeof(reterr->cure) - length,
+                        "\n--ro is for holt create: what a session is shown is settled as it "
+                        "is made.");
+        return r;
 }

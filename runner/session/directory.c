@@ -126,6 +126,8 @@ static int read_names(const char *base, StrList *ret, Error *reterr) {
         return r < 0 ? error_oom(reterr) : 0;
 }
 
+const char session_none_cure[] = "holt ls lists those that are there.";
+
 static int refuse_missing(const char *base, const char *name, Error *reterr) {
         _cleanup_(strlist_clear) StrList names = { 0 };
         Nearest nearest = { .word = name };
@@ -138,9 +140,7 @@ static int refuse_missing(const char *base, const char *name, Error *reterr) {
                 (void)error_cure(reterr, r, "Did you mean \"%s\"? holt ls lists them.",
                                  nearest.best);
         else
-                (void)error_cure(reterr, r,
-                                 "holt create %s makes it; holt ls lists those that are there.",
-                                 name);
+                (void)error_cure(reterr, r, "%s", session_none_cure);
         return -ENOENT;
 }
 

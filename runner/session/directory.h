@@ -24,6 +24,8 @@ int session_name_check(const char *name, Error *reterr);
  * or a negative errno. */
 int session_base(char ret[PATH_MAX], Error *reterr);
 
+/* The cure where no session has a name like the one that is asked for. */
+extern const char session_none_cure[];
 /* Opens a session's directory (O_PATH), which the caller owns; ret_path may be NULL. -ENOENT with
  * an ERROR_MISSING that names the nearest. */
 int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr);

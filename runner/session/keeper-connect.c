@@ -104,6 +104,16 @@ bool keeper_may_retry(int r, unsigned *tries) {
         return true;
 }
 
+/* Who wants to use it may make it. */
+static int open_to_use(const char *name, int *ret_dir_fd, Error *reterr) {
+        int r = session_open(name, ret_dir_fd, NULL, reterr);
+
+        if (r == -ENOENT && reterr && streq(reterr->cure, session_none_cure))
+                return error_cure(reterr, r, "holt create %s makes it; %s", name,
+                                  session_none_cure);
+        return r;
+}
+
 int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
         const struct timespec pause = { .tv_nsec = CONNECT_PAUSE };
         _cleanup_close_ int dir_fd = FD_NONE;
@@ -112,7 +122,7 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
                 int r;
 
                 dir_fd = fd_close(dir_fd);
-                r = session_open(name, &dir_fd, NULL, reterr);
+                r = open_to_use(name, &dir_fd, reterr);
                 if (r == 0)
                         r = try_once(name, dir_fd, ret_fd, reterr);
                 if (r != CONNECT_AGAIN)

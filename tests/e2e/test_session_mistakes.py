@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.sandbox import Result
+from lib.sandbox import Holt, Result
 from lib.sessions import Session, Sessions
 
 Put = Callable[..., Path]
@@ -82,6 +82,9 @@ LINES = (
     ("files w put file ~/x", "cannot write ~/x", HOME), ("files w cat ~/x", "cannot read ~/x", HOME),
     ("files w ls ~", "cannot list ~", HOME), ("files w mkdir ~/a", "cannot make the directory ~/a", HOME),
     ("exec w --cwd ~ -- true", 'cannot start in the directory "~"', HOME),
+    ("rm xyz", 'there is no session "xyz"', "\n  holt ls lists those that are there.\n"),
+    ("show xyz", 'there is no session "xyz"', "\n  holt ls lists those that are there.\n"),
+    ("exec xyz -- true", 'there is no session "xyz"', "holt create xyz makes it; holt ls lists those that are there."),
     # options
     ("logs w p1 -n 5", 'unknown option "-n"; did you mean --tail?', "holt logs --help"),
     ("history w -n 5", 'unknown option "-n"; did you mean --limit?', "holt history --help"),
@@ -118,6 +121,15 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
     assert "did you mean" not in shown("files w ls -l")[0]
     wrong = {line: shown(line) for line, said, cure in LINES if said not in shown(line)[0] or cure not in shown(line)[1]}
     assert wrong == {}
+
+
+@pytest.mark.identities("user")
+def test_what_a_session_is_not_shown(session: Session, holt: Holt) -> None:
+    lacking = session.exec("nosuch")
+
+    assert lacking.code == 127
+    assert "(--ro DIR)" in lacking.cure and "--ro is for holt create" in lacking.cure
+    assert "holt create" not in holt(["run", "--", "nosuch"]).cure
 
 
 @pytest.mark.identities("user")
