@@ -319,6 +319,44 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
                 (void)fprintf(stderr, "%s\n", message);
 }
 
+/* The type that a display is for. *ret_printed: its text was, as the result. */
+static const char *display_type(const JsonValue *display, const char *result, bool *ret_printed) {
+        const char *type = "text/plain";
+        bool image = false;
+
+        for (const JsonValue *v = json_first(display); v; v = json_next(v))
+                if (!streq(json_key(v), "text/plain") && !image) {
+                        type = json_key(v);
+                        image = str_starts(type, "image/");
+                }
+        *ret_printed = !image && result && streq(ask_text(display, "text/plain"), result);
+        return type;
+}
+
+/* What is no text has no place on a terminal; that it is there is worth a line. */
+static void tell_displays(const JsonValue *result) {
+        const char *text = json_string(json_member(result, "result"));
+        const JsonValue *displays = json_member(result, "displays");
+        char type[64] = "";
+        bool printed, others = false;
+        size_t count = 0;
+
+        for (const JsonValue *d = displays ? json_first(displays) : NULL; d; d = json_next(d)) {
+                char seen[sizeof(type)];
+
+                (void)str_visible(display_type(d, text, &printed), seen, sizeof(seen));
+                if (printed)
+                        continue;
+                if (count++ == 0)
+                        (void)strcpy(type, seen);
+                others |= !streq(type, seen);
+        }
+        if (count > 0)
+                (void)fprintf(stderr, "holt: %zu display%s (%s%s) not printed; --json has %s\n",
+                              count, count > 1 ? "s" : "", type, others ? " and others" : "",
+                              count > 1 ? "them" : "it");
+}
+
 static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
@@ -337,6 +375,8 @@ static int print_end(Run *run, Error *reterr) {
                 return r;
         if (!run->options->json && error && json_type(error) == JSON_OBJECT)
                 print_error(run, error, exit_code);
+        if (!run->options->json)
+                tell_displays(result);
         if (missed > 0)
                 (void)fprintf(stderr,
                               "holt: the last %" PRIu64 " bytes of output came faster than they "

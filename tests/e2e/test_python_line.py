@@ -58,6 +58,18 @@ def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
     assert python(session, script).ok().out == "spawned\n"
 
 
+def test_what_is_no_text_is_told(session: Session) -> None:
+    kinds = "class Plot:\n    def _repr_png_(self): return b'PNG'\nclass Table:\n    def _repr_html_(self): return '<table>'\n"
+    python(session, "-c", kinds).ok()
+    one, two = python(session, "-c", "Plot()").ok(), python(session, "-c", "display(Plot()); display(Table())").ok()
+
+    assert one.err == "holt: 1 display (image/png) not printed; --json has it\n"
+    assert two.err == "holt: 2 displays (image/png and others) not printed; --json has them\n"
+    # Its text is the result, which is printed.
+    assert python(session, "-c", "Table()").ok().err == ""
+    assert python(session, "--json", "-c", "Plot()").ok().err == ""
+
+
 def test_files_as_other_systems_write_them(session: Session) -> None:
     assert python(session, "-", stdin=b"\xef\xbb\xbfx = 'a'\r\nx\r\n").ok().out == "'a'\n"
     assert "not UTF-8" in python(session, "-", stdin=b"# coding: latin-1\nprint('\xe9')").refusal()
