@@ -3,7 +3,9 @@
  * its own and gets its own once all is in it, so what is there is whole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -39,12 +41,52 @@ static const OptionSyntax cp_syntax = {
         .help_epilog = "A file of yours with a \":\" in its name is written ./a:b.",
 };
 
+/* What is neither a file nor a directory. */
+typedef struct LeftOut {
+        uint64_t count;
+        char *first[3]; /* owned; "link a/b" */
+} LeftOut;
+
 typedef struct Cp {
         CpOptions options;
         RpcClient *client;
         char session[SESSION_NAME_MAX + 1];
-        uint64_t left_out;
+        LeftOut left_out;
 } Cp;
+
+/* --- what is left out --- */
+
+static void leave_out(Cp *cp, bool link, const char *path) {
+        LeftOut *left = &cp->left_out;
+        char quoted[1024];
+
+        if (left->count < ELEMENTSOF(left->first))
+                left->first[left->count] = str_format("%s %s", link ? "link" : "special file",
+                                                      str_quote(path, quoted, sizeof(quoted)));
+        left->count++;
+}
+
+static void tell_left_out(const Cp *cp, bool into) {
+        const LeftOut *left = &cp->left_out;
+
+        if (left->count == 0)
+                return;
+        (void)fprintf(stderr, "holt: left out: %" PRIu64 " that are no files or directories",
+                      left->count);
+        for (size_t i = 0; i < ELEMENTSOF(left->first) && left->first[i]; i++)
+                (void)fprintf(stderr, "%s %s", i > 0 ? "," : ":", left->first[i]);
+        (void)fprintf(stderr, "%s\n  tar takes links along: ",
+                      left->count > ELEMENTSOF(left->first) ? ", ..." : "");
+        (void)fprintf(stderr,
+                      into ? "tar c DIRECTORY | holt exec %s -- tar x\n"
+                           : "holt exec %s -- tar c DIRECTORY | tar x\n",
+                      cp->session);
+}
+
+static void left_out_clear(LeftOut *left) {
+        for (size_t i = 0; i < ELEMENTSOF(left->first); i++)
+                free(left->first[i]);
+}
 
 /* --- a directory into the session --- */
 
@@ -82,7 +124,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
         if (r < 0)
                 return r;
         if (entry->type != DT_DIR && entry->type != DT_REG) {
-                putting->cp->left_out++;
+                leave_out(putting->cp, entry->type == DT_LNK, entry->path);
                 return WALK_ON;
         }
         fd = sys_open_beneath(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -92,7 +134,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
                 return transfer_put_fd(putting->cp->client, fd, path, st.st_mode, putting->reterr);
         /* It is something else by now: a FIFO may have no end. */
         if (!S_ISDIR(st.st_mode)) {
-                putting->cp->left_out++;
+                leave_out(putting->cp, false, entry->path);
                 return WALK_ON;
         }
         r = make_directory(putting->cp, path, st.st_mode, false, putting->reterr);
@@ -262,7 +304,7 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
                 return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
         if (streq(type, "directory"))
                 return get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
-        cp->left_out++;
+        leave_out(cp, streq(type, "link"), name);
         return 0;
 }
 
@@ -468,6 +510,8 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         if (r < 0)
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
+        if (r == 0)
+                tell_left_out(cp, into);
         cp->client = rpc_client_free(cp->client);
         return r;
 }
@@ -488,10 +532,6 @@ int cmd_cp(int argc, char **argv) {
         if (r == 0)
                 r = run(&cp, &words, &error);
         options_clear(&words);
-        if (r < 0)
-                return fail_print(&error, fail_wants_json(argc, argv));
-        if (cp.left_out > 0)
-                (void)fprintf(stderr, "holt: left out: %llu that are no files or directories\n",
-                              (unsigned long long)cp.left_out);
-        return 0;
+        left_out_clear(&cp.left_out);
+        return r < 0 ? fail_print(&error, fail_wants_json(argc, argv)) : 0;
 }

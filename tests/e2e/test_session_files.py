@@ -476,15 +476,20 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     name = session.name
 
     told = session.cp("-r", workspace / "t", f"{name}:")
-    assert "left out: 1" in told.ok().err
+    assert told.ok().err == (
+        "holt: left out: 1 that are no files or directories: link a/link\n"
+        f"  tar takes links along: tar c DIRECTORY | holt exec {name} -- tar x\n"
+    )
     assert session.out("find t -printf '%M %P\\n' | sort -k2") == (
         "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
         "-rw-r--r-- a/one\n-rwxr-xr-x run\n"
     )
     assert "exists" in session.cp("-r", workspace / "t", f"{name}:").refusal()
 
-    session.out("ln -s /etc/passwd t/link; mkdir t/empty")
-    session.cp("-r", f"{name}:t", place / "back").ok()
+    session.out("for i in 1 2 3; do ln -s /etc/passwd t/l$i; done; mkfifo t/fifo; mkdir t/empty")
+    told = session.cp("-r", f"{name}:t", place / "back").ok()
+    assert "left out: 4 that are no files or directories: special file fifo, link l1, link l2, ...\n" in told.err
+    assert told.err.endswith(f": holt exec {name} -- tar c DIRECTORY | tar x\n")
     back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
     assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
     assert (place / "back/a/deep/er/two").read_bytes() == b"\0\xff"
