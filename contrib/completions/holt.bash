@@ -63,7 +63,7 @@ _holt_value() {
                         mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed kill SIG)" -- "$2")
                 fi
                 ;;
-        NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -v -- "$2") ;;
+        NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -e -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
         PATH* | FILE) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
         [a-z]*) mapfile -t COMPREPLY < <(compgen -W "${1//|/ }" -- "$2") ;;
@@ -73,6 +73,23 @@ _holt_value() {
 # The keys of a session, which stays at rest. They may have blanks.
 _holt_keys() {
         command holt kv "$1" keys "$2" --limit 1000 2>/dev/null
+}
+
+# What lies where word $2 leads in session $1, if that is live: one at rest stays so. Directories end in "/"; with a third
+# word it is these alone.
+_holt_inside() {
+        local name above=""
+
+        [[ $2 == */* ]] && above=${2%/*}/
+        command holt ls 2>/dev/null | grep -q "^$1 *live " || return
+        mapfile -t COMPREPLY < <(
+                command holt files "$1" ls -- "${above:-.}" 2>/dev/null |
+                        sed -nE "${3:+/^d/!d;}"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p' |
+                        while IFS= read -r name; do
+                                [[ $above$name != "$2"* ]] || printf '%s\n' "$above$name"
+                        done
+        )
+        [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
 }
 
 # What a session or the caller has to copy: sessions with a ":" that a path is to follow, and files.
@@ -92,8 +109,12 @@ _holt_operand() {
         stop:* | rm:*) mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2") ;;
         tier:1) mapfile -t COMPREPLY < <(compgen -W 'standard medium large xlarge' -- "$2") ;;
         files:1) mapfile -t COMPREPLY < <(compgen -W 'ls cat get put stat mkdir rm mv cp' -- "$2") ;;
-        files:2) [[ $5 == put ]] && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-        files:3) [[ $5 == get ]] && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        files:[2-9]*)
+                case $5:$3 in
+                put:2 | get:3) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+                *) _holt_inside "$4" "$2" ;;
+                esac
+                ;;
         cp:*) _holt_copied "$2" ;;
         python:1) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
         kv:2) [[ $5 == get || $5 == set || $5 == delete ]] && mapfile -t COMPREPLY < <(_holt_keys "$4" "$2") ;;
@@ -153,9 +174,13 @@ _holt_skip() {
         done
 }
 
+# Of option $2, whose value the help calls $3, behind verb $1 and session $5.
 _holt_complete_value() {
-        _holt_value "$1" "$2"
-        _holt_skip "$2"
+        case "$1 $2" in
+        'exec --cwd' | 'python --cwd') _holt_inside "$5" "$4" / ;;
+        *) _holt_value "$3" "$4" ;;
+        esac
+        _holt_skip "$4"
 }
 
 # Completes what comes behind the verb, which may be two words; words[start] is the first.
@@ -185,12 +210,13 @@ _holt_behind() {
                         1) second=${words[i]} ;;
                         esac
                 elif [[ -n $argument ]] && ((++i == last)); then
-                        _holt_complete_value "$argument" "$word"
+                        _holt_complete_value "$verb" "${words[i - 1]}" "$argument" "$word" "$first"
                         return
                 fi
         done
         if [[ $word == --*=* ]]; then
-                _holt_complete_value "$(sed -n "s/^${word%%=*} //p" <<<"$options")" "${word#*=}"
+                argument=$(sed -n "s/^${word%%=*} //p" <<<"$options")
+                _holt_complete_value "$verb" "${word%%=*}" "$argument" "${word#*=}" "$first"
         elif [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word")
         elif ((count == command)); then

@@ -45,6 +45,16 @@ function __holt_operands
     end
 end
 
+# What lies where the word leads in a session, if that is live: one at rest stays so. Directories end in "/"; with a
+# second word it is these alone.
+function __holt_inside
+    set -l above (commandline -ct | string unescape | string match -r '.*/')
+    command holt ls 2>/dev/null | grep -q "^$argv[1] *live "; or return
+    set -l names (command holt files $argv[1] ls -- (test -n "$above"; and echo $above; or echo .) 2>/dev/null |
+        sed -nE "$argv[2]"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p')
+    printf "$above%s\n" $names
+end
+
 # Files, and sessions with a ":" that a path is to follow.
 function __holt_copied
     command holt ls 2>/dev/null | sed '1d;s/ .*/:/'
@@ -66,6 +76,13 @@ function __holt_of_session
         string split ' ' 'standard medium large xlarge'
     else if test "$verb" = files; and test (count $operands) -eq 1
         string split ' ' 'ls cat get put stat mkdir rm mv cp'
+    else if test "$verb" = files
+        if contains -- "$operands[2]":(count $operands) put:2 get:3
+            __fish_complete_path (commandline -ct)
+        else
+            __holt_inside $operands[1]
+        end
+        true
     else if test "$verb" = python; and test (count $operands) -eq 1
         __fish_complete_path (commandline -ct)
     else if test "$verb" = kv; and test (count $operands) -eq 1
@@ -143,6 +160,10 @@ function __holt_values
         case 'NAME*VALUE*'
             set -nx
         case 'DIR*'
+            if contains -- (__holt_verb) exec python
+                __holt_inside (__holt_operands)[1] '/^d/!d;'
+                return
+            end
             __fish_complete_directories
         case 'PATH*' FILE
             __fish_complete_path (commandline -ct)

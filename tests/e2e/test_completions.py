@@ -122,6 +122,8 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt run --deny-syscall=@n", ["@namespace", "@network", "@numa"]),
     ("holt run --timeout ", []),
     ("holt run --env HOLT_COMPLETED=a:b --pol", ["--policy"]),
+    ("holt run --env COMP", []),
+    ("holt run --env XDG_DATA_", ["XDG_DATA_HOME"]),
     ("holt run --ro f", ["f.json", "file"]),
     ("holt run --ro fi", ["file"]),
     ("holt run --ro=fi", ["file"]),
@@ -168,6 +170,31 @@ def test_bash_completes(
         put(f"{where}/twice", mode=0o755)
 
     assert completed(line) == expected
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_paths_inside_are_completed_of_a_live_session(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt, put: Put
+) -> None:
+    """And none of the host's, which the caller's directory has; a session at rest stays so."""
+    shells = (completed, lambda line: others("fish", line), lambda line: others("zsh", line))
+    put("inhost/x")
+    holt(["create", "work"], env=sessions(holt)).ok()
+    for complete in shells:
+        assert complete("holt files work cat in") == []
+    assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out
+    holt(["exec", "work", "--shell", "mkdir -p in/deep; touch in/file inside; ln -s in inlink"], env=sessions(holt)).ok()
+
+    for complete in shells:
+        assert complete("holt files work cat in") == ["in/", "inlink", "inside"]
+        assert complete("holt files work mv in/file in/") == ["in/deep/", "in/file"]
+        assert complete("holt files work cat out") == []
+        assert complete("holt exec work --cwd in") == complete("holt python work --cwd in") == ["in/"]
+    assert completed("holt exec work --cwd=in") == ["in/"]
+    for complete in shells[:2]:
+        assert complete("holt files work put in") == complete("holt files work get inside in") == ["inhost" + "/" * (complete != completed)]
+    holt(["stop", "work"], env=sessions(holt)).ok()
 
 
 @needs("bash")
