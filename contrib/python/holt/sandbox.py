@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
+import inspect
 import os
 import secrets
 import threading
 import time
 from concurrent.futures import Future
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
 from ._face import Content, Part, Path, argv_of, as_bytes, check_words, line_of, list_of, seconds_of
 from ._lease import Lease, pause, remove_steps
@@ -51,6 +53,11 @@ def _milliseconds(seconds: Optional[float]) -> Optional[int]:
 
 
 
+def _unknown(face: str, name: str) -> str:
+    near = difflib.get_close_matches(name, list(inspect.signature(SandboxApi.__init__).parameters)[1:-1], n=1)
+    return f"{face}() has no parameter {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
 class SandboxApi(Part):
     """What Sandbox and AsyncSandbox have in common: Sandbox says what the parameters are."""
 
@@ -73,7 +80,10 @@ class SandboxApi(Part):
         options: Sequence[str] = (),
         holt: Optional[str] = None,
         server: Optional[Server] = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            raise TypeError(_unknown(type(self).__name__, next(iter(unknown))))
         self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
         super().__init__(server or Server(holt), self.name)
         self.throwaway = name is None

@@ -278,6 +278,15 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
     assert session_names(holt) == []
 
 
+def test_a_parameter_that_there_is_not() -> None:
+    for face in (Sandbox, AsyncSandbox):
+        with pytest.raises(TypeError) as wrong:
+            face(memry=1)  # type: ignore[arg-type]
+        assert str(wrong.value) == f"{face.__name__}() has no parameter 'memry'; did you mean 'memory'?"
+    with pytest.raises(TypeError, match="has no parameter 'xyz'$"):
+        Sandbox(xyz=1)  # type: ignore[arg-type]
+
+
 def test_policies(box: Sandbox) -> None:
     with Sandbox(policy={"extends": "strict", "env": {"set": {"FROM": "policy"}}}) as strict:
         assert strict.bash("echo $FROM").stdout == "policy\n"
