@@ -2,7 +2,6 @@
 /* holt python: code in the session's lasting interpreter. What it prints is printed as it comes. */
 #include <errno.h>
 #include <limits.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include "base/paths.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
-#include "cli/report.h"
+#include "cli/python-told.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
 #include "session/keeper.h"
@@ -253,54 +252,6 @@ static int write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
         return json_write_finish(w) < 0 ? error_oom(reterr) : 0;
 }
 
-static void tell_timeout(const Run *run, const JsonValue *result) {
-        const uint64_t timeout = ask_number(result, "timeout_us");
-
-        report_timeout(timeout,
-                       timeout == run->timeout
-                               ? "--timeout; raise it there"
-                               : "the session's policy, which holt create --timeout gives",
-                       stderr);
-}
-
-/* How it ended, where that was not by itself. */
-static void tell_end(const Run *run, const JsonValue *result) {
-        const char *cause = ask_text(result, "cause");
-        bool kept = false;
-
-        report_unrecorded(ask_text(result, "unrecorded"), stderr);
-        if (ask_text(result, "lost")[0])
-                (void)fprintf(stderr,
-                              "holt: the interpreter had ended since the run before (%s)\n"
-                              "  Its variables are gone; this run had a new one.\n",
-                              ask_text(result, "lost"));
-        (void)json_bool(json_member(result, "state_kept"), &kept);
-        if (streq(cause, "timeout"))
-                tell_timeout(run, result);
-        else if (!kept)
-                (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
-                              ask_number(result, "exit_code"));
-        if (!kept && !run->options->fresh)
-                (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
-}
-
-/* How much of its output we have not got: the session waits for us as long as the code is let run.
- * What of it the session has not kept is of no matter: that was printed as it came. */
-static uint64_t count_missed(const Run *run) {
-        const JsonValue *result = run->answer.result;
-        uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
-        const char *const kept[] = { ask_text(result, "stdout"), ask_text(result, "stderr") };
-
-        for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
-                _cleanup_free_ char *bytes = NULL;
-                size_t length = 0;
-
-                if (base64_decode(kept[i], &bytes, &length) == 0)
-                        all += length;
-        }
-        return all > run->printed ? all - run->printed : 0;
-}
-
 /* Whether a program that exits by this number has that code. */
 static bool is_number_of(const char *message, uint64_t exit_code) {
         char *end;
@@ -319,48 +270,9 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
                 (void)fprintf(stderr, "%s\n", message);
 }
 
-/* The type that a display is for. *ret_printed: its text was, as the result. */
-static const char *display_type(const JsonValue *display, const char *result, bool *ret_printed) {
-        const char *type = "text/plain";
-        bool image = false;
-
-        for (const JsonValue *v = json_first(display); v; v = json_next(v))
-                if (!streq(json_key(v), "text/plain") && !image) {
-                        type = json_key(v);
-                        image = str_starts(type, "image/");
-                }
-        *ret_printed = !image && result && streq(ask_text(display, "text/plain"), result);
-        return type;
-}
-
-/* What is no text has no place on a terminal; that it is there is worth a line. */
-static void tell_displays(const JsonValue *result) {
-        const char *text = json_string(json_member(result, "result"));
-        const JsonValue *displays = json_member(result, "displays");
-        char type[64] = "";
-        bool printed, others = false;
-        size_t count = 0;
-
-        for (const JsonValue *d = displays ? json_first(displays) : NULL; d; d = json_next(d)) {
-                char seen[sizeof(type)];
-
-                (void)str_visible(display_type(d, text, &printed), seen, sizeof(seen));
-                if (printed)
-                        continue;
-                if (count++ == 0)
-                        (void)strcpy(type, seen);
-                others |= !streq(type, seen);
-        }
-        if (count > 0)
-                (void)fprintf(stderr, "holt: %zu display%s (%s%s) not printed; --json has %s\n",
-                              count, count > 1 ? "s" : "", type, others ? " and others" : "",
-                              count > 1 ? "them" : "it");
-}
-
 static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
-        const uint64_t missed = run->options->json ? 0 : count_missed(run);
         const uint64_t exit_code = ask_number(result, "exit_code");
         int r = 0;
 
@@ -375,15 +287,11 @@ static int print_end(Run *run, Error *reterr) {
                 return r;
         if (!run->options->json && error && json_type(error) == JSON_OBJECT)
                 print_error(run, error, exit_code);
-        if (!run->options->json)
-                tell_displays(result);
-        if (missed > 0)
-                (void)fprintf(stderr,
-                              "holt: the last %" PRIu64 " bytes of output came faster than they "
-                              "were read, and are left out\n"
-                              "  --json has the first of each stream, as many as --output says.\n",
-                              missed);
-        tell_end(run, result);
+        if (!run->options->json) {
+                python_tell_displays(result);
+                python_tell_missed(result, run->printed);
+        }
+        python_tell_end(result, run->timeout, run->options->fresh);
         return (int)exit_code;
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/python-told.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "cli/ask.h"
+#include "cli/report.h"
+
+/* The type that a display is for. *ret_printed: its text was, as the result. */
+static const char *display_type(const JsonValue *display, const char *result, bool *ret_printed) {
+        const char *type = "text/plain";
+        bool image = false;
+
+        for (const JsonValue *v = json_first(display); v; v = json_next(v))
+                if (!streq(json_key(v), "text/plain") && !image) {
+                        type = json_key(v);
+                        image = str_starts(type, "image/");
+                }
+        *ret_printed = !image && result && streq(ask_text(display, "text/plain"), result);
+        return type;
+}
+
+void python_tell_displays(const JsonValue *result) {
+        const char *text = json_string(json_member(result, "result"));
+        const JsonValue *displays = json_member(result, "displays");
+        char type[64] = "";
+        bool printed, others = false;
+        size_t count = 0;
+
+        for (const JsonValue *d = displays ? json_first(displays) : NULL; d; d = json_next(d)) {
+                char seen[sizeof(type)];
+
+                (void)str_visible(display_type(d, text, &printed), seen, sizeof(seen));
+                if (printed)
+                        continue;
+                if (count++ == 0)
+                        (void)strcpy(type, seen);
+                others |= !streq(type, seen);
+        }
+        if (count > 0)
+                (void)fprintf(stderr, "holt: %zu display%s (%s%s) not printed; --json has %s\n",
+                              count, count > 1 ? "s" : "", type, others ? " and others" : "",
+                              count > 1 ? "them" : "it");
+}
+
+/* How much of its output we have not got: the session waits for us as long as the code is let run.
+ * What of it the session has not kept is of no matter: that was printed as it came. */
+static uint64_t count_missed(const JsonValue *result, uint64_t printed) {
+        uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
+        const char *const kept[] = { ask_text(result, "stdout"), ask_text(result, "stderr") };
+
+        for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
+                _cleanup_free_ char *bytes = NULL;
+                size_t length = 0;
+
+                if (base64_decode(kept[i], &bytes, &length) == 0)
+                        all += length;
+        }
+        return all > printed ? all - printed : 0;
+}
+
+void python_tell_missed(const JsonValue *result, uint64_t printed) {
+        const uint64_t missed = count_missed(result, printed);
+
+        if (missed > 0)
+                (void)fprintf(stderr,
+                              "holt: the last %" PRIu64 " bytes of output came faster than they "
+                              "were read, and are left out\n"
+                              "  --json has the first of each stream, as many as --output says.\n",
+                              missed);
+}
+
+static void tell_timeout(const JsonValue *result, uint64_t asked) {
+        const uint64_t timeout = ask_number(result, "timeout_us");
+
+        report_timeout(timeout,
+                       timeout == asked ? "--timeout; raise it there"
+                                        : "the session's policy, which holt create --timeout gives",
+                       stderr);
+}
+
+void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
+        const char *cause = ask_text(result, "cause");
+        bool kept = false;
+
+        report_unrecorded(ask_text(result, "unrecorded"), stderr);
+        if (ask_text(result, "lost")[0])
+                (void)fprintf(stderr,
+                              "holt: the interpreter had ended since the run before (%s)\n"
+                              "  Its variables are gone; this run had a new one.\n",
+                              ask_text(result, "lost"));
+        (void)json_bool(json_member(result, "state_kept"), &kept);
+        if (streq(cause, "timeout"))
+                tell_timeout(result, asked);
+        else if (!kept)
+                (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
+                              ask_number(result, "exit_code"));
+        if (!kept && !fresh)
+                (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
+}
