@@ -52,6 +52,7 @@ typedef struct Cp {
         RpcClient *client;
         char session[SESSION_NAME_MAX + 1];
         LeftOut left_out;
+        char *repository; /* the first that came out of the session; owned, or NULL */
 } Cp;
 
 /* --- what is left out --- */
@@ -86,6 +87,27 @@ static void tell_left_out(const Cp *cp, bool into) {
 static void left_out_clear(LeftOut *left) {
         for (size_t i = 0; i < ELEMENTSOF(left->first); i++)
                 free(left->first[i]);
+}
+
+/* --- what the host's git would believe --- */
+
+static void note_repository(Cp *cp, const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        if (!cp->repository && streq(slash ? slash + 1 : path, ".git"))
+                cp->repository = strdup(path);
+}
+
+/* Guards are of the workspace's own repository, where it lies; a copy is anywhere. */
+static void tell_repository(const Cp *cp) {
+        char quoted[1024];
+
+        if (cp->repository)
+                (void)fprintf(stderr,
+                              "holt: a git repository came along: %s\n"
+                              "  Your git runs what its config and hooks say, which may be a "
+                              "command's word: look at them first.\n",
+                              str_quote(cp->repository, quoted, sizeof(quoted)));
 }
 
 /* --- a directory into the session --- */
@@ -299,6 +321,7 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
 
         if (!source)
                 return error_oom(reterr);
+        note_repository(cp, source);
         (void)json_uint(json_member(entry, "mode"), 07777, &mode);
         if (streq(type, "file"))
                 return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
@@ -371,6 +394,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 r = make_beside(cp, &place, &copying, &made, &dir_fd);
         if (r < 0)
                 return refuse_making("the directory", target, r, reterr);
+        note_repository(cp, path);
         r = get_tree(cp, path, dir_fd, reterr);
         if (r == 0) {
                 r = files_rename(&made, &place, false);
@@ -510,8 +534,10 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         if (r < 0)
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
-        if (r == 0)
+        if (r == 0) {
                 tell_left_out(cp, into);
+                tell_repository(cp);
+        }
         cp->client = rpc_client_free(cp->client);
         return r;
 }
@@ -533,5 +559,6 @@ int cmd_cp(int argc, char **argv) {
                 r = run(&cp, &words, &error);
         options_clear(&words);
         left_out_clear(&cp.left_out);
+        free(cp.repository);
         return r < 0 ? fail_print(&error, fail_wants_json(argc, argv)) : 0;
 }

@@ -468,6 +468,20 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         assert word in session.sessions(args).refusal(), args
 
 
+def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> None:
+    """The host's git would run what its config says."""
+    session.out("mkdir -p r/a/.git/hooks s/.git; echo gitdir: ../x >r/.git; mkdir t; touch t/.gitignore")
+    name = session.name
+
+    def told(what: str, to: str) -> str:
+        return session.cp("-r", f"{name}:{what}", place / to).ok().err
+
+    assert told("r", "1").startswith("holt: a git repository came along: r/.git\n  Your git runs what its config")
+    assert "came along: s/.git\n" in told("s/.git", "2")
+    assert told("t", "3") == ""
+    assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
+
+
 def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
     put("t/a/one", "1")
     put("t/run", "#!/bin/sh\n", 0o755)
