@@ -57,6 +57,8 @@ enum {
         SMALL_SLOTS = 256,
         WAKE_SIGNAL = SIGUSR1, /* to a monitor on a terminal: look at resume */
         RESUME_ROUNDS = 100,   /* that init waits for it, of ROUND_PAUSE */
+        /* Those that are ending, of commands that have left no process, take no other's place. */
+        MONITORS_MAX = 2 * SESSION_EXECS_MAX,
 };
 
 /* As the kernel has them. */
@@ -91,7 +93,7 @@ typedef struct Monitor {
         struct Exec *memory; /* the monitor's own */
 } Monitor;
 
-static Monitor monitors[SESSION_EXECS_MAX];
+static Monitor monitors[MONITORS_MAX];
 
 typedef struct Packet {
         SessionMessage message;
@@ -426,7 +428,7 @@ static void run_monitor(Exec *exec) {
 /* --- init --- */
 
 static Monitor *find_monitor(uint32_t exec, int pid) {
-        for (int i = 0; i < SESSION_EXECS_MAX; i++)
+        for (int i = 0; i < MONITORS_MAX; i++)
                 if (monitors[i].exec && (monitors[i].exec == exec || monitors[i].pid == pid))
                         return &monitors[i];
         return (Monitor *)0;
@@ -437,7 +439,7 @@ static int is_monitor(int pid) {
 }
 
 static Monitor *free_slot(void) {
-        for (int i = 0; i < SESSION_EXECS_MAX; i++)
+        for (int i = 0; i < MONITORS_MAX; i++)
                 if (!monitors[i].exec)
                         return &monitors[i];
         return (Monitor *)0;

@@ -82,7 +82,7 @@ unsigned processes_live(const Processes *all) {
         unsigned count = 0;
 
         for (const Process *p = all->first; p; p = p->next)
-                count += !p->gone;
+                count += !process_is_over(p);
         return count;
 }
 

@@ -264,7 +264,7 @@ def test_a_schema_is_bounded(value: str, way: Host, host: Host, session: Session
         way.rpc.raw(b'{"jsonrpc":"2.0","id":77,"method":"tools.register","params":%s}\n' % params.encode())
         while not way.rpc._answers:
             way.rpc.read()
-        assert "error" in way.rpc._answers.pop(None)
+        assert "error" in way.rpc._answers.pop(77)
         assert way.call("tools.list")["tools"] == []
 
 
