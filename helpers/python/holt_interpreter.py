@@ -36,7 +36,7 @@ channel.set_inheritable(False)
 null = os.open("/dev/null", os.O_RDONLY)
 os.dup2(null, 0)
 os.close(null)
-saved = [os.dup(fd) for fd in (1, 2)]  # not inheritable
+saved = [(fd, os.dup(fd), os.fstat(fd)) for fd in (1, 2)]  # not inheritable
 owner = os.getpid()
 running = waiting = broken_off = False
 in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
@@ -276,9 +276,9 @@ def settle_output():
             stream.flush()
         except Exception:
             pass
-    for fd, own in zip((1, 2), saved):
+    for fd, own, place in saved:
         try:
-            if os.path.sameopenfile(fd, own):
+            if os.path.samestat(os.fstat(fd), place):
                 continue
         except OSError:
             pass
@@ -346,10 +346,11 @@ def run(request):
             os.fchdir(here)
             os.close(here)
     guarded(settle_output)
-    usage = used()
-    for name in ("user_us", "system_us"):
-        usage[name] -= before_usage[name]
-    return {"result": result, "displays": displays.shown.items, "error": error, "exit_code": code, "usage": usage}
+    spent = used()
+    usage = spent | {name: spent[name] - before_usage[name] for name in ("user_us", "system_us")}
+    return {
+        "result": result, "displays": displays.shown.items, "error": error, "exit_code": code, "usage": usage, "spent": spent,
+    }
 
 
 # --- variables ---
@@ -430,7 +431,7 @@ def requests():
             error = wait() or error
         channel.recv(1, socket.MSG_PEEK)
         in_hand = True
-        data = channel.recv(1 << 20)
+        data = channel.recv(1 << 20 if left else 1 << 16)  # the larger one is mapped anew each time
         if not data:
             return
         left += data
@@ -441,7 +442,7 @@ def serve():
     for request, error in requests():
         done = {"error": error, "exit_code": 1} if error else answer(request)
         in_hand = early = False
-        send({"id": request["id"], **done, "spent": used()})
+        send({"id": request["id"], "spent": done.get("spent") or used(), **done})
 
 
 def prepare():

@@ -149,7 +149,7 @@ class _Connection:
 
     def _read_until(self, slot):
         while slot.answer is None:
-            data = self.socket.recv(1 << 20)
+            data = self.socket.recv(1 << 20 if self.buffer else 1 << 16)  # the larger one is mapped anew each time
             if not data:
                 raise ConnectionError("it was closed")
             self.buffer += data

@@ -124,7 +124,15 @@ static void on_input(void *data, uint32_t events) {
                 process->input_watch = loop_unwatch(process->input_watch);
 }
 
+/* An error is left to the watch, as what there is no room for. */
+static size_t write_now(const Process *process, const char *data, size_t length) {
+        ssize_t n = process->pending_length > 0 ? 0 : write(process->input, data, length);
+
+        return n > 0 ? (size_t)n : 0;
+}
+
 int process_write(Process *process, const char *data, size_t length, Error *reterr) {
+        size_t written;
         char *grown;
         int r = 0;
 
@@ -139,7 +147,12 @@ int process_write(Process *process, const char *data, size_t length, Error *rete
                                 process->id, process->pending_length);
                 return error_cure(reterr, -ENOSPC, "Write again when it has read.");
         }
-        grown = realloc(process->pending, process->pending_length + length + 1);
+        written = write_now(process, data, length);
+        if (written == length)
+                return 0;
+        data += written;
+        length -= written;
+        grown = realloc(process->pending, process->pending_length + length);
         if (!grown)
                 return error_oom(reterr);
         memcpy(grown + process->pending_length, data, length);

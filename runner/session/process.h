@@ -164,7 +164,7 @@ void process_kill(Process *process);
  * KILL. */
 void process_terminate(Process *process);
 
-/* Queues bytes for stdin. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,
+/* Writes bytes to stdin, and queues what it has no room for. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,
  * -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
 int process_write(Process *process, const char *data, size_t length, Error *reterr);
 /* Writes at once what there is room for. */
