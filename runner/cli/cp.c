@@ -3,16 +3,17 @@
  * its own and gets its own once all is in it, so what is there is whole. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
+#include "cli/copied.h"
 #include "cli/copying.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
+#include "cli/progress.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
 #include "sandbox/prepare.h"
@@ -21,18 +22,20 @@
 #include "session/files-walk.h"
 
 typedef struct CpOptions {
-        bool recursive;
+        bool json, recursive;
 } CpOptions;
 
 static const Option cp_options[] = {
         { "--recursive", NULL, "directories, with all that is in them", OPTION_BOOL,
           offsetof(CpOptions, recursive), NULL },
         { "-r", NULL, "the same", OPTION_BOOL, offsetof(CpOptions, recursive), NULL },
+        { "--json", NULL, "print what was copied as JSON", OPTION_BOOL, offsetof(CpOptions, json),
+          NULL },
 };
 
 static const OptionSyntax cp_syntax = {
         .verb = "cp",
-        .usage = "[-r] SOURCE... NAME:PATH | [-r] NAME:PATH... DESTINATION",
+        .usage = "[-r] [--json] SOURCE... NAME:PATH | [-r] [--json] NAME:PATH... DESTINATION",
         .summary = "Copies files into session NAME, or out of it. PATH is one that a command there "
                    "would use,\nrelative to its workspace; \"-\" is stdin or stdout.",
         .options = cp_options,
@@ -41,74 +44,12 @@ static const OptionSyntax cp_syntax = {
         .help_epilog = "A file of yours with a \":\" in its name is written ./a:b.",
 };
 
-/* What is neither a file nor a directory. */
-typedef struct LeftOut {
-        uint64_t count;
-        char *first[3]; /* owned; "link a/b" */
-} LeftOut;
-
 typedef struct Cp {
         CpOptions options;
         RpcClient *client;
         char session[SESSION_NAME_MAX + 1];
-        LeftOut left_out;
-        char *repository; /* the first that came out of the session; owned, or NULL */
+        Copied copied;
 } Cp;
-
-/* --- what is left out --- */
-
-static void leave_out(Cp *cp, bool link, const char *path) {
-        LeftOut *left = &cp->left_out;
-        char quoted[1024];
-
-        if (left->count < ELEMENTSOF(left->first))
-                left->first[left->count] = str_format("%s %s", link ? "link" : "special file",
-                                                      str_quote(path, quoted, sizeof(quoted)));
-        left->count++;
-}
-
-static void tell_left_out(const Cp *cp, bool into) {
-        const LeftOut *left = &cp->left_out;
-
-        if (left->count == 0)
-                return;
-        (void)fprintf(stderr, "holt: left out: %" PRIu64 " that are no files or directories",
-                      left->count);
-        for (size_t i = 0; i < ELEMENTSOF(left->first) && left->first[i]; i++)
-                (void)fprintf(stderr, "%s %s", i > 0 ? "," : ":", left->first[i]);
-        (void)fprintf(stderr, "%s\n  tar takes links along: ",
-                      left->count > ELEMENTSOF(left->first) ? ", ..." : "");
-        (void)fprintf(stderr,
-                      into ? "tar c DIRECTORY | holt exec %s -- tar x\n"
-                           : "holt exec %s -- tar c DIRECTORY | tar x\n",
-                      cp->session);
-}
-
-static void left_out_clear(LeftOut *left) {
-        for (size_t i = 0; i < ELEMENTSOF(left->first); i++)
-                free(left->first[i]);
-}
-
-/* --- what the host's git would believe --- */
-
-static void note_repository(Cp *cp, const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        if (!cp->repository && streq(slash ? slash + 1 : path, ".git"))
-                cp->repository = strdup(path);
-}
-
-/* Guards are of the workspace's own repository, where it lies; a copy is anywhere. */
-static void tell_repository(const Cp *cp) {
-        char quoted[1024];
-
-        if (cp->repository)
-                (void)fprintf(stderr,
-                              "holt: a git repository came along: %s\n"
-                              "  Your git runs what its config and hooks say, which may be a "
-                              "command's word: look at them first.\n",
-                              str_quote(cp->repository, quoted, sizeof(quoted)));
-}
 
 /* --- a directory into the session --- */
 
@@ -146,7 +87,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
         if (r < 0)
                 return r;
         if (entry->type != DT_DIR && entry->type != DT_REG) {
-                leave_out(putting->cp, entry->type == DT_LNK, entry->path);
+                copied_leave_out(&putting->cp->copied, entry->type == DT_LNK, entry->path);
                 return WALK_ON;
         }
         fd = sys_open_beneath(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -156,7 +97,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
                 return transfer_put_fd(putting->cp->client, fd, path, st.st_mode, putting->reterr);
         /* It is something else by now: a FIFO may have no end. */
         if (!S_ISDIR(st.st_mode)) {
-                leave_out(putting->cp, false, entry->path);
+                copied_leave_out(&putting->cp->copied, false, entry->path);
                 return WALK_ON;
         }
         r = make_directory(putting->cp, path, st.st_mode, false, putting->reterr);
@@ -288,7 +229,7 @@ static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsi
                     Error *reterr) {
         _cleanup_close_ int source_fd = FD_NONE, above_fd = FD_NONE, fd = FD_NONE;
         const char *last;
-        uint64_t length;
+        uint64_t length = 0;
         unsigned ignored;
         int r = transfer_open_file(cp->client, path, &source_fd, &ignored, reterr);
 
@@ -298,7 +239,9 @@ static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsi
         if (r >= 0) {
                 fd = openat(above_fd, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                             mode);
+                progress_file(source_fd);
                 r = fd < 0 ? -errno : files_copy_contents(source_fd, fd, &length);
+                progress_done(r == 0, length);
         }
         return r < 0 ? refuse_making("the file", name, r, reterr) : 0;
 }
@@ -321,13 +264,13 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
 
         if (!source)
                 return error_oom(reterr);
-        note_repository(cp, source);
+        copied_came_out(&cp->copied, source);
         (void)json_uint(json_member(entry, "mode"), 07777, &mode);
         if (streq(type, "file"))
                 return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
         if (streq(type, "directory"))
                 return get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
-        leave_out(cp, streq(type, "link"), name);
+        copied_leave_out(&cp->copied, streq(type, "link"), name);
         return 0;
 }
 
@@ -394,7 +337,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 r = make_beside(cp, &place, &copying, &made, &dir_fd);
         if (r < 0)
                 return refuse_making("the directory", target, r, reterr);
-        note_repository(cp, path);
+        copied_came_out(&cp->copied, path);
         r = get_tree(cp, path, dir_fd, reterr);
         if (r == 0) {
                 r = files_rename(&made, &place, false);
@@ -506,12 +449,21 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
         return r;
 }
 
+static int check_json(const Cp *cp, const char *destination, Error *reterr) {
+        if (!cp->options.json || transfer_own_output(destination) != STDOUT_FILENO)
+                return 0;
+        (void)error_set(reterr, ERROR_USAGE, 0, "stdout would have the file, and what --json says");
+        return error_cure(reterr, -EINVAL, "Name a file, or leave out --json.");
+}
+
 static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
         const char *path = "";
         bool into = false;
         int r = check_words(words, cp->session, &into, reterr);
 
+        if (r == 0)
+                r = check_json(cp, words->operands[last], reterr);
         if (r == 0)
                 r = transfer_open(cp->session, &cp->client, reterr);
         if (r < 0)
@@ -534,12 +486,13 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         if (r < 0)
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
-        if (r == 0) {
-                tell_left_out(cp, into);
-                tell_repository(cp);
-        }
         cp->client = rpc_client_free(cp->client);
-        return r;
+        if (r < 0)
+                return r;
+        if (cp->options.json)
+                return copied_print(&cp->copied, reterr);
+        copied_tell(&cp->copied, cp->session, into);
+        return 0;
 }
 
 int cmd_cp(int argc, char **argv) {
@@ -558,7 +511,6 @@ int cmd_cp(int argc, char **argv) {
         if (r == 0)
                 r = run(&cp, &words, &error);
         options_clear(&words);
-        left_out_clear(&cp.left_out);
-        free(cp.repository);
+        copied_clear(&cp.copied);
         return r < 0 ? fail_print(&error, fail_wants_json(argc, argv)) : 0;
 }

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "session/files-copy.h"
 #include "session/keeper.h"
@@ -103,6 +104,7 @@ void transfer_begin(RpcClient *client, const char *name, const char *const *oper
         if (transfer_call(client, "history.begin", &w, FD_NONE, NULL, &error) < 0 &&
             (error.errnum == ENOSPC || error.errnum == EDQUOT))
                 report_unrecorded(error.text, stderr);
+        progress_begin();
 }
 
 void transfer_end(RpcClient *client, int r, const Error *error) {
@@ -110,6 +112,7 @@ void transfer_end(RpcClient *client, int r, const Error *error) {
         JsonWriter w = { 0 };
         Error ignored;
 
+        progress_end();
         json_write_object(&w, NULL);
         json_write_bool(&w, "success", r >= 0);
         if (r < 0) {
@@ -345,7 +348,7 @@ int transfer_place(RpcClient *client, const char *path, FilesPlace *ret) {
 /* Beside the old file, then over it. */
 static int replace(RpcClient *client, int source_fd, const char *path, unsigned mode) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
-        uint64_t length;
+        uint64_t length = 0;
         int r = transfer_place(client, path, &file.place);
 
         if (r == 0)
@@ -354,9 +357,11 @@ static int replace(RpcClient *client, int source_fd, const char *path, unsigned 
                 return r;
         unfinished = &file;
         clean_up_on_signals();
+        progress_file(source_fd);
         r = files_copy_contents(source_fd, file.fd, &length);
         if (r == 0)
                 r = new_file_settle(&file, mode, true);
+        progress_done(r == 0, length);
         unfinished = NULL;
         return r;
 }
@@ -365,16 +370,17 @@ static int replace(RpcClient *client, int source_fd, const char *path, unsigned 
 static int write_to(int source_fd, int fd) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         int r = buffer ? 0 : -ENOMEM;
+        uint64_t length = 0;
+        ssize_t n = 1;
 
-        while (r == 0) {
-                ssize_t n = read(source_fd, buffer, BUFFER_SIZE);
-
+        while (r == 0 && n != 0) {
+                n = read(source_fd, buffer, BUFFER_SIZE);
                 if (n < 0 && errno != EINTR)
                         return -errno;
-                if (n == 0)
-                        return 0;
                 r = n > 0 ? sys_write_all(fd, buffer, (size_t)n) : 0;
+                length += n > 0 ? (uint64_t)n : 0;
         }
+        progress_done(r == 0, length);
         return r;
 }
 
@@ -405,9 +411,7 @@ static int save(RpcClient *client, int source_fd, unsigned mode, const char *pat
         return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd);
 }
 
-/* The fd that a file of the caller's is a name of, or FD_NONE. A file that is one of these is not
- * to be replaced: what others write to it afterwards would go to the old one, and be lost. */
-static int own_output(const char *file) {
+int transfer_own_output(const char *file) {
         static const struct {
                 const char *file;
                 int fd;
@@ -429,7 +433,7 @@ static int own_output(const char *file) {
 
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
-        int r, own_fd = own_output(file);
+        int r, own_fd = transfer_own_output(file);
         unsigned mode = 0;
 
         r = transfer_open_file(client, path, &fd, &mode, reterr);
@@ -442,12 +446,18 @@ int transfer_get(RpcClient *client, const char *path, const char *file, Error *r
 /* --- into the session --- */
 
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         JsonWriter w = transfer_path(path);
+        uint64_t size = 0;
         int r;
 
         if (mode)
                 json_write_uint(&w, "mode", mode & 0777);
-        r = transfer_call(client, "files.receive", &w, fd, NULL, reterr);
+        progress_file(fd);
+        r = transfer_call(client, "files.receive", &w, fd, &message, reterr);
+        if (r == 0)
+                (void)json_uint(json_member(message.result, "size"), JSON_INTEGER_MAX, &size);
+        progress_done(r == 0, size);
         return transfer_cure_parents(r, path, reterr);
 }
 

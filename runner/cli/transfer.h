@@ -17,7 +17,8 @@ int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int
 JsonWriter transfer_path(const char *path);
 
 /* What is done from here to transfer_end() is one row of the session's history, called name, about
- * operands, NULL-terminated. It is done all the same where the history has no place for it. */
+ * operands, NULL-terminated, and its progress is shown (progress.h). It is done all the same where
+ * the history has no place for it. */
 void transfer_begin(RpcClient *client, const char *name, const char *const *operands);
 /* r and error are what came of it. */
 void transfer_end(RpcClient *client, int r, const Error *error);
@@ -36,6 +37,10 @@ int transfer_put_target(RpcClient *client, const char *path, const char *file, c
  * how it is made. Returns r. */
 int transfer_cure_parents(int r, const char *path, Error *reterr);
 
+/* The fd that a file of the caller's is a name of, "-" for stdout, or FD_NONE. A file that is one
+ * of these is not to be replaced: what others write to it afterwards would go to the old one, and
+ * be lost. */
+int transfer_own_output(const char *file);
 /* From the session's path to a file of the caller's, "-" for stdout: at once, or not at all. What
  * is no regular file there is written to, but for a FIFO or socket by its name (ENXIO). */
 int transfer_get(RpcClient *client, const char *path, const char *file, Error *reterr);

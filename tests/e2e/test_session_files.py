@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.sessions import Json, Rpc, Session, Sessions
-from lib.terminal import pending_input
+from lib.sessions import Json, Rpc, Session, Sessions, until
+from lib.terminal import Terminal, pending_input
 
 MIB = 1 << 20
 
@@ -479,6 +479,7 @@ def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> N
     assert told("r", "1").startswith("holt: a git repository came along: r/.git\n  Your git runs what its config")
     assert "came along: s/.git\n" in told("s/.git", "2")
     assert told("t", "3") == ""
+    assert json.loads(session.cp("-r", "--json", f"{name}:r", place / "4").ok().out)["repository"] == "r/.git"
     assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
 
 
@@ -513,6 +514,54 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     assert "exists" in session.cp("-r", f"{name}:t", place / "back").refusal()
     assert session.out("ls -A") == "t\n"
     assert not list(place.glob(".holt-*"))
+
+
+def test_what_was_copied_as_json(session: Session, place: Path) -> None:
+    name = session.name
+    (place / "t/d").mkdir(parents=True)
+    (place / "t/one").write_bytes(b"1" * 1000)
+    (place / "t/d/two").write_bytes(b"")
+    for n in range(4):
+        (place / f"t/l{n}").symlink_to("one")
+
+    def copied(*words: object) -> Json:
+        result = session.cp("--json", *words).ok()
+        assert result.err == ""
+        return json.loads(result.out)
+
+    up = copied("-r", place / "t", f"{name}:")
+    assert up == {
+        "files": 2, "bytes": 1000, "left_out": 4, "repository": None,
+        "left_out_first": [{"type": "link", "path": each["path"]} for each in up["left_out_first"]],
+    }
+    assert len(up["left_out_first"]) == 3 and {e["path"] for e in up["left_out_first"]} < {f"l{n}" for n in range(4)}
+    down = copied("-r", f"{name}:t", place / "back")
+    assert (down["files"], down["bytes"], down["left_out"], down["left_out_first"]) == (2, 1000, 0, [])
+    assert copied(f"{name}:t/one", "/dev/null")["bytes"] == copied(f"{name}:t/one", place / "f")["bytes"] == 1000
+    several = copied(place / "t/one", place / "t/d/two", f"{name}:")
+    assert (several["files"], several["bytes"]) == (2, 1000)
+    refused = session.cp("--json", f"{name}:t/one", "-")
+    assert refused.code == 125 and refused.out == ""
+    assert json.loads(refused.err)["error"]["message"] == "stdout would have the file, and what --json says"
+
+
+def test_a_long_copy_shows_how_far_it_is(
+    sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
+) -> None:
+    session = sessions.create("w", "--workspace", workspace)
+    many = place / "many"
+    many.mkdir()
+    for n in range(500):
+        (many / str(n)).write_text("0123456789")
+    keeper = session.keeper()
+    copy = terminal(["cp", "-r", str(many), f"{session.name}:"], env={**sessions.env, "TERM": "xterm"})
+    until(lambda: len(list(workspace.glob(".holt-*/*"))) > 2, "some are there")
+    os.kill(keeper, signal.SIGSTOP)
+    files = int(copy.expect(r"\r\x1b\[Kholt: (\d+) files, [\d.]+ K?i?B, \d[\d.]* K?i?B/s")[1])
+    assert 2 <= files < 500
+    os.kill(keeper, signal.SIGCONT)
+    assert copy.wait() == 0 and copy.output.endswith("\r\x1b[K")
+    assert len(list(workspace.glob("many/*"))) == 500
 
 
 def test_nothing_is_half_written(session: Session, place: Path, identity: Identity) -> None:

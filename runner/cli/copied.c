@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/copied.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json-write.h"
+#include "base/strings.h"
+#include "base/util.h"
+#include "cli/progress.h"
+
+void copied_clear(Copied *copied) {
+        for (size_t i = 0; i < ELEMENTSOF(copied->first); i++)
+                free(copied->first[i].path);
+        free(copied->repository);
+}
+
+void copied_leave_out(Copied *copied, bool link, const char *path) {
+        if (copied->left_out < ELEMENTSOF(copied->first)) {
+                copied->first[copied->left_out].type = link ? "link" : "special file";
+                copied->first[copied->left_out].path = strdup(path);
+        }
+        copied->left_out++;
+}
+
+void copied_came_out(Copied *copied, const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        if (!copied->repository && streq(slash ? slash + 1 : path, ".git"))
+                copied->repository = strdup(path);
+}
+
+static void tell_left_out(const Copied *copied, const char *session, bool into) {
+        char quoted[1024];
+
+        (void)fprintf(stderr, "holt: left out: %" PRIu64 " that are no files or directories",
+                      copied->left_out);
+        for (size_t i = 0; i < ELEMENTSOF(copied->first) && copied->first[i].path; i++)
+                (void)fprintf(stderr, "%s %s %s", i > 0 ? "," : ":", copied->first[i].type,
+                              str_quote(copied->first[i].path, quoted, sizeof(quoted)));
+        (void)fprintf(stderr, "%s\n  tar takes links along: ",
+                      copied->left_out > ELEMENTSOF(copied->first) ? ", ..." : "");
+        (void)fprintf(stderr,
+                      into ? "tar c DIRECTORY | holt exec %s -- tar x\n"
+                           : "holt exec %s -- tar c DIRECTORY | tar x\n",
+                      session);
+}
+
+/* Guards are of the workspace's own repository, where it lies; a copy is anywhere. */
+static void tell_repository(const Copied *copied) {
+        char quoted[1024];
+
+        (void)fprintf(stderr,
+                      "holt: a git repository came along: %s\n"
+                      "  Your git runs what its config and hooks say, which may be a command's "
+                      "word: look at them first.\n",
+                      str_quote(copied->repository, quoted, sizeof(quoted)));
+}
+
+void copied_tell(const Copied *copied, const char *session, bool into) {
+        if (copied->left_out > 0)
+                tell_left_out(copied, session, into);
+        if (copied->repository)
+                tell_repository(copied);
+}
+
+int copied_print(const Copied *copied, Error *reterr) {
+        const ProgressCounts counts = progress_counts();
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        json_write_object(&w, NULL);
+        json_write_uint(&w, "files", counts.files);
+        json_write_uint(&w, "bytes", counts.bytes);
+        json_write_uint(&w, "left_out", copied->left_out);
+        json_write_array(&w, "left_out_first");
+        for (size_t i = 0; i < ELEMENTSOF(copied->first) && copied->first[i].path; i++) {
+                json_write_object(&w, NULL);
+                json_write_string(&w, "type", copied->first[i].type);
+                json_write_string(&w, "path", copied->first[i].path);
+                json_write_end(&w);
+        }
+        json_write_end(&w);
+        json_write_string(&w, "repository", copied->repository);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        (void)fputs(w.data, stdout);
+        return 0;
+}
