@@ -164,8 +164,8 @@ void process_kill(Process *process);
  * KILL. */
 void process_terminate(Process *process);
 
-/* Writes bytes to stdin, and queues what it has no room for. -EPIPE with an ERROR_USAGE where that is no pipe or has been closed,
- * -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
+/* Writes bytes to stdin, and queues what it has no room for. -EPIPE with an ERROR_USAGE where that
+ * is no pipe or has been closed, -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
 int process_write(Process *process, const char *data, size_t length, Error *reterr);
 /* Writes at once what there is room for. */
 void process_flush_input(Process *process);
