@@ -154,11 +154,12 @@ bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
         const JsonValue *root = document ? json_root(document) : NULL;
         const char *id = root ? text_member(root, "id") : NULL;
         const RpcAnswer bad = { .why = why };
+        const uint64_t number = id && !json_member(root, "method") ? read_id(id) : 0;
         RpcRequest *request;
 
-        if (!id || json_member(root, "method") || !read_id(id))
+        if (number == 0 || number > c->last_request) /* a client may have such ids of its own */
                 return false;
-        request = find(c, read_id(id));
+        request = find(c, number);
         if (request)
                 tell(request, &bad);
         return true;
