@@ -25,10 +25,10 @@ void copied_leave_out(Copied *copied, bool link, const char *path) {
         copied->left_out++;
 }
 
-void copied_came_out(Copied *copied, const char *path) {
-        const char *slash = strrchr(path, '/');
+void copied_came_out(Copied *copied, const char *path, const char *name) {
+        const char *slash = strrchr(name, '/');
 
-        if (!copied->repository && streq(slash ? slash + 1 : path, ".git"))
+        if (!copied->repository && streq(slash ? slash + 1 : name, ".git"))
                 copied->repository = strdup(path);
 }
 
@@ -49,21 +49,21 @@ static void tell_left_out(const Copied *copied, const char *session, bool into) 
 }
 
 /* Guards are of the workspace's own repository, where it lies; a copy is anywhere. */
-static void tell_repository(const Copied *copied) {
+void copied_tell_repository(const Copied *copied) {
         char quoted[1024];
 
-        (void)fprintf(stderr,
-                      "holt: a git repository came along: %s\n"
-                      "  Your git runs what its config and hooks say, which may be a command's "
-                      "word: look at them first.\n",
-                      str_quote(copied->repository, quoted, sizeof(quoted)));
+        if (copied->repository)
+                (void)fprintf(stderr,
+                              "holt: a git repository came along: %s\n"
+                              "  Your git runs what its config and hooks say, which may be a "
+                              "command's word: look at them first.\n",
+                              str_quote(copied->repository, quoted, sizeof(quoted)));
 }
 
 void copied_tell(const Copied *copied, const char *session, bool into) {
         if (copied->left_out > 0)
                 tell_left_out(copied, session, into);
-        if (copied->repository)
-                tell_repository(copied);
+        copied_tell_repository(copied);
 }
 
 int copied_print(const Copied *copied, Error *reterr) {

@@ -22,10 +22,12 @@ void copied_clear(Copied *copied);
 
 /* Of what is left out, whether it is a link. */
 void copied_leave_out(Copied *copied, bool link, const char *path);
-/* A path of the session's that is here now. */
-void copied_came_out(Copied *copied, const char *path);
+/* A path of the session's that is here now, by its name there or here. */
+void copied_came_out(Copied *copied, const char *path, const char *name);
 
 /* To stderr: what is not as it was asked for. into: it went into the session. */
 void copied_tell(const Copied *copied, const char *session, bool into);
+/* The same of what came out before something failed. */
+void copied_tell_repository(const Copied *copied);
 /* To stdout as JSON: all of it, with the counts of progress.h. 0 or -ENOMEM. */
 int copied_print(const Copied *copied, Error *reterr);

@@ -264,14 +264,15 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
 
         if (!source)
                 return error_oom(reterr);
-        copied_came_out(&cp->copied, source);
+        if (!streq(type, "file") && !streq(type, "directory")) {
+                copied_leave_out(&cp->copied, streq(type, "link"), name);
+                return 0;
+        }
+        copied_came_out(&cp->copied, source, name);
         (void)json_uint(json_member(entry, "mode"), 07777, &mode);
-        if (streq(type, "file"))
-                return get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr);
-        if (streq(type, "directory"))
-                return get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
-        copied_leave_out(&cp->copied, streq(type, "link"), name);
-        return 0;
+        return streq(type, "file")
+                       ? get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr)
+                       : get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
 }
 
 static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *reterr) {
@@ -331,13 +332,13 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
         _cleanup_close_ int dir_fd = FD_NONE;
         _cleanup_(copying_end) Copying copying = COPYING_NONE;
         FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
+        const bool known = cp->copied.repository;
         int r = transfer_place(cp->client, target, &place);
 
         if (r == 0)
                 r = make_beside(cp, &place, &copying, &made, &dir_fd);
         if (r < 0)
                 return refuse_making("the directory", target, r, reterr);
-        copied_came_out(&cp->copied, path);
         r = get_tree(cp, path, dir_fd, reterr);
         if (r == 0) {
                 r = files_rename(&made, &place, false);
@@ -346,8 +347,11 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 else if (r < 0)
                         (void)refuse_making("the directory", target, r, reterr);
         }
-        if (r < 0)
+        if (r < 0) {
                 copying_discard(&made);
+                if (!known)
+                        free(TAKE_PTR(cp->copied.repository));
+        }
         return r;
 }
 
@@ -368,6 +372,7 @@ static int get(Cp *cp, const char *path, const char *destination, bool several, 
         _cleanup_free_ char *name = transfer_name(path), *target = NULL;
         struct stat st;
         bool into = !streq(destination, "-") && stat(destination, &st) == 0 && S_ISDIR(st.st_mode);
+        int r;
 
         if (!into && (several || ends_in_slash(destination))) {
                 (void)error_set(reterr, ERROR_USAGE, ENOTDIR, "cannot copy into \"%s\"",
@@ -378,8 +383,15 @@ static int get(Cp *cp, const char *path, const char *destination, bool several, 
         if (!name || !target)
                 return error_oom(reterr);
         if (cp->options.recursive && transfer_is_directory(cp->client, path))
-                return get_directory(cp, path, target, reterr);
-        return cure_directory(cp, path, transfer_get(cp->client, path, target, reterr), reterr);
+                r = get_directory(cp, path, target, reterr);
+        else
+                r = cure_directory(cp, path, transfer_get(cp->client, path, target, reterr),
+                                   reterr);
+        if (r == 0 && !streq(target, "-")) {
+                copied_came_out(&cp->copied, path, name);
+                copied_came_out(&cp->copied, path, target);
+        }
+        return r;
 }
 
 /* --- the command line --- */
@@ -487,6 +499,8 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
         cp->client = rpc_client_free(cp->client);
+        if (r < 0 && !cp->options.json)
+                copied_tell_repository(&cp->copied);
         if (r < 0)
                 return r;
         if (cp->options.json)

@@ -470,7 +470,7 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
 
 def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> None:
     """The host's git would run what its config says."""
-    session.out("mkdir -p r/a/.git/hooks s/.git; echo gitdir: ../x >r/.git; mkdir t; touch t/.gitignore")
+    session.out("mkdir -p r/a/.git/hooks s/.git; echo gitdir: ../x >r/.git; mkdir t l; touch t/.gitignore; ln -s . l/.git")
     name = session.name
 
     def told(what: str, to: str) -> str:
@@ -478,9 +478,22 @@ def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> N
 
     assert told("r", "1").startswith("holt: a git repository came along: r/.git\n  Your git runs what its config")
     assert "came along: s/.git\n" in told("s/.git", "2")
-    assert told("t", "3") == ""
+    assert "came along: s/.git/\n" in told("s/.git/", "3")
+    assert "came along: t\n" in told("t", ".git")
+    assert "came along: r/.git\n" in told("r/.git", "3/.git")
+    assert told("t", "4") == ""
+    assert "came along" not in told("l", "5"), "a link is left out"
     assert json.loads(session.cp("-r", "--json", f"{name}:r", place / "4").ok().out)["repository"] == "r/.git"
     assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
+
+
+def test_a_repository_is_told_where_something_else_fails(session: Session, place: Path) -> None:
+    session.out("mkdir -p r/.git")
+    sources = [f"{session.name}:{path}" for path in ("r", "none")]
+
+    assert "came along: r/.git\n" in session.cp("-r", *sources, place).err
+    again = session.cp("-r", *sources, place)
+    assert "not mixed" in again.err and "came along" not in again.err, "it is not there anew"
 
 
 def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
