@@ -19,7 +19,7 @@ static const char *note(const Request *request, const char *cause, int exit_code
 /* What both a run that was answered and one that took its interpreter with it have. */
 static void write_run(const Request *request, const char *cause, int exit_code, bool state_kept,
                       JsonWriter *w) {
-        const Interpreter *i = request->interpreter;
+        Interpreter *i = request->interpreter;
         const Process *process = i->process;
 
         json_write_string(w, "id", process->id);
@@ -31,6 +31,7 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
                 json_write_null(w, "timeout_us");
         json_write_bool(w, "state_kept", state_kept);
         json_write_string(w, "lost", state_kept ? i->lost : NULL);
+        i->lost = NULL;
         method_write_output(process, 0, "stdout", request->base64, w);
         method_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);

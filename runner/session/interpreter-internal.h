@@ -38,7 +38,7 @@ typedef struct Interpreter {
         bool ready, asked;            /* it has said so; the first request has been sent */
         bool stopped;                 /* it is being killed by word of a client */
         bool broken;                  /* it said what no interpreter says */
-        bool has_run;                 /* so that there may be variables */
+        bool has_run;                 /* or loaded, so that there may be variables */
         const char *lost;             /* how the one before ended by itself, between runs, with
                                          what it had; NULL once a run was told */
         uint64_t interrupts, settled; /* that were sent; of which it has been told */

@@ -208,10 +208,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         if (i->first->is_run)
                 keeper_sweep_soon(i->all->keeper);
         request_answer(i->first, root);
-        if (i->first->is_run) {
-                i->has_run = true;
-                i->lost = NULL;
-        }
+        i->has_run |= i->first->is_run || streq(i->first->what, "load");
         end_watch(i);
         drop_first(i);
         if (i->once) {
@@ -429,7 +426,6 @@ static void settle(Interpreter *i) {
                 fail_all(i, &i->process->error);
         } else if (i->asked && i->first->is_run) {
                 request_answer_lost(i->first);
-                i->lost = NULL;
                 end_watch(i);
                 drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {

@@ -230,16 +230,43 @@ def test_a_crash_is_a_result_and_the_next_run_goes_on(code: str, cause: str, exi
     assert run(rpc, "x")["error"]["name"] == "NameError"
 
 
+def kill_interpreter(rpc: Bound) -> None:
+    rpc.sh("pkill -9 -f holt_interpreter.py")
+    until(lambda: all(p["state"] == "ended" for p in rpc.call("process.list")["processes"]), "it has ended")
+
+
 def test_the_run_after_an_end_between_runs_is_told_of_it(rpc: Bound) -> None:
     """Its answer alone would not tell that the variables are gone."""
     assert run(rpc, "x = 1")["lost"] is None
-    rpc.sh("pkill -9 -f holt_interpreter.py")
-    until(lambda: all(p["state"] == "ended" for p in rpc.call("process.list")["processes"]), "it has ended")
+    kill_interpreter(rpc)
     assert [run(rpc, "1")["lost"] for _ in range(2)] == ["signaled", None]
     rpc.call("python.restart")
     assert run(rpc, "1")["lost"] is None
     assert run(rpc, "import os; os._exit(3)")["lost"] is None
     assert run(rpc, "1")["lost"] is None
+
+
+def test_an_end_is_told_to_who_is_there(session: Session, keeper: Bound) -> None:
+    """Not to a run whose client has gone."""
+    gone = Bound(session.rpc(), {})
+    run(keeper, "x = 1")
+    kill_interpreter(keeper)
+    gone.send("python.run", code="import os\nprint('on')\nwhile not os.path.exists('/tmp/go'): pass", watch=True)
+    gone.note("process.output")
+    gone.rpc.close()
+    keeper.call("files.write", path="/tmp/go", content="")
+
+    assert run(keeper, "1")["lost"] == "signaled"
+
+
+def test_an_end_is_told_where_variables_were_loaded(rpc: Bound) -> None:
+    run(rpc, "x = 1")
+    rpc.call("python.save")
+    rpc.call("python.restart")
+    assert rpc.call("python.load")["loaded"] == ["x"]
+    kill_interpreter(rpc)
+
+    assert run(rpc, "1")["lost"] == "signaled"
 
 
 @pytest.mark.parametrize("fresh", (False, True))
