@@ -419,7 +419,7 @@ static void settle(Interpreter *i) {
         if (i->channel >= 0 && i->watch)
                 read_channel(i);
         if (i->has_run && !i->stopped)
-                i->lost = cause_name(i->process->outcome.cause);
+                i->lost = cause_name(i->broken ? CAUSE_LOST : i->process->outcome.cause);
         if (i->asked)
                 audit_time(i);
         if (i->process->outcome.cause == CAUSE_ERROR) {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from lib.python import run, value
-from lib.sessions import Bound, Json, Session, Sessions
+from lib.sessions import Bound, Json, Session, Sessions, until
 
 ON_THE_CHANNEL = pytest.mark.parametrize("code", (
     "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'garbage\\n')\n  except OSError: pass",
@@ -32,6 +32,15 @@ def test_what_the_channel_says_costs_no_memory(code: str, keeper: Bound, session
     run(keeper, code)
 
     assert session.keeper_peak() - peak < 64 << 20
+
+
+def test_what_is_said_between_runs_is_no_kill_of_a_client(keeper: Bound) -> None:
+    run(keeper, "import os, threading\ndef say():\n    while not os.path.exists('/tmp/go'): pass\n    for fd in range(3, 100):\n"
+                "        try: os.write(fd, b'garbage\\n')\n        except OSError: pass\nthreading.Thread(target=say).start()")
+    keeper.call("files.write", path="/tmp/go", content="")
+    until(lambda: all(p["state"] == "ended" for p in keeper.call("process.list")["processes"]), "it has ended")
+
+    assert run(keeper, "1")["lost"] == "lost"
 
 
 def test_a_forged_answer_forges_its_own_run_alone(rpc: Bound) -> None:
