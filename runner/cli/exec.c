@@ -488,8 +488,10 @@ int cmd_sh(int argc, char **argv) {
                                    exec.line.words.operands_count, 1, 1, &error);
         if (r == 0 && strlist_add(&exec.line.options.env, "PS1=holt:\\w\\$ ") < 0)
                 r = error_oom(&error);
-        if (r < 0)
+        if (r < 0) {
+                exec.line.options.json = fail_wants_json(argc, argv);
                 return tell(&exec, &error);
+        }
         exec.line.command = shell;
         return main_with(&exec, &error);
 }

@@ -157,8 +157,8 @@ def test_a_program_gets_each_mistake_as_json(sessions: Sessions, session: Sessio
     ("create w --json", "exists", 125), ("history none --json", "missing", 125), ("policy show none --json", "policy", 125),
     ("policy show --json --no-such", "usage", 125), ("policy none --json", "usage", 125), ("doctor x --json", "usage", 125),
     ("frobnicate --json", "usage", 125), ("cp w:x . --json", "missing", 125), ("sh w --json", "usage", 125),
-    ("rm none --json", "missing", 125), ("stop none --json", "missing", 125), ("tier w huge --json", "usage", 125), ("kill w p99 --json", "missing", 125),
-    ("exec w --no-such --json -- x", "usage", 125),
+    ("rm none --json", "missing", 125), ("stop none --json", "missing", 125), ("tier w huge --json", "usage", 125),
+    ("kill w p99 --json", "missing", 125), ("exec w --no-such --json -- x", "usage", 125),
     ("exec w --json -- /none", "not-found", 127),
 ))
 def test_a_failure_is_json_where_it_was_asked_for(
