@@ -92,7 +92,7 @@ def test_a_killed_server_s_sessions_end_and_can_not_be_started(sessions: Session
     result = sessions(["exec", "own", "--", "true"])
 
     assert "has gone" in result.refusal()
-    assert not keepers()
+    until(lambda: not keepers(), "the one that was to be its next ends")
     sessions(["rm", "own"]).ok()
 
 
