@@ -37,6 +37,7 @@ null = os.open("/dev/null", os.O_RDONLY)
 os.dup2(null, 0)
 os.close(null)
 saved = [(fd, os.dup(fd), os.fstat(fd)) for fd in (1, 2)]  # not inheritable
+own_streams = sys.stdout, sys.stderr
 owner = os.getpid()
 running = waiting = broken_off = False
 in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
@@ -269,20 +270,36 @@ def guarded(function):
             os._exit(0)
 
 
-def settle_output():
-    """What is buffered leaves; the fds are what they were, whatever the code has made of them."""
-    for stream in {id(s): s for s in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)}.values():
+def flush(streams):
+    for stream in {id(s): s for s in streams}.values():
         try:
             stream.flush()
         except Exception:
             pass
-    for fd, own, place in saved:
-        try:
-            if os.path.samestat(os.fstat(fd), place):
-                continue
-        except OSError:
-            pass
-        os.dup2(own, fd)
+
+
+def settle_output():
+    """What is buffered leaves; the fds are what they were, whatever the code has made of them. What an interrupt, or the
+    code's own flush(), keeps from leaving is nobody's: the next run has not printed it."""
+    global running
+    try:
+        flush((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *own_streams))
+    except BaseException:
+        running = False  # it can't be waited for any more
+        away = os.open("/dev/null", os.O_WRONLY)
+        for fd, _, _ in saved:
+            os.dup2(away, fd)
+        os.close(away)
+        flush(own_streams)
+        raise
+    finally:
+        for fd, own, place in saved:
+            try:
+                if os.path.samestat(os.fstat(fd), place):
+                    continue
+            except OSError:
+                pass
+            os.dup2(own, fd)
 
 
 def apply_env(changes):

@@ -273,7 +273,9 @@ int session_remove(const char *name, Error *reterr) {
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         lock_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
-                r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
+                r = errno == ENOENT
+                            ? refuse_missing(base, name, reterr)
+                            : error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
         else
                 r = remove_tree(gone, reterr);
         sweep(base);

@@ -104,6 +104,15 @@ def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sess
     rpc.call("python.restart")
 
 
+def test_what_does_not_leave_is_not_printed_by_the_next_run(rpc: Bound) -> None:
+    """As an interrupt keeps it from leaving, whenever it comes."""
+    run(rpc, "import sys\nclass Stuck:\n  def write(self, text): pass\n  def flush(self): raise KeyboardInterrupt\n"
+             "sys.stdout.write('left')\nsys.stdout = Stuck()")
+    result = run(rpc, "sys.stdout = sys.__stdout__\nprint('right')")
+
+    assert result["stdout"] == "right\n"
+
+
 def test_a_fork_that_comes_back_says_nothing(rpc: Bound) -> None:
     result = run(rpc, "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n'parent' if pid else 'child'")
 

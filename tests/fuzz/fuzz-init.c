@@ -207,10 +207,11 @@ static void fake_exit(void) {
         longjmp(kernel.ends[kernel.level], 1);
 }
 
-/* What a monitor waits for. */
+/* What a monitor waits for; of an orphan it may want to know nothing. */
 static long wait_as_monitor(int *status, long options, long *usage) {
         const unsigned what = is_over() ? 255 : take();
         Person *child = (Person *)0;
+        int ended;
 
         for (int i = 0; i < PEOPLE && !child; i++)
                 if (kernel.people[i].pid && kernel.people[i].parent == kernel.self[1])
@@ -222,12 +223,14 @@ static long wait_as_monitor(int *status, long options, long *usage) {
                 return -EINTR;
         if (what % 8 == 3 && options & WNOHANG)
                 return 0;
-        *status = (int)(what % 8 == 1 ? 0x137f : take_u32(&input) & 0xffff);
-        if ((*status & 0xff) == 0x7f && !(options & WUNTRACED))
-                *status = 0;
-        for (int i = 0; i < 16; i++)
+        ended = (int)(what % 8 == 1 ? 0x137f : take_u32(&input) & 0xffff);
+        if ((ended & 0xff) == 0x7f && !(options & WUNTRACED))
+                ended = 0;
+        if (status)
+                *status = ended;
+        for (int i = 0; usage && i < 16; i++)
                 usage[i] = (long)take();
-        if ((*status & 0xff) == 0x7f)
+        if ((ended & 0xff) == 0x7f)
                 return child->pid;
         what % 8 == 2 ? (void)add_person(child->pid) : (void)0;
         {
