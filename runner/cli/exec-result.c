@@ -34,8 +34,8 @@ static void tell_timeout(const ExecResult *result) {
                                stderr);
 }
 
-static void tell_denials(const ExecResult *result) {
-        const JsonValue *denials = json_member(result->result, "denials");
+void exec_result_tell_denials(const JsonValue *result) {
+        const JsonValue *denials = json_member(result, "denials");
 
         for (const JsonValue *d = denials ? json_first(denials) : NULL; d; d = json_next(d)) {
                 const char *why_not = ask_text(d, "why_not");
@@ -51,20 +51,20 @@ bool exec_result_set_aside(const JsonValue *result) {
         return names && json_first(names);
 }
 
-static void tell_set_aside(const ExecResult *result) {
-        const JsonValue *names = json_member(result->result, "set_aside");
-        const char *workspace = result->show ? ask_text(result->show, "workspace") : "";
+void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) {
+        const JsonValue *names = json_member(result, "set_aside");
+        const char *workspace = show ? ask_text(show, "workspace") : "";
         _cleanup_(strlist_clear) StrList moved = { 0 };
 
         for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
                 if (json_string(n))
                         (void)strlist_add(&moved, json_string(n));
         report_moved(&moved, workspace[0] ? workspace : NULL, stderr);
-        if (ask_text(result->result, "unguarded")[0])
+        if (ask_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
                               "holt: what is at a protected path could not be set aside: %s\n"
                               "  Look at it before git or the like is run there on the host.\n",
-                              ask_text(result->result, "unguarded"));
+                              ask_text(result, "unguarded"));
 }
 
 static uint64_t dropped(const JsonValue *result) {
@@ -94,8 +94,8 @@ void exec_result_tell(const ExecResult *result) {
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
                               dropped(result->result));
         if (exec_result_code(result) != 0)
-                tell_denials(result);
-        tell_set_aside(result);
+                exec_result_tell_denials(result->result);
+        exec_result_tell_set_aside(result->result, result->show);
 }
 
 /* --- for programs --- */

@@ -25,6 +25,10 @@ int exec_result_code(const ExecResult *result);
  * NULL. */
 bool exec_result_set_aside(const JsonValue *result);
 
+/* To stderr, of what exec, process.wait or python.run has answered; show may be NULL. */
+void exec_result_tell_denials(const JsonValue *result);
+void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
+
 /* To stderr: why it ended early, what was refused, dropped, set aside. Nothing after a plain
  * success. */
 void exec_result_tell(const ExecResult *result);

@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/exec-result.h"
 #include "cli/python-told.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
@@ -270,6 +271,21 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
                 (void)fprintf(stderr, "%s\n", message);
 }
 
+/* What was refused, where it failed, and set aside: as holt exec does. */
+static int tell_refused(const Run *run, Error *reterr) {
+        const JsonValue *result = run->answer.result;
+        _cleanup_(answer_clear) Answer show = ANSWER_NONE;
+        int r = 0;
+
+        if (ask_number(result, "exit_code") != 0)
+                exec_result_tell_denials(result);
+        if (exec_result_set_aside(result))
+                r = ask_client(run->client, "session.show", NULL, &show, reterr);
+        if (r == 0)
+                exec_result_tell_set_aside(result, show.result);
+        return r;
+}
+
 static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
@@ -292,7 +308,9 @@ static int print_end(Run *run, Error *reterr) {
                 python_tell_missed(result, run->printed);
         }
         python_tell_end(result, run->timeout, run->options->fresh);
-        return (int)exit_code;
+        if (!run->options->json)
+                r = tell_refused(run, reterr);
+        return r < 0 ? r : (int)exit_code;
 }
 
 /* path: where the code is from, or NULL. */

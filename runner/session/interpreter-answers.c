@@ -37,6 +37,7 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         method_write_denials(i->all->keeper, process, w);
+        method_write_set_aside(process, w);
 }
 
 /* Members that are text, and no others: of an attacker's value, which may be no object. */
@@ -111,6 +112,7 @@ static void answer_run(Request *request, const JsonValue *root) {
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = 124;
+        keeper_sweep_behind(request->interpreter->all->keeper, request->interpreter->process);
         unrecorded = note(request, cause, (int)code);
         if (!request->call)
                 return;
@@ -225,7 +227,7 @@ static void write_lost_usage(const Request *request, JsonWriter *w) {
 
 /* It has ended below a run. */
 void request_answer_lost(Request *request) {
-        const Process *process = request->interpreter->process;
+        Process *process = request->interpreter->process;
         const Outcome *out = &process->outcome;
         const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
                                        : request->interpreter->broken ? CAUSE_LOST
@@ -234,6 +236,7 @@ void request_answer_lost(Request *request) {
         const char *unrecorded;
         JsonWriter *w;
 
+        keeper_sweep_behind(request->interpreter->all->keeper, process);
         unrecorded = note(request, cause, code);
         if (!request->call)
                 return;

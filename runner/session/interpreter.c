@@ -205,8 +205,6 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         note_spent(i, root);
         process_drain(i->process);
         audit_time(i);
-        if (i->first->is_run)
-                keeper_sweep_soon(i->all->keeper);
         request_answer(i->first, root);
         i->has_run |= i->first->is_run || streq(i->first->what, "load");
         end_watch(i);

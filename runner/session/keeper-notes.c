@@ -182,3 +182,11 @@ void keeper_sweep(Keeper *keeper) {
                 if (p->sweep_due)
                         tell_set_aside(p, &moved, failure);
 }
+
+void keeper_sweep_behind(Keeper *keeper, Process *process) {
+        if (keeper->plan.guards_count == 0)
+                return;
+        strlist_clear(&process->set_aside);
+        process->sweep_due = true;
+        keeper_sweep(keeper);
+}

@@ -250,7 +250,7 @@ void method_write_denials(const Keeper *keeper, const Process *process, JsonWrit
         json_write_end(w);
 }
 
-static void write_set_aside(const Process *process, JsonWriter *w) {
+void method_write_set_aside(const Process *process, JsonWriter *w) {
         json_write_array(w, "set_aside");
         for (size_t i = 0; i < process->set_aside.count; i++)
                 json_write_string(w, NULL, process->set_aside.items[i]);
@@ -291,7 +291,7 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         method_write_denials(keeper, process, w);
-        write_set_aside(process, w);
+        method_write_set_aside(process, w);
         if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);
         if (what < WAIT_END_TEXT)

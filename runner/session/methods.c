@@ -356,7 +356,8 @@ const RpcMethod session_methods[] = {
           "how the interpreter ended by itself since the run before, or null, stdout, stderr, "
           "stdout_dropped, "
           "stderr_dropped, "
-          "denials, result: the repr or null, displays: [{mime type: text or base64}], error: "
+          "denials, set_aside and unguarded as of exec, "
+          "result: the repr or null, displays: [{mime type: text or base64}], error: "
           "{name, message, traceback} or null, usage; unrecorded, on a full disk: why it is not in "
           "the history yet",
           PARAMS(python_params), method_python_run },

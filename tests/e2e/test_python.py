@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lib.identity import Identity
 from lib.python import needs_module, run, value
 from lib.sessions import Bound, Connect, RpcError, Session, Sessions, alive, until
 
@@ -653,3 +654,30 @@ def test_the_filter_s_refusals_are_the_run_s(rpc: Bound) -> None:
 
     assert [d["what"] for d in result["denials"]] == ["ptrace"]
     assert run(rpc, "1")["denials"] == []
+
+
+def test_a_refusal_is_told_where_the_code_fails(session: Session) -> None:
+    told = session("python", "-c", "import ctypes, sys\nctypes.CDLL(None).ptrace(0, 0, 0, 0)\nsys.exit(3)")
+
+    assert told.code == 3 and "ptrace" in told.err and "--allow-syscall ptrace" in told.err
+    assert "ptrace" not in session("python", "-c", "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)").err
+
+
+PLANT = "open('.git/commondir', 'w').write('../x')"
+
+
+@pytest.mark.parametrize("end", ("", "; 1/0", "; import os; os._exit(3)"))
+def test_what_was_set_aside_is_the_run_s(end: str, sessions: Sessions, workspace: Path, identity: Identity) -> None:
+    git = workspace / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    for path in (git, git / "HEAD"):
+        identity.own(path)
+    session = sessions.create("w", "--workspace", workspace)
+    with session.rpc() as rpc:
+        assert run(rpc, f"{PLANT}{end}")["set_aside"] == [".git/commondir.holt-untrusted"]
+        assert run(rpc, "1")["set_aside"] == []
+    told = session("python", "-c", f"{PLANT}{end}")
+
+    assert "it is now .git/commondir.holt-untrusted.2\n" in told.err and f"{workspace}" in told.err
+    assert not (workspace / ".git" / "commondir").exists()

@@ -374,6 +374,9 @@ def test_what_was_set_aside_is_in_the_result(tmp_path: Path) -> None:
         made = box.bash("echo ../x > .git/commondir")
         assert (made.set_aside, made.unguarded) == ((".git/commondir.holt-untrusted",), "")
         assert box.bash("true").set_aside == ()
+        made = box.python("open('.git/commondir', 'w').write('../x')")
+        assert (made.set_aside, made.unguarded) == ((".git/commondir.holt-untrusted.2",), "")
+        assert box.python("1").set_aside == ()
 
 
 @pytest.mark.parametrize("call", (
