@@ -34,14 +34,17 @@ static uint64_t bound(uint64_t value, const struct rlimit *own) {
         return own->rlim_max < value ? own->rlim_max : value;
 }
 
-/* What is written while the sandbox is made is ours, and no business of the caller's limit. */
-static void free_files(void) {
+static void raise_own(int resource) {
         struct rlimit own;
 
-        if (getrlimit(RLIMIT_FSIZE, &own) < 0 || own.rlim_cur == own.rlim_max)
+        if (getrlimit(resource, &own) < 0 || own.rlim_cur == own.rlim_max)
                 return;
         own.rlim_cur = own.rlim_max;
-        (void)setrlimit(RLIMIT_FSIZE, &own);
+        (void)setrlimit(resource, &own);
+}
+
+void limits_open_more(void) {
+        raise_own(RLIMIT_NOFILE);
 }
 
 /* --- processors --- */
@@ -96,7 +99,8 @@ void limits_bound(LaunchPlan *plan) {
                         *value = bound(*value, &own);
         }
         choose_cpus(plan);
-        free_files();
+        /* What is written while the sandbox is made is ours, and no business of the caller's. */
+        raise_own(RLIMIT_FSIZE);
 }
 
 static int set_limit(unsigned resource, uint64_t value, const char *name, Error *error) {

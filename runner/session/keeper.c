@@ -16,6 +16,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/time.h"
+#include "sandbox/limits.h"
 #include "session/acts.h"
 #include "session/bridge.h"
 #include "session/inside.h"
@@ -381,6 +382,7 @@ static int start(Keeper *keeper, Error *reterr) {
                 r = open_store(keeper, reterr);
         if (r == 0)
                 r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
+        limits_open_more();
         if (r == 0)
                 r = serve(keeper, reterr);
         return r < 0 ? r : keeper_confine(keeper, reterr);

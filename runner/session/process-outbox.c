@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What init is told. It may be busy, with a sandbox full of processes to look through, and its
  * socket full: what does not go then waits, by process, and goes when there is room. What waits is
- * bounded: the start of OUTBOX_STARTS_MAX processes, and of each process one of each signal, as the
- * kernel has it of signals that are pending. */
+ * bounded: of each process, of which there are PROCESSES_LIVE_MAX, its start, OUTBOX_STARTS_MAX
+ * bytes of all, and one of each signal, as the kernel has it of signals that are pending. */
 #include "session/process-internal.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { OUTBOX_STARTS_MAX = 64 }; /* each holds up to four fds */
+enum { OUTBOX_STARTS_MAX = 16 * SESSION_BLOCK_MAX };
 
 struct ProcessStart {
         char *block;
-        size_t size, inline_size; /* of the block; what of it comes in the message */
+        size_t size; /* of the block, which comes in the message, or NULL and in the first fd */
         int fds[4];
         size_t fds_count;
 };
@@ -78,9 +78,7 @@ int process_start_new(char *block, size_t size, int block_fd, ProcessStart **ret
                 (void)fd_close(block_fd);
                 return -ENOMEM;
         }
-        *start = (ProcessStart){ .block = block,
-                                 .size = size,
-                                 .inline_size = block_fd < 0 ? size : 0 };
+        *start = (ProcessStart){ .block = block, .size = size };
         if (block_fd >= 0)
                 process_start_add(start, block_fd);
         *ret = start;
@@ -107,8 +105,8 @@ static int send_start(Process *process) {
         const SessionMessage message = { .type = SESSION_EXEC,
                                          .exec = process->number,
                                          .value = (int32_t)start->size };
-        int r = send_message(process->all, &message, start->block, start->inline_size, start->fds,
-                             start->fds_count);
+        int r = send_message(process->all, &message, start->block, start->block ? start->size : 0,
+                             start->fds, start->fds_count);
 
         if (r == 0)
                 process->start = process_start_free(process->start);
@@ -181,12 +179,12 @@ static Process *oldest_due(const Processes *all) {
         return oldest;
 }
 
-static unsigned count_starts(const Processes *all) {
-        unsigned count = 0;
+static size_t size_of_starts(const Processes *all) {
+        size_t size = 0;
 
         for (const Process *p = all->first; p; p = p->next)
-                count += p->start != NULL;
-        return count;
+                size += p->start ? p->start->size : 0;
+        return size;
 }
 
 static void give_up(Process *process, int r) {
@@ -251,11 +249,11 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr) {
         Processes *all = process->all;
         int r;
 
-        if (all->waits && count_starts(all) >= OUTBOX_STARTS_MAX) {
+        if (all->waits && size_of_starts(all) + start->size > OUTBOX_STARTS_MAX) {
                 (void)process_start_free(start);
                 (void)error_set(reterr, ERROR_LIMIT, 0,
-                                "%d commands wait for the session's init to start them",
-                                OUTBOX_STARTS_MAX);
+                                "%d MiB of command lines wait for the session's init to start them",
+                                OUTBOX_STARTS_MAX >> 20);
                 return error_cure(reterr, -EBUSY, "Wait for some of them, or kill them.");
         }
         process->start = start;

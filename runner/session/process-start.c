@@ -43,8 +43,8 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
                 at = append(at, spec->env.items[i]);
 }
 
-/* What to execute, owned by the caller, and in *ret_fd a memory file of it where it is too large
- * for a message. */
+/* What to execute, owned by the caller; where it is too large for a message NULL, and in *ret_fd a
+ * memory file. */
 static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, size_t *ret_size,
                       int *ret_fd, Error *reterr) {
         const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +
@@ -65,7 +65,7 @@ static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, 
                 if (fd < 0 || write(fd, block, size) != (ssize_t)size)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file");
         }
-        *ret = TAKE_PTR(block);
+        *ret = fd < 0 ? TAKE_PTR(block) : NULL;
         *ret_size = size;
         *ret_fd = TAKE_FD(fd);
         return 0;

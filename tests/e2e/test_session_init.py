@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -68,26 +68,43 @@ def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stoppe
         assert rpc.call("process.wait", id=process)["cause"] == "killed"
 
 
-def test_commands_wait_for_it_up_to_a_limit(session: Session) -> None:
+def test_as_many_commands_wait_for_it_as_there_may_be(session: Session) -> None:
+    """Their descriptors, too, whatever the caller's shell has for its own."""
+    session.exec("true", prefix=("prlimit", "--nofile=256:")).ok()
     with session.rpc() as rpc:
         with busy(session):
-            numbers = [rpc.send("process.spawn", argv=["sleep", "1000"]) for _ in range(250)]
+            numbers = [rpc.send("process.spawn", argv=["sleep", "1000"], input=True) for _ in range(255)]
             listed = rpc.call("process.list")["processes"]
-            assert 64 < len(listed) < 250 and {p["state"] for p in listed} == {"starting"}
-            refused = numbers[len(listed) :]
-            for number in refused:
-                with pytest.raises(RpcError) as error:
-                    rpc.result(number)
-                assert error.value.kind == "limit" and "wait for the session's init" in str(error.value)
-            assert session.processes("sleep") == []
-        started = {rpc.result(number)["id"] for number in numbers[: len(listed)]}
-        assert started == {p["id"] for p in listed}
-        assert len(session.processes("sleep")) == len(started)
+            waiting = [p for p in listed if p["state"] == "starting"]
+            assert len(waiting) == 255 and session.processes("sleep") == []
+        started = {rpc.result(number)["id"] for number in numbers}
+        assert len(started) == len(session.processes("sleep")) == 255
         for process in started:
             rpc.call("process.kill", id=process)
         for process in started:
             assert rpc.call("process.wait", id=process)["cause"] == "killed"
         assert rpc.call("exec", argv=["echo", "next"])["stdout"] == "next\n"
+
+
+def test_what_waits_for_it_has_a_limit(session: Session) -> None:
+    """A connection may ask for 4 MiB before it is answered."""
+    line = ["true", *["x" * 100_000] * 5]
+    refusals = 0
+    with ExitStack() as stack:
+        clients = [stack.enter_context(session.rpc()) for _ in range(20)]
+        other = clients[0].call("process.spawn", argv=["sleep", "1000"])["id"]
+        with busy(session):
+            fill(clients[0], other)
+            numbers = [(rpc, rpc.send("exec", argv=line)) for rpc in clients for _ in range(8)]
+            listed = [rpc.call("process.list")["processes"] for rpc in clients][-1]
+        for rpc, number in numbers:
+            try:
+                assert rpc.result(number)["exit_code"] == 0
+            except RpcError as error:
+                assert error.kind == "limit" and "64 MiB" in str(error)
+                refusals += 1
+    taken = sum(p["state"] == "starting" for p in listed)
+    assert taken == len(numbers) - refusals == 64 * 2**20 // (5 * 100_001)
 
 
 def test_commands_that_wait_and_are_killed_end(session: Session) -> None:
