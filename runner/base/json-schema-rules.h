@@ -64,7 +64,7 @@ bool schema_append_choice(char *text, size_t size, const char *word, bool first,
 
 /* --- of json-schema-several.c --- */
 
-SchemaRule schema_check_any, schema_check_one, schema_check_all, schema_check_not;
+SchemaRule schema_check_any, schema_check_one, schema_check_all, schema_check_not, schema_check_if;
 
 /* --- of json-schema.c, for the rules --- */
 

@@ -161,3 +161,17 @@ int schema_check_not(Check *check, const JsonValue *schema, const JsonValue *sai
                 return r < 0 ? r : 0;
         return schema_refuse(check, place, "is what \"not\" excludes");
 }
+
+int schema_check_if(Check *check, const JsonValue *schema, const JsonValue *said,
+                    const JsonValue *value, const Place *place) {
+        const JsonValue *then;
+        int r;
+
+        if (json_type(said) != JSON_OBJECT && json_type(said) != JSON_BOOL)
+                return 0;
+        r = takes(check, said, value, place);
+        if (r < 0 || check->over)
+                return r < 0 ? r : 0;
+        then = schema_find(check, schema, r > 0 ? "then" : "else");
+        return then ? schema_check_value(check, then, value, place) : 0;
+}

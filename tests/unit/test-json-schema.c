@@ -143,6 +143,21 @@ static void test_other_combinations(void **state) {
         check("{\"properties\":{\"a\":false}}", "{\"a\":1}", "$.a: is not allowed");
 }
 
+static void test_one_of_two_ways(void **state) {
+        static const char *const schema =
+                "{\"if\":{\"required\":[\"by\"],\"properties\":{\"by\":{\"const\":\"mail\"}}},"
+                "\"then\":{\"required\":[\"to\"]},\"else\":{\"maxProperties\":1}}";
+
+        (void)state;
+        check(schema, "{\"by\":\"mail\",\"to\":1,\"cc\":2}", NULL);
+        check(schema, "{\"by\":\"mail\"}", "$.to: is missing");
+        check(schema, "{\"by\":\"post\"}", NULL);
+        check(schema, "{\"by\":\"post\",\"to\":1}", "$: must have at most 1 member");
+        check("{\"if\":true,\"else\":false}", "1", NULL);
+        check("{\"if\":false,\"then\":false}", "1", NULL);
+        check("{\"then\":false,\"else\":false}", "1", NULL);
+}
+
 /* Of what is optional the one schema that can be meant says what is wrong. */
 static void test_what_is_meant(void **state) {
         static const char optional[] =
@@ -278,6 +293,7 @@ static void test_circles(void **state) {
                 "{\"$ref\":\"#\"}",
                 "{\"allOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}",
                 "{\"not\":{\"$ref\":\"#\"}}",
+                "{\"if\":{\"$ref\":\"#\"}}",
                 "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"oneOf\":[{\"$ref\":\"#\"}]}}}",
         };
 
@@ -410,7 +426,8 @@ static void test_odd_schemas(void **state) {
                 "{}",
                 "{\"title\":\"x\",\"format\":\"uri\",\"minimum\":\"5\"}",
                 "{\"minimum\":5,\"maxLength\":0,\"multipleOf\":2}",
-                "{\"minItems\":\"5\",\"uniqueItems\":1,\"multipleOf\":-1,\"not\":5}",
+                "{\"minItems\":\"5\",\"uniqueItems\":1,\"multipleOf\":-1,\"not\":5,\"if\":5,"
+                "\"then\":false}",
                 "{\"allOf\":1,\"oneOf\":[],\"prefixItems\":{}}",
                 "{\"$ref\":5}",
                 "{\"$ref\":\"#/$defs/none\"}",
@@ -510,6 +527,7 @@ int main(void) {
                 cmocka_unit_test(test_enums),
                 cmocka_unit_test(test_any_of),
                 cmocka_unit_test(test_other_combinations),
+                cmocka_unit_test(test_one_of_two_ways),
                 cmocka_unit_test(test_what_is_meant),
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_sizes),
