@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/serve-owned.h"
 #include "cli/verbs.h"
+#include "sandbox/limits.h"
 #include "session/directory.h"
 #include "session/files-copy.h"
 #include "session/proxy.h"
@@ -306,6 +307,7 @@ static int serve_all(Serve *serve, Error *reterr) {
         int r = loop_new(&serve->loop, reterr);
 
         the_serve = serve;
+        limits_open_more();
         if (r == 0)
                 r = watch_signals(serve, reterr);
         if (r == 0)

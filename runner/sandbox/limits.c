@@ -43,8 +43,16 @@ static void raise_own(int resource) {
         (void)setrlimit(resource, &own);
 }
 
+static struct rlimit open_before; /* limits_open_more(); nothing before it */
+
 void limits_open_more(void) {
+        (void)getrlimit(RLIMIT_NOFILE, &open_before);
         raise_own(RLIMIT_NOFILE);
+}
+
+void limits_open_as_before(void) {
+        if (open_before.rlim_max > 0)
+                (void)setrlimit(RLIMIT_NOFILE, &open_before);
 }
 
 /* --- processors --- */

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "sandbox/limits.h"
 #include "session/keeper.h"
 
 enum {
@@ -20,8 +21,13 @@ enum {
 static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         const char *const argv[] = { "holt", "keeper", name, NULL };
         const char *const environment[] = { NULL };
+        const int low = dir_fd < ready_fd ? dir_fd : ready_fd,
+                  high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;
 
+        /* Where the caller has as many as it may there is room for no other. */
+        (void)close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
+        (void)close_range((unsigned)low + 1, (unsigned)high - 1, 0);
         /* Above both places first, so that neither overwrites the other. */
         dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
         ready_fd = fcntl(ready_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
@@ -32,6 +38,7 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
         for (int s = 1; s < NSIG; s++)
                 (void)signal(s, SIG_DFL);
+        limits_open_as_before();
         (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv,
                      (char *const *)(uintptr_t)environment);
         _exit(125);

@@ -118,6 +118,26 @@ def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Cal
         assert rpc.refused("session.show", session="a").errno == "ENOENT"
 
 
+def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> None:
+    """The soft limit is for programs that use select(2): the sessions' own commands have it, as far as the policy lets
+    them. A hard one is refused as what it is, and what is there goes on."""
+    with sessions.serve(prefix=("prlimit", "--nofile=64:")) as rpc:
+        for number in range(40):
+            rpc.call("session.create", name=f"s{number}", options=["--policy", "permissive"], owned=True)
+            assert rpc.call("exec", session=f"s{number}", shell="ulimit -Sn")["stdout"] == "64\n"
+    with sessions.serve(prefix=("prlimit", "--nofile=64:64")) as rpc:
+        refused = None
+        for number in range(40):
+            try:
+                rpc.call("session.create", name=f"h{number}", owned=True)
+                rpc.call("exec", session=f"h{number}", argv=["true"])
+            except RpcError as error:
+                refused = error
+                break
+        assert refused and refused.errno == "EMFILE"
+        assert rpc.call("exec", session="h0", argv=["true"])["exit_code"] == 0
+
+
 def test_what_comes_right_behind_a_stop_is_for_the_next_keeper(sessions: Sessions) -> None:
     """The stopped one has answered, and is not gone yet."""
     sessions.create("a")
