@@ -38,9 +38,12 @@ def find_spec(name, namespace):
 
 
 def is_asked_by_code(namespace):
-    """Whether the import stands in what was run, or in a file that belongs to no installation."""
+    """Whether the import stands in what was run, or in a file that belongs to no installation. importlib.util.find_spec()
+    is no import: who asks whether a module is there is told so, and nothing is installed."""
     frame = sys._getframe(3)  # past find_spec(), and the finder that asks it
     while frame and "importlib" in frame.f_code.co_filename:
+        if frame.f_globals.get("__name__") == "importlib.util":
+            return False
         frame = frame.f_back
     if frame is None:
         return False

@@ -59,6 +59,17 @@ def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> N
 
 
 @needs_module("pip")
+@pytest.mark.parametrize("given", (True, False), ids=("wheels", "none"))
+def test_whether_a_module_is_there_can_be_asked(sessions: Sessions, wheels: Path, given: bool) -> None:
+    """As much code does before it imports what it can do without."""
+    rpc = Bound(sessions.create("w", *(("--wheels", wheels) if given else ())).rpc(), {})
+    result = run_slowly(rpc, "import importlib.util, pkgutil\n"
+                             "importlib.util.find_spec('tinypkg'), pkgutil.find_loader('tinypkg'), importlib.util.find_spec('json') is None")
+
+    assert (result["result"], result["stderr"], result["error"]) == ("(None, None, False)", "", None)
+
+
+@needs_module("pip")
 def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -> None:
     """One run asks once, however often it imports; the next one looks again."""
     wheel = wheels / "tinypkg-1.0-py3-none-any.whl"
