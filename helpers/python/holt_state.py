@@ -2,6 +2,7 @@
 """The variables of a session's interpreter: listed, kept in a file, taken back. Loaded by holt_interpreter where that is
 asked for; guarded is its way to run what is the code's own."""
 
+import errno
 import importlib
 import io
 import json
@@ -60,11 +61,13 @@ def save(request, own, namespace, guarded):
         data = io.BytesIO()
         _, error, _ = guarded(lambda value=value, data=data: Pickler(data, protocol=5).dump(value))
         if error:
-            left[name] = error["message"][:200]
+            left[name] = (error["message"] or error["name"])[:200]
         else:
             kept[name] = data.getvalue()
     path = request["path"]
     os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.isdir(path):  # where it would come to light only once all is written, beside it
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     with open(f"{path}.new", "wb") as file:
         pickle.dump({"holt": 1, "modules": modules, "variables": kept}, file, protocol=5)
         file.flush()
@@ -76,7 +79,7 @@ def save(request, own, namespace, guarded):
 def load(request, own, namespace, guarded):
     state = None
     try:
-        file = open(request["path"], "rb")
+        file = open(request["path"], "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # a FIFO has no end
     except FileNotFoundError:
         return {"error": {"message": f"nothing was saved in {request['path']}", "kind": "missing"}}
     with file:

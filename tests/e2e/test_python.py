@@ -629,6 +629,22 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
     assert value(rpc, "a, d.year, math.floor(1.5)") == "({'k': [1]}, 2026, 1)"
 
 
+def test_what_can_not_be_kept_says_why(rpc: Bound) -> None:
+    """By its kind, where it says nothing."""
+    run(rpc, "class Shy:\n  def __reduce__(self): raise ValueError\nshy = Shy()")
+
+    assert rpc.call("python.save")["left_out"]["shy"] == "ValueError"
+
+
+def test_variables_go_into_a_file_and_come_from_one(rpc: Bound) -> None:
+    run(rpc, "import os; x = 1; os.mkfifo('fifo'); os.mkdir('d')")
+
+    refused = rpc.refused("python.save", path="d")
+    assert "Is a directory: '/workspace/d'" in refused.message
+    assert value(rpc, "sorted(os.listdir())") == "['d', 'fifo']"
+    assert "no file of python.save" in rpc.refused("python.load", path="fifo").message
+
+
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
     run(rpc, "import pickle; x = 1\nfiles = {'empty': b'', 'text': b'text', 'table': b'country,town\\nFR,Paris\\n', 'other': pickle.dumps([1])}\n"
              "for name, data in files.items(): open(name, 'wb').write(data)")
