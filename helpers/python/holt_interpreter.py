@@ -45,7 +45,8 @@ interrupts = 0  # that have come, as the keeper counts those that it sends
 cells, files = 0, set()  # and by what name it was run, where the code has one
 
 main = types.ModuleType("__main__")
-main.__spec__ = type(json.__spec__)("__main__", None)  # by which multiprocessing does not look for __file__, the host's
+elsewhere = type(json.__spec__)("__main__", None)  # by which multiprocessing does not look for __file__, the host's
+main.__spec__ = elsewhere
 main.__builtins__ = builtins
 sys.modules["__main__"] = main
 namespace = main.__dict__
@@ -262,12 +263,24 @@ def guarded(function):
     except BaseException as error:
         running = False
         if os.getpid() != owner:
-            os._exit(exit_code(error))
+            leave(error)
         return None, None if isinstance(error, SystemExit) and exit_code(error) == 0 else describe(error), exit_code(error)
     finally:
         running = False
-        if os.getpid() != owner:  # a fork that has come back from the code
-            os._exit(0)
+        if os.getpid() != owner:
+            leave()
+
+
+def leave(error=None):
+    """A fork that has come back from the code ends, and what it has printed is not lost with it."""
+    try:
+        if error and not isinstance(error, SystemExit):
+            print(format_error(error), end="", file=sys.stderr)
+        elif error and exit_code(error) and not isinstance(error.code, int):  # a text
+            print(error, file=sys.stderr)
+        flush((sys.stdout, sys.stderr))
+    finally:
+        os._exit(exit_code(error) if error else 0)
 
 
 def flush(streams):
@@ -329,14 +342,24 @@ def used():
     }
 
 
+def is_inside(name, source):
+    """Whether a file's name leads to itself here, too, so that a process of multiprocessing's can import it."""
+    try:
+        with open(name, encoding="utf-8", newline="") as file:
+            return file.read(len(source) + 1) == source
+    except (OSError, ValueError):
+        return False
+
+
 def run(request):
     global cells
     cells += 1
     name = f"<python {cells}>"
+    source = request["code"]
     if request.get("file"):
         namespace["__file__"] = name = request["file"]
         files.add(name)
-    source = request["code"]
+    main.__spec__ = None if name in files and is_inside(name, source) else elsewhere
     if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
         source = source[1:]
     lines = io.StringIO(source, newline=None).readlines()  # those of Python: splitlines() knows more ends
@@ -472,7 +495,8 @@ def prepare():
     sys.path[0] = ""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    namespace["display"] = displays.display
+    os.register_at_fork(before=lambda: flush((sys.stdout, sys.stderr)))  # or both would print what has not left yet
+    namespace["display"] = displays.IPythonDisplay.display
 
 
 prepare()

@@ -48,6 +48,24 @@ def test_output_is_apart_and_of_all_that_was_started(rpc: Bound) -> None:
     assert result["stderr"] == "err\nsuberr\n"
 
 
+def test_display_takes_what_that_of_ipython_does(rpc: Bound) -> None:
+    result = run(rpc, "display({'text/html': '<b>'}, raw=True)\ndisplay(1, 2, display_id='a', clear=True)")
+
+    assert (result["error"], result["displays"]) == (None, [{"text/html": "<b>"}, {"text/plain": "1"}, {"text/plain": "2"}])
+
+
+@pytest.mark.parametrize("end, code, error", (
+    ("raise ValueError('in the child')", 1, "Traceback (most recent call last):\n  File \"<python 1>\", line 5, in <module>\n"
+     "    raise ValueError('in the child')\nValueError: in the child\n"),
+    ("sys.exit('said')", 1, "said\n"), ("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ("pass", 0, ""),
+), ids=("error", "text", "number", "exit", "end"))
+def test_a_fork_ends_as_a_program_does(rpc: Bound, end: str, code: int, error: str) -> None:
+    result = run(rpc, "import os, sys\nstatus = print('once,', end=' ')\nif os.fork() == 0:\n"
+                      f"    print('no newline', end='')\n    {end}\nelse:\n    status = os.wait()[1]\nstatus is None or os.waitstatus_to_exitcode(status)")
+
+    assert (result["result"], result["stdout"], result["stderr"]) == (str(code), "once, no newline", error)
+
+
 def test_the_next_run_has_its_own_output(rpc: Bound) -> None:
     assert run(rpc, "print('one')")["stdout"] == "one\n"
     assert run(rpc, "print('two')")["stdout"] == "two\n"

@@ -58,6 +58,21 @@ def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
     assert python(session, script).ok().out == "spawned\n"
 
 
+@pytest.mark.parametrize("method", ("spawn", "forkserver"))
+def test_a_script_of_the_workspace_has_processes_of_its_own(sessions: Sessions, workspace: Path, method: str) -> None:
+    """Which import it, to find what it has defined. Code that is not there under its name is not looked for."""
+    session = sessions.create("w", "--workspace", workspace)
+    script = workspace / "script.py"
+    script.write_text(
+        "import multiprocessing\nif __name__ != '__main__': print('imported', flush=True)\ndef double(x):\n    return 2 * x\nif __name__ == '__main__':\n"
+        f"    with multiprocessing.get_context('{method}').Pool(1) as pool: print(pool.map(double, [21]))\n"
+    )
+    printed = python(session, "--timeout", "30s", "script.py", cwd=workspace).ok().out.splitlines()
+    assert set(printed) == {"imported", "[42]"}
+    code = f"p = multiprocessing.get_context('{method}').Process(target=print, args=('started',)); p.start(); p.join()"
+    assert python(session, "-c", code).ok().out == "started\n"
+
+
 def test_what_is_no_text_is_told(session: Session) -> None:
     kinds = "class Plot:\n    def _repr_png_(self): return b'PNG'\nclass Table:\n    def _repr_html_(self): return '<table>'\n"
     python(session, "-c", kinds).ok()
