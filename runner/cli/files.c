@@ -259,8 +259,10 @@ static int do_rm(FilesCommand *command, Error *reterr) {
 }
 
 static int move_or_copy(FilesCommand *command, const char *method, bool copy, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage answer = RPC_MESSAGE_NONE;
         const char *from = command->operands[0];
         _cleanup_free_ char *target = NULL;
+        uint64_t left_out;
         JsonWriter params = { 0 };
         int r = transfer_target(command->client, command->operands[1], from, &target, reterr);
 
@@ -272,7 +274,11 @@ static int move_or_copy(FilesCommand *command, const char *method, bool copy, Er
         json_write_bool(&params, "replace", command->options.replace);
         if (copy)
                 json_write_bool(&params, "recursive", command->options.recursive);
-        r = transfer_call(command->client, method, &params, FD_NONE, NULL, reterr);
+        r = transfer_call(command->client, method, &params, FD_NONE, &answer, reterr);
+        left_out = r == 0 && copy ? number_of(answer.result, "left_out") : 0;
+        if (left_out > 0)
+                (void)fprintf(stderr, "holt: left out: %" PRIu64 " FIFOs, sockets or devices\n",
+                              left_out);
         if (r == -EEXIST)
                 return say_option(r, "--replace", reterr);
         return r == -EISDIR && copy ? say_option(r, "--recursive", reterr) : r;

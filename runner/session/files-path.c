@@ -110,14 +110,13 @@ int files_fail(const Files *files, int r, const char *doing, const char *path, E
                 return error_oom(reterr);
         if (r == -ENOENT && path_is_tilde(path))
                 cure = PATH_TILDE_CURE;
-        (void)str_quote(path, quoted, sizeof(quoted));
+        path = path[0] ? str_quote(path, quoted, sizeof(quoted)) : "\"\"";
         for (size_t i = 0; i < ELEMENTSOF(failures); i++)
                 if (failures[i].errnum == -r) {
-                        (void)error_set(reterr, failures[i].kind, -r, "cannot %s %s", doing,
-                                        quoted);
+                        (void)error_set(reterr, failures[i].kind, -r, "cannot %s %s", doing, path);
                         return error_cure(reterr, r, "%s", cure ? cure : failures[i].cure);
                 }
-        return error_set(reterr, ERROR_SETUP, -r, "cannot %s %s", doing, quoted);
+        return error_set(reterr, ERROR_SETUP, -r, "cannot %s %s", doing, path);
 }
 
 int files_fail_made(const Files *files, int r, const char *doing, const char *path,
@@ -379,8 +378,8 @@ int files_stat_fd(int path_fd, FileStat *ret) {
         if (ret->type != FILE_LINK)
                 return 0;
         n = readlinkat(path_fd, "", target, sizeof(target));
-        if (n < 0)
-                return -errno;
+        if (n < 0) /* one of /proc, as "self", which leads nowhere for who has no process there */
+                return 0;
         ret->target = strndup(target, (size_t)n);
         return ret->target ? 0 : -ENOMEM;
 }

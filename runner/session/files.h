@@ -48,7 +48,7 @@ typedef struct FileStat {
         uint64_t size;        /* bytes */
         uint64_t modified_ms; /* since the epoch */
         unsigned mode;        /* permission bits */
-        char *target;         /* of a link, not followed; owned; NULL otherwise */
+        char *target;         /* of a link that can be read; owned; NULL otherwise */
 } FileStat;
 void file_stat_clear(FileStat *stat);
 

@@ -250,6 +250,26 @@ def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
     assert found == ["\1", "a", "z", *["�"] * 4]
 
 
+def test_a_list_of_proc(rpc: Rpc) -> None:
+    """Its "self" leads nowhere for the keeper, and the links of a process are not its to read."""
+    entries = {e["name"]: e for e in rpc("files.list", path="/proc")["entries"]}
+
+    assert {"1", "cpuinfo", "self"} <= set(entries)
+    assert (entries["self"]["type"], entries["self"]["target"]) == ("link", None)
+    assert rpc("files.stat", path="/proc/self", follow=False)["type"] == "link"
+
+
+def test_an_empty_path_is_told(rpc: Rpc) -> None:
+    assert rpc.refused("files.read", path="").message == 'cannot read ""'
+
+
+def test_a_copy_says_what_it_leaves_out(session: Session) -> None:
+    session.out("mkdir -p d; mkfifo d/a d/b")
+
+    assert session("files", "cp", "-r", "d", "copy").ok().err == "holt: left out: 2 FIFOs, sockets or devices\n"
+    assert session("files", "mv", "d", "moved").ok().err == ""
+
+
 def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
     session.out("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe;"
                "echo > d/sub/x; touch -d '2001-02-03 04:05:06 UTC' d/file")
