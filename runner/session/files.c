@@ -159,7 +159,7 @@ int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error
 int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
         _cleanup_close_ int fd = files_open(files, path, O_PATH);
 
-        if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR)
+        if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ENAMETOOLONG)
                 return files_fail(files, fd, "look at", path, reterr);
         *ret = fd >= 0;
         return 0;

@@ -309,6 +309,7 @@ def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
     rpc("files.remove", path="a", recursive=True)
 
     assert rpc("files.exists", path="a") == {"exists": False}
+    assert rpc("files.exists", path="a" * 256) == {"exists": False}
     assert session.out("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
 
 

@@ -301,6 +301,7 @@ def test_files(local: LocalSandbox) -> None:
     assert local.exists("/a/raw") and not local.exists("/a/none")
     local.delete_file("/data/a/raw")
     assert not local.exists("/a/raw")
+    assert not local.exists("a" * 300) and not local.exists("/tmp/\0")
     for call in (local.read_file, local.read_file_bytes, local.list_files, local.delete_file):
         with pytest.raises(FileNotFoundError) as error:
             call("/a/none")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Set, Tuple
 
 from .._operations import Steps
-from ..errors import HoltError, MissingError
+from ..errors import HoltError, MissingError, UsageError
 from ..files import FilesApi
 from ..sandbox import SandboxApi
 
@@ -140,10 +140,13 @@ class Names:
         return sorted(names)
 
     def exists(self, path: str) -> "Steps[bool]":
-        place = yield from self.place(path)
-        if place == "/home":
-            return bool((yield from self.list("/home")))
-        return (yield from FilesApi.exists.steps(self.files, place))
+        try:
+            place = yield from self.place(path)
+            if place == "/home":
+                return bool((yield from self.list("/home")))
+            return (yield from FilesApi.exists.steps(self.files, place))
+        except UsageError:  # a name that no file can have, or one below what may not be entered
+            return False
 
     def delete(self, path: str) -> "Steps[None]":
         place = yield from self.place(path)
