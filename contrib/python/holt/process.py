@@ -214,6 +214,12 @@ class ProcessApi(Part):
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
         return result_of((yield within(asked, timeout)))
 
+    @operation
+    def _end(self) -> "Steps[None]":
+        """Kills all that it has started, and waits for that."""
+        yield self._ask("process.kill", {"id": self.id}, urgent=True)
+        yield self._ask("process.wait", {"id": self.id})
+
     def _forget(self) -> None:
         """Nobody reads any more. What still comes is taken and dropped, up to its end."""
 
@@ -231,7 +237,7 @@ class ProcessApi(Part):
 
 
 class Process(ProcessApi, SyncFace):
-    """A context manager, at whose end it is killed. Iterating gives its output, up to its end."""
+    """A context manager, at whose end it is killed, and gone. Iterating gives its output, up to its end."""
 
     def __iter__(self) -> Iterator[Chunk]:
         while (chunk := self.read()) is not None:
@@ -242,12 +248,12 @@ class Process(ProcessApi, SyncFace):
 
     def __exit__(self, *exception: object) -> None:
         if not self._server.closed:
-            self.kill()
+            self._end()
         self._forget()
 
 
 class AsyncProcess(ProcessApi, AsyncFace):
-    """An async context manager, at whose end it is killed. Iterating gives its output, up to its end."""
+    """An async context manager, at whose end it is killed, and gone. Iterating gives its output, up to its end."""
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         while (chunk := await self.read()) is not None:
@@ -258,5 +264,5 @@ class AsyncProcess(ProcessApi, AsyncFace):
 
     async def __aexit__(self, *exception: object) -> None:
         if not self._server.closed:
-            await self.kill()
+            await self._end()
         self._forget()
