@@ -18,7 +18,7 @@ from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
 from ._settings import Policy, Settings, Size, Time
-from .errors import HoltError, MissingError, UsageError
+from .errors import HoltError, MissingError, SetupError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
@@ -197,7 +197,11 @@ class SandboxApi(Part):
                 yield from self._feed(process, given)
             asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
             answer = yield asked
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, MissingError) and f'"{process.id}"' in error.message:  # of a keeper that is another now
+                raise SetupError(
+                    f"the session was stopped, and with it {process.id}", hint="How it ended is in the history."
+                ) from None
             self._ask_and_forget("process.kill", id=process.id)
             raise
         return result_of(answer)

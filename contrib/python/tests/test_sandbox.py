@@ -31,10 +31,28 @@ from holt import (
     PolicyError,
     Sandbox,
     Server,
+    SetupError,
     UsageError,
 )
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def test_a_session_that_another_stops_before_a_command_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox("w") as box, Sandbox("w") as other:
+        ask = box._ask
+
+        def stopped(method: str, *args: Any, **options: Any) -> Any:
+            if method == "process.wait":
+                other.stop()
+            return ask(method, *args, **options)
+
+        monkeypatch.setattr(box, "_ask", stopped)
+        with pytest.raises(SetupError, match="the session was stopped, and with it p1"):
+            box.bash("true")
+        monkeypatch.undo()
+        assert box.bash("echo again").stdout == "again\n"
+        box.remove()
 
 
 def test_commands_and_how_they_end(box: Sandbox) -> None:
