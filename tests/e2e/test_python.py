@@ -12,6 +12,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.python import needs_module, run, value
+from lib.sandbox import HANGS
 from lib.sessions import Bound, Connect, RpcError, Session, Sessions, alive, until
 
 
@@ -507,7 +508,7 @@ def test_displays_are_bounded(rpc: Bound) -> None:
     "class H:\n  def _repr_html_(self): return '中' * 4000000\nH()", "for _ in range(700000): display('')",
 ), ids=("not ASCII", "many"))
 def test_displays_are_bounded_as_they_are_sent(code: str, rpc: Bound) -> None:
-    result = run(rpc, f"kept = 1\n{code}", timeout_ms=60000)
+    result = run(rpc, f"kept = 1\n{code}", timeout_ms=int(900 * HANGS))
 
     assert (result["error"], result["state_kept"]) == (None, True)
     assert "left out" in result["displays"][-1]["text/plain"]
