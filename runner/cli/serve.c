@@ -137,14 +137,12 @@ static int method_list(RpcCall *call, void *data, Error *error) {
 /* Only one at rest: session.stop lets it rest, which takes the time that its commands take. */
 static int method_remove(RpcCall *call, void *data, Error *error) {
         const char *name = rpc_string(call, "session");
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        _cleanup_close_ int dir_fd = FD_NONE;
         int r = session_open(name, &dir_fd, NULL, error);
 
         (void)data;
         if (r == 0)
-                r = session_lock(dir_fd, &lock_fd, error);
-        if (r == 0)
-                r = session_remove(name, error);
+                r = session_remove(name, dir_fd, error);
         if (r < 0)
                 return r;
         (void)rpc_result(call);

@@ -85,12 +85,9 @@ int stop_session(const char *name, int dir_fd, Error *reterr) {
 }
 
 int stop_and_remove(const char *name, int dir_fd, Error *reterr) {
-        _cleanup_close_ int lock_fd = FD_NONE;
         int r = stop_session(name, dir_fd, reterr);
 
-        if (r == 0)
-                r = session_lock(dir_fd, &lock_fd, reterr);
-        return r < 0 ? r : session_remove(name, reterr);
+        return r < 0 ? r : session_remove(name, dir_fd, reterr);
 }
 
 static int stop_one(const char *name, Error *reterr) {

@@ -258,28 +258,37 @@ void session_discard(const char *prepared) {
         (void)remove_tree(prepared, NULL);
 }
 
-/* Under another name first, so that it is gone at once and for good, whatever becomes of the rest.
- */
-int session_remove(const char *name, Error *reterr) {
-        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2], gone[PATH_MAX];
-        uint64_t random = 0;
-        int lock_fd, r = session_base(base, reterr);
+static int refuse_gone(const char *name, Error *reterr) {
+        (void)error_set(reterr, ERROR_MISSING, 0, "somebody else has taken session \"%s\" away",
+                        name);
+        return error_cure(reterr, -ENOENT, "%s", session_none_cure);
+}
 
+/* Under another name first, so that it is gone at once and for good, whatever becomes of the rest.
+ * The name of one that is locked stays its own. */
+int session_remove(const char *name, int dir_fd, Error *reterr) {
+        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2], gone[PATH_MAX];
+        _cleanup_close_ int lock_fd = FD_NONE;
+        uint64_t random = 0;
+        int sweep_fd, r = session_base(base, reterr);
+
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
-                return r;
+                return r == -ENOENT ? refuse_gone(name, reterr) : r;
         (void)!getrandom(&random, sizeof(random), 0);
         (void)snprintf(gone, sizeof(gone), "%.*s/" GONE_PREFIX "%016llx", PATH_MAX - 32, base,
                        (unsigned long long)random);
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
-        lock_fd = leftover_lock(path);
+        if (!leftover_is(dir_fd, path))
+                return refuse_gone(name, reterr);
+        sweep_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
-                r = errno == ENOENT
-                            ? refuse_missing(base, name, reterr)
-                            : error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
         else
                 r = remove_tree(gone, reterr);
         sweep(base);
-        (void)fd_close(lock_fd);
+        (void)fd_close(sweep_fd);
         return r;
 }
 

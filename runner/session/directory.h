@@ -40,8 +40,9 @@ int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd,
 int session_publish(const char *prepared, const char *name, Error *reterr);
 void session_discard(const char *prepared);
 
-/* Takes one away with all that is in it. The caller holds its lock. */
-int session_remove(const char *name, Error *reterr);
+/* Takes the one whose directory dir_fd is away, with all that is in it, by its lock. -ENOENT with
+ * an ERROR_MISSING where somebody else has, though another may have its name by now. */
+int session_remove(const char *name, int dir_fd, Error *reterr);
 
 /* Calls fn for each session, in the order of names; a negative errno of it ends that. */
 int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr);

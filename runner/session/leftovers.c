@@ -30,8 +30,7 @@ int leftover_lock(const char *path) {
         return fd;
 }
 
-/* Between mkdir(2) and flock(2) somebody may have swept it. */
-static bool is_there(int fd, const char *path) {
+bool leftover_is(int fd, const char *path) {
         struct stat st, named;
 
         return fstat(fd, &st) == 0 && lstat(path, &named) == 0 && st.st_dev == named.st_dev &&
@@ -54,7 +53,8 @@ int leftover_make(const char *path, const char *prefix, unsigned mode, char *ret
                         return -errno;
                 }
                 fd = leftover_lock(ret_path);
-                if (fd >= 0 && is_there(fd, ret_path)) {
+                /* Between mkdir(2) and flock(2) somebody may have swept it. */
+                if (fd >= 0 && leftover_is(fd, ret_path)) {
                         *ret_fd = fd;
                         return 0;
                 }

@@ -7,6 +7,8 @@
  * a file system has no locks, nothing is taken away. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /* Makes path/PREFIX and 16 random digits, mode, and locks it; ret_path has room for PATH_MAX. The
@@ -16,6 +18,9 @@ int leftover_make(const char *path, const char *prefix, unsigned mode, char *ret
 
 /* Locks a directory that is to be renamed to such a name; the fd, or a negative errno. */
 int leftover_lock(const char *path);
+
+/* Whether that is the name of the directory fd. */
+bool leftover_is(int fd, const char *path);
 
 /* Takes away those in the directory path that nobody holds, as far as that can be done. */
 void leftovers_sweep(const char *path, const char *prefix);

@@ -69,16 +69,12 @@ bool owner_is_gone(int dir_fd) {
         return fd >= 0 && has_ended(fd);
 }
 
-/* The directory that is locked is the one that has the name: nobody else may remove it, and it is
- * only renamed to be removed. */
 int owner_take_away(const char *name, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        _cleanup_close_ int dir_fd = FD_NONE;
         int r;
 
         if (session_open(name, &dir_fd, NULL, NULL) < 0 || !owner_is_gone(dir_fd))
                 return 0;
-        r = session_lock(dir_fd, &lock_fd, reterr);
-        if (r == -ENOENT)
-                return 0; /* somebody else has just removed it */
-        return r < 0 ? r : session_remove(name, reterr);
+        r = session_remove(name, dir_fd, reterr);
+        return r == -ENOENT ? 0 : r;
 }

@@ -26,8 +26,14 @@ static int setup(void **state) {
 
 static int remove_one(void *data, const char *name, int dir_fd) {
         (void)data;
-        (void)dir_fd;
-        return session_remove(name, NULL);
+        return session_remove(name, dir_fd, NULL);
+}
+
+static int remove_named(const char *name) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, NULL);
+
+        return r < 0 ? r : session_remove(name, dir_fd, NULL);
 }
 
 /* Nothing is left but the directories that lead there. */
@@ -172,7 +178,7 @@ static void make_another(void) {
 
 static void remove_another(void) {
         make("two");
-        assert_int_equal(session_remove("two", NULL), 0);
+        assert_int_equal(remove_named("two"), 0);
 }
 
 static void test_what_nobody_holds_goes(void **state) {
@@ -187,7 +193,7 @@ static void test_what_nobody_holds_goes(void **state) {
                 uses[i]();
                 assert_false(is_there(path));
                 if (i > 0)
-                        (void)session_remove("two", NULL);
+                        (void)remove_named("two");
         }
 }
 
@@ -295,10 +301,34 @@ static void test_what_is_in_it_goes_with_it(void **state) {
         assert_int_equal(mkdir(path, 0700), 0);
         (void)strcat(path, "/below");
         assert_int_equal(mkdir(path, 0), 0);
-        assert_int_equal(session_remove("one", NULL), 0);
+        assert_int_equal(remove_named("one"), 0);
         assert_sessions("");
         assert_int_equal(session_open("one", &fd, NULL, NULL), -ENOENT);
         assert_int_equal(rmdir(outside), 0);
+}
+
+/* Somebody else was first, is at it or done; another has the name by then, and maybe a keeper. */
+static void test_another_by_its_name_stays(void **state) {
+        char path[256], aside[256];
+        Error error;
+
+        (void)state;
+        (void)snprintf(path, sizeof(path), "%s/holt/sessions/one", home);
+        (void)snprintf(aside, sizeof(aside), "%s/holt/sessions/two", home);
+        for (int done = 0; done <= 1; done++) {
+                _cleanup_close_ int dir_fd = FD_NONE;
+
+                make("one");
+                assert_int_equal(session_open("one", &dir_fd, NULL, NULL), 0);
+                assert_int_equal(rename(path, aside), 0);
+                if (done)
+                        assert_int_equal(remove_named("two"), 0);
+                make("one");
+                assert_int_equal(session_remove("one", dir_fd, &error), -ENOENT);
+                assert_int_equal(error.kind, ERROR_MISSING);
+                assert_sessions(done ? "one " : "one two ");
+                (void)session_each(remove_one, NULL, NULL);
+        }
 }
 
 /* --- the lock and the socket --- */
@@ -357,6 +387,7 @@ int main(void) {
                 directory_test(test_one_that_is_not_there),
                 directory_test(test_no_link_is_followed),
                 directory_test(test_what_is_in_it_goes_with_it),
+                directory_test(test_another_by_its_name_stays),
                 directory_test(test_one_holds_the_lock),
                 directory_test(test_a_socket_has_no_long_path),
         };
