@@ -258,9 +258,12 @@ void session_discard(const char *prepared) {
         (void)remove_tree(prepared, NULL);
 }
 
-static int refuse_gone(const char *name, Error *reterr) {
-        (void)error_set(reterr, ERROR_MISSING, 0, "somebody else has taken session \"%s\" away",
-                        name);
+static int refuse_gone(const char *base, const char *name, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (session_open(name, &fd, NULL, NULL) < 0)
+                return refuse_missing(base, name, reterr);
+        (void)error_set(reterr, ERROR_MISSING, 0, "session \"%s\" is another by now", name);
         return error_cure(reterr, -ENOENT, "%s", session_none_cure);
 }
 
@@ -275,13 +278,13 @@ int session_remove(const char *name, int dir_fd, Error *reterr) {
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
-                return r == -ENOENT ? refuse_gone(name, reterr) : r;
+                return r == -ENOENT ? refuse_gone(base, name, reterr) : r;
         (void)!getrandom(&random, sizeof(random), 0);
         (void)snprintf(gone, sizeof(gone), "%.*s/" GONE_PREFIX "%016llx", PATH_MAX - 32, base,
                        (unsigned long long)random);
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         if (!leftover_is(dir_fd, path))
-                return refuse_gone(name, reterr);
+                return refuse_gone(base, name, reterr);
         sweep_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
