@@ -33,10 +33,9 @@ HERE = os.path.dirname(__file__)
 
 channel = socket.socket(fileno=os.dup(0))
 channel.set_inheritable(False)
-null = os.open("/dev/null", os.O_RDONLY)
+null = os.open("/dev/null", os.O_RDWR)
 os.dup2(null, 0)
-os.close(null)
-saved = [(fd, os.dup(fd), os.fstat(fd)) for fd in (1, 2)]  # not inheritable
+saved = [(fd, os.dup(fd)) for fd in (1, 2)]  # not inheritable
 own_streams = sys.stdout, sys.stderr
 owner = os.getpid()
 running = waiting = broken_off = False
@@ -284,35 +283,37 @@ def leave(error=None):
 
 
 def flush(streams):
+    """Those of them that are not rid of what is buffered."""
+    stuck = []
     for stream in {id(s): s for s in streams}.values():
         try:
             stream.flush()
         except Exception:
-            pass
+            stuck.append(stream)
+    return stuck
 
 
 def settle_output():
-    """What is buffered leaves; the fds are what they were, whatever the code has made of them. What an interrupt, or the
-    code's own flush(), keeps from leaving is nobody's: the next run has not printed it."""
+    """What is buffered leaves; the fds are what they were, whatever the code, or a program that it has run, has made of
+    them. What an interrupt, the code's own flush() or an fd that takes nothing keeps from leaving is nobody's: the next
+    run has not printed it."""
     global running
+    stuck = own_streams
+    for _, own in saved:
+        os.set_blocking(own, True)
     try:
-        flush((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *own_streams))
-    except BaseException:
-        running = False  # it can't be waited for any more
-        away = os.open("/dev/null", os.O_WRONLY)
-        for fd, _, _ in saved:
-            os.dup2(away, fd)
-        os.close(away)
-        flush(own_streams)
-        raise
+        flush((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
+        stuck = flush(own_streams)
     finally:
-        for fd, own, place in saved:
-            try:
-                if os.path.samestat(os.fstat(fd), place):
-                    continue
-            except OSError:
-                pass
-            os.dup2(own, fd)
+        running = False  # it can't be waited for any more
+        try:
+            if stuck:
+                for fd, _ in saved:
+                    os.dup2(null, fd)
+                flush(stuck)
+        finally:
+            for fd, own in saved:
+                os.dup2(own, fd)
 
 
 def apply_env(changes):
@@ -385,7 +386,8 @@ def run(request):
         if here is not None:
             os.fchdir(here)
             os.close(here)
-    guarded(settle_output)
+    _, failed, _ = guarded(settle_output)
+    error, code = (error, code) if error or not failed else (failed, 1)
     spent = used()
     usage = spent | {name: spent[name] - before_usage[name] for name in ("user_us", "system_us")}
     return {

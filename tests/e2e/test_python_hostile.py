@@ -91,6 +91,7 @@ def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
 @pytest.mark.parametrize("code", (
     "import sys; sys.stdout = sys.stderr = None", "import os; os.close(1); os.close(2)", "import sys; sys.stdout.close()",
     "import os\nif os.fork() == 0:\n  while True: os.write(1, b'')", "import os; os.dup2(os.open('/dev/null', 1), 1)",
+    "import os; os.dup2(os.open('/proc/self/fd/1', os.O_RDONLY), 1)",
     "import sys; sys.displayhook = 1; sys.excepthook = 1; del sys.modules['__main__']",
 ), ids=lambda code: code[:40])
 def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sessions) -> None:
@@ -104,13 +105,26 @@ def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sess
     rpc.call("python.restart")
 
 
-def test_what_does_not_leave_is_not_printed_by_the_next_run(rpc: Bound) -> None:
-    """As an interrupt keeps it from leaving, whenever it comes."""
-    run(rpc, "import sys\nclass Stuck:\n  def write(self, text): pass\n  def flush(self): raise KeyboardInterrupt\n"
-             "sys.stdout.write('left')\nsys.stdout = Stuck()")
+@pytest.mark.parametrize("code, error", (
+    # As an interrupt keeps it from leaving, whenever it comes.
+    ("class Stuck:\n  def write(self, text): pass\n  def flush(self): raise KeyboardInterrupt\nsys.stdout = Stuck()",
+     "KeyboardInterrupt"),
+    ("os.close(1)", None), ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1)", None),
+), ids=("interrupt", "closed", "full"))
+def test_what_does_not_leave_is_not_printed_by_the_next_run(code: str, error: str | None, rpc: Bound) -> None:
+    first = run(rpc, f"import os, sys\nsys.stdout.write('left')\n{code}")
     result = run(rpc, "sys.stdout = sys.__stdout__\nprint('right')")
 
+    assert (first["error"] or {}).get("name") == error
     assert result["stdout"] == "right\n"
+
+
+def test_an_output_that_a_program_has_made_not_to_block_blocks_again(rpc: Bound) -> None:
+    """As some do with what they inherit, and leave it so."""
+    run(rpc, "import os\nfor fd in 1, 2: os.set_blocking(fd, False)")
+    result = run(rpc, "print('x' * 1000000)")
+
+    assert result["error"] is None and len(result["stdout"]) == 1000001
 
 
 def test_a_fork_that_comes_back_says_nothing(rpc: Bound) -> None:
