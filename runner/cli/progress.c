@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +47,14 @@ static const char *size_text(uint64_t bytes, char buf[32]) {
         return buf;
 }
 
+/* Nothing waits for a terminal that is stopped, and another job's is left alone. */
+static bool takes_it(void) {
+        struct pollfd terminal = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+        return tcgetpgrp(STDERR_FILENO) == getpgrp() && poll(&terminal, 1, 0) > 0 &&
+               terminal.revents & POLLOUT;
+}
+
 /* Of a file alone, how much there is of it as well. */
 static void show(void) {
         const uint64_t took = time_now_usec() - progress.began;
@@ -56,7 +65,7 @@ static void show(void) {
         char line[160], done[32], all[32], rate[32];
         int n;
 
-        if (bytes == 0 || tcgetpgrp(STDERR_FILENO) != getpgrp())
+        if (bytes == 0 || !takes_it())
                 return;
         (void)size_text(bytes, done);
         (void)size_text((uint64_t)progress.size, all);
@@ -131,7 +140,7 @@ void progress_end(void) {
         (void)pthread_mutex_unlock(&progress.lock);
         (void)pthread_join(progress.thread, NULL);
         progress.runs = false;
-        if (progress.shown)
+        if (progress.shown && takes_it())
                 (void)!write(STDERR_FILENO, "\r\033[K", 4);
 }
 

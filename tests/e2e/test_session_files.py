@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -579,9 +580,11 @@ def test_what_was_copied_as_json(session: Session, place: Path) -> None:
     assert json.loads(refused.err)["error"]["message"] == "stdout would have the file, and what --json says"
 
 
+@pytest.mark.parametrize("stopped", (False, True))
 def test_a_long_copy_shows_how_far_it_is(
-    sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
+    stopped: bool, sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
 ) -> None:
+    """And does not wait for a terminal that is stopped."""
     session = sessions.create("w", "--workspace", workspace)
     many = place / "many"
     many.mkdir()
@@ -593,9 +596,12 @@ def test_a_long_copy_shows_how_far_it_is(
     os.kill(keeper, signal.SIGSTOP)
     files = int(copy.expect(r"\r\x1b\[Kholt: (\d+) files, [\d.]+ K?i?B, \d[\d.]* K?i?B/s")[1])
     assert 2 <= files < 500
+    if stopped:
+        copy.send("\x13")
+        time.sleep(0.5)  # it would have been shown again
     os.kill(keeper, signal.SIGCONT)
-    assert copy.wait() == 0 and copy.output.endswith("\r\x1b[K")
-    assert len(list(workspace.glob("many/*"))) == 500
+    until(lambda: len(list(workspace.glob("many/*"))) == 500, "all are there")
+    assert copy.wait() == 0 and copy.output.endswith("\r\x1b[K") != stopped
 
 
 def test_nothing_is_half_written(session: Session, place: Path, identity: Identity) -> None:
