@@ -296,24 +296,27 @@ def flush(streams):
 def settle_output():
     """What is buffered leaves; the fds are what they were, whatever the code, or a program that it has run, has made of
     them. What an interrupt, the code's own flush() or an fd that takes nothing keeps from leaving is nobody's: the next
-    run has not printed it."""
-    global running
+    run has not printed it. The error that kept it."""
     stuck = own_streams
-    for _, own in saved:
-        os.set_blocking(own, True)
-    try:
+
+    def leave():
+        nonlocal stuck
+        for _, own in saved:
+            os.set_blocking(own, True)
         flush((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
         stuck = flush(own_streams)
-    finally:
-        running = False  # it can't be waited for any more
-        try:
-            if stuck:
-                for fd, _ in saved:
-                    os.dup2(null, fd)
-                flush(stuck)
-        finally:
-            for fd, own in saved:
-                os.dup2(own, fd)
+
+    _, error, _ = guarded(leave)
+    try:
+        if stuck:
+            for fd, _ in saved:
+                os.dup2(null, fd)
+            guarded(lambda: flush(stuck))
+        for fd, own in saved:
+            os.dup2(own, fd)
+    except OSError:  # the code has closed them
+        pass
+    return error
 
 
 def apply_env(changes):
@@ -386,7 +389,7 @@ def run(request):
         if here is not None:
             os.fchdir(here)
             os.close(here)
-    _, failed, _ = guarded(settle_output)
+    failed = settle_output()
     error, code = (error, code) if error or not failed else (failed, 1)
     spent = used()
     usage = spent | {name: spent[name] - before_usage[name] for name in ("user_us", "system_us")}
