@@ -241,6 +241,7 @@ static int wait_for_end(Exec *exec, Error *reterr) {
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
         r = rpc_client_send(exec->client, "process.wait", &w, NULL, 0, &id, reterr);
+        exec->lost = r < 0;
         while (r == 0) {
                 struct pollfd fds[3 + 3] = { { .fd = rpc_client_fd(exec->client) },
                                              { .fd = exec->signal_fd, .events = POLLIN },
