@@ -299,14 +299,14 @@ def settle_output():
     run has not printed it. The error that kept it."""
     stuck = own_streams
 
-    def leave():
+    def empty():
         nonlocal stuck
         for _, own in saved:
             os.set_blocking(own, True)
         flush((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
         stuck = flush(own_streams)
 
-    _, error, _ = guarded(leave)
+    _, error, _ = guarded(empty)
     try:
         if stuck:
             for fd, _ in saved:
