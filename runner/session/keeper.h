@@ -139,7 +139,8 @@ void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
 void keeper_sweep(Keeper *keeper);
 /* The same in the loop's next turn. */
 void keeper_sweep_soon(Keeper *keeper);
-/* At once, behind one run of a process that goes on: what is told of it is that of this run. */
+/* At once, behind a run of the interpreter, which is process: what is told of it then is that of
+ * this run. */
 void keeper_sweep_behind(Keeper *keeper, Process *process);
 
 /* --- for the methods --- */

@@ -25,8 +25,8 @@ struct Processes {
 /* --- what init is told --- */
 
 /* What a start takes: size bytes of a block, or, where it is NULL, its memory file (else FD_NONE),
- * and then the fds of stdin, stdout and stderr as far as there are. It takes all of them
- * over, in any case. 0 or -ENOMEM. */
+ * and then the fds of stdin, stdout and stderr as far as there are. It takes all of them over, in
+ * any case. 0 or -ENOMEM. */
 int process_start_new(char *block, size_t size, int block_fd, ProcessStart **ret);
 void process_start_add(ProcessStart *start, int fd);
 /* NULL is legal; returns NULL. */

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.python import needs_module, run, value
-from lib.sandbox import HANGS
-from lib.sessions import Bound, Connect, RpcError, Session, Sessions, alive, until
-
+from lib.python import run, value
+from lib.sessions import Bound, Connect, RpcError, Session, Sessions, until
 
 
 # --- values ---
@@ -47,12 +45,6 @@ def test_output_is_apart_and_of_all_that_was_started(rpc: Bound) -> None:
 
     assert result["stdout"].splitlines() == ["out", "sub", "thread", "process", "end"]
     assert result["stderr"] == "err\nsuberr\n"
-
-
-def test_display_takes_what_that_of_ipython_does(rpc: Bound) -> None:
-    result = run(rpc, "display({'text/html': '<b>'}, raw=True)\ndisplay(1, 2, display_id='a', clear=True)")
-
-    assert (result["error"], result["displays"]) == (None, [{"text/html": "<b>"}, {"text/plain": "1"}, {"text/plain": "2"}])
 
 
 @pytest.mark.parametrize("end, code, error", (
@@ -485,198 +477,7 @@ def test_a_run_that_waits_is_taken_back(method: str, rpc: Bound) -> None:
     assert value(rpc, "x, 'y' in globals()") == "(1, False)"
 
 
-# --- displays ---
-
-
-def test_what_has_a_rich_form_is_displayed(rpc: Bound) -> None:
-    result = run(rpc, "class H:\n  def _repr_html_(self): return '<b>é</b>'\n  def _repr_png_(self): return b'\\x89PNG'\n"
-                      "  def _repr_svg_(self): raise ValueError\n  def _repr_latex_(self): return object()\n  def __repr__(self): return 'H'\ndisplay(H())\nH()")
-
-    bundle = {"text/html": "<b>é</b>", "image/png": base64.b64encode(b"\x89PNG").decode(), "text/plain": "H"}
-    assert result["displays"] == [bundle, bundle]
-    assert result["result"] == "H"
-
-
-def test_displays_are_bounded(rpc: Bound) -> None:
-    result = run(rpc, "class H:\n  def _repr_html_(self): return 'x' * 4000000\nfor _ in range(5): display(H())")
-
-    assert [len(d.get("text/html", "")) for d in result["displays"]] == [4000000, 0]
-    assert "left out" in result["displays"][1]["text/plain"]
-
-
-@pytest.mark.parametrize("code", (
-    "class H:\n  def _repr_html_(self): return '中' * 4000000\nH()", "for _ in range(700000): display('')",
-), ids=("not ASCII", "many"))
-def test_displays_are_bounded_as_they_are_sent(code: str, rpc: Bound) -> None:
-    result = run(rpc, f"kept = 1\n{code}", timeout_ms=int(900 * HANGS))
-
-    assert (result["error"], result["state_kept"]) == (None, True)
-    assert "left out" in result["displays"][-1]["text/plain"]
-
-
-@pytest.mark.parametrize("parameters", ("self", "self, include, exclude", "self, **options"))
-def test_a_whole_bundle_is_asked_for_as_ipython_does(parameters: str, rpc: Bound) -> None:
-    result = run(rpc, f"class B:\n  def _repr_mimebundle_({parameters}): return {{'text/html': '<b>'}}\n  def __repr__(self): return 'B'\nB()")
-    assert result["displays"] == [{"text/html": "<b>", "text/plain": "B"}]
-
-
-def test_what_fails_whatever_it_is_asked_for_has_no_rich_form(rpc: Bound) -> None:
-    result = run(rpc, "class Odd:\n  def __getattr__(self, name): raise ValueError(name)\n  def __repr__(self): return 'odd'\nOdd()")
-    assert (result["error"], result["result"], result["displays"]) == (None, "odd", [])
-
-
-def test_a_warning_is_told_in_each_run(rpc: Bound) -> None:
-    for _ in range(2):
-        assert "UserWarning: late" in run(rpc, "import warnings; warnings.warn('late')")["stderr"]
-
-
-def test_ipython_s_display_is_a_display(rpc: Bound) -> None:
-    """One made for the test, which prints as IPython does where it has no shell."""
-    core = "/workspace/IPython/core"
-    rpc.call("files.write", path=f"{core}/__init__.py", content="", make_parents=True)
-    rpc.call("files.write", path=f"{core}/display_functions.py", content="def display(*objs, **kw): print(*objs)\n")
-    rpc.call("files.write", path="/workspace/IPython/__init__.py", content="")
-    rpc.call("files.write", path="/workspace/IPython/display.py", content="from IPython.core.display_functions import *\n")
-    code = """import sys; sys.path.insert(0, "/workspace")
-from IPython.display import display
-class Bold:
-    def __repr__(self): return "b"
-    def _repr_html_(self): return "<b>"
-display(Bold(), 5, metadata={}); display({"text/plain": "raw"}, raw=True)"""
-    result = run(rpc, code)
-    assert (result["error"], result["stdout"]) == (None, "")
-    assert result["displays"] == [{"text/html": "<b>", "text/plain": "b"}, {"text/plain": "5"}, {"text/plain": "raw"}]
-
-
-@needs_module("matplotlib")
-def test_figures_shown_and_left_open(rpc: Bound) -> None:
-    result = run(rpc, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nplt.figure(); plt.plot([2, 1]);", timeout_ms=60000)
-
-    assert result["error"] is None, result
-    assert [base64.b64decode(d["image/png"])[:4] for d in result["displays"]] == [b"\x89PNG"] * 2
-    assert value(rpc, "plt.get_fignums()") == "[]"
-
-
-@needs_module("matplotlib")
-def test_a_figure_is_a_value(rpc: Bound) -> None:
-    kinds = lambda code: [sorted(d) for d in run(rpc, code, timeout_ms=60000)["displays"]]  # noqa: E731
-    plot = ["image/png", "text/plain"]
-    use = "import matplotlib.pyplot as plt\nfrom matplotlib.figure import Figure\n"
-
-    assert kinds(use + "fig, ax = plt.subplots(); fig") == [plot]  # once
-    assert kinds("plt.figure(); fig") == [plot, plot]  # that has the number now which was fig's
-    assert kinds("fig;") == []
-    assert kinds("display(fig, Figure(figsize=(1, 1)))") == [plot, plot]
-    assert kinds("fig.text(0, 0, '$\\\\nothing$'); fig") == []
-    assert value(rpc, "display(fig); fig") == "<Figure size 640x480 with 1 Axes>"
-
-
-@needs_module("pandas")
-def test_a_data_frame_is_a_table(rpc: Bound) -> None:
-    result = run(rpc, "import pandas as pd\npd.DataFrame({'a': [1, 2]})", timeout_ms=60000)
-
-    assert "<table" in result["displays"][0]["text/html"] and "a\n0  1" in result["result"]
-
-
-# --- variables ---
-
-
-def test_variables_are_listed(rpc: Bound) -> None:
-    run(rpc, "a = [1, 2]; b = 'x' * 1000; _hidden = 1\nclass Bad:\n  def __repr__(self): raise ValueError\nc = Bad()")
-    listed = {v["name"]: v for v in rpc.call("python.variables")["variables"]}
-
-    assert set(listed) == {"a", "b", "c", "Bad"}
-    assert (listed["a"]["type"], listed["a"]["size"], listed["a"]["repr"]) == ("list", "2", "[1, 2]")
-    assert len(listed["b"]["repr"]) < 300 and listed["c"]["repr"] == "?"
-
-
-def test_odd_variables_leave_the_others(rpc: Bound) -> None:
-    run(rpc, "class Odd:\n  def __repr__(self): return 'a\\0\\ud800'\nodd = Odd(); globals().update({'\\ud800': 1, 5: 2})")
-    listed = {v["name"]: v["repr"] for v in rpc.call("python.variables")["variables"]}
-    assert (listed["odd"], listed["?"]) == ("a\ufffd?", "1")
-    run(rpc, "globals().update({f'v{n}': '中' * 300 for n in range(30000)})")
-    assert len(rpc.call("python.variables")["variables"]) == 30003
-    assert value(rpc, "odd is None") == "False"
-
-
-def test_sizes_of_variables(rpc: Bound) -> None:
-    run(rpc, "class Table:\n  shape = (2, 3)\nclass Other:\n  shape = len\n  def __getattr__(self, name): raise ValueError(name)\n"
-             "class Odd:\n  def __getattr__(self, name): raise ValueError(name)\ntable, other, odd = Table(), Other(), Odd()")
-    listed = {v["name"]: v["size"] for v in rpc.call("python.variables")["variables"]}
-    assert (listed["table"], listed["other"], listed["odd"]) == ("(2, 3)", None, None)
-
-
-ENDLESS = "class Endless:\n  def __repr__(self):\n    while True: pass\n  def __reduce__(self):\n    while True: pass\ne = Endless(); n = 5"
-STUBBORN = ENDLESS.replace("while", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while")
-
-
-def test_variables_have_the_time_of_a_run(sessions: Sessions) -> None:
-    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "60s").rpc(), {})
-    run(rpc, ENDLESS)
-
-    assert [v["repr"] for v in rpc.call("python.variables")["variables"] if v["name"] == "e"] == ["?"]
-    assert rpc.call("python.save")["saved"] == ["n"]
-    assert value(rpc, "n") == "5"
-
-
-def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> None:
-    rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
-    run(rpc, STUBBORN)
-    assert "stopped after 500ms, the limit of the session's policy" in rpc.refused("python.variables").message
-    assert value(rpc, "1") == "1"
-
-
-def test_a_session_with_an_interpreter_does_not_go_to_rest(sessions: Sessions) -> None:
-    """Until that is gone."""
-    session = sessions.create("w", "--idle", "1s")
-    keeper = session.keeper()
-    session("python", "-c", "x = 1").ok()
-    time.sleep(2.5)
-    assert alive([keeper])
-    assert session("python", "-c", "x").ok().out == "1\n"
-    session("python", "--restart").ok()
-    until(lambda: not alive([keeper]), "it has gone to rest")
-
-
-def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
-    run(keeper, "import math, datetime\na = {'k': [1]}\nd = datetime.date(2026, 11, 21)\ndef f(): pass\nclass C: pass\nc = C()\ng = (i for i in ())")
-    saved = keeper.call("python.save")
-    keeper.rpc.close()
-    session.stop()
-    rpc = Bound(session.rpc(), {})
-    loaded = rpc.call("python.load")
-
-    assert saved["saved"] == loaded["loaded"] == ["a", "d", "datetime", "math"]
-    assert set(saved["left_out"]) == {"f", "C", "c", "g"} and "defined in the session" in saved["left_out"]["c"]
-    assert value(rpc, "a, d.year, math.floor(1.5)") == "({'k': [1]}, 2026, 1)"
-
-
-def test_what_can_not_be_kept_says_why(rpc: Bound) -> None:
-    """By its kind, where it says nothing."""
-    run(rpc, "class Shy:\n  def __reduce__(self): raise ValueError\nshy = Shy()")
-
-    assert rpc.call("python.save")["left_out"]["shy"] == "ValueError"
-
-
-def test_variables_go_into_a_file_and_come_from_one(rpc: Bound) -> None:
-    run(rpc, "import os; x = 1; os.mkfifo('fifo'); os.mkdir('d')")
-
-    refused = rpc.refused("python.save", path="d")
-    assert "Is a directory: '/workspace/d'" in refused.message
-    assert value(rpc, "sorted(os.listdir())") == "['d', 'fifo']"
-    assert "no file of python.save" in rpc.refused("python.load", path="fifo").message
-
-
-def test_there_is_nothing_to_load(rpc: Bound) -> None:
-    run(rpc, "import pickle; x = 1\nfiles = {'empty': b'', 'text': b'text', 'table': b'country,town\\nFR,Paris\\n', 'other': pickle.dumps([1])}\n"
-             "for name, data in files.items(): open(name, 'wb').write(data)")
-
-    missing = rpc.refused("python.load")
-    assert (missing.kind, missing.message.partition(" in /")[0]) == ("missing", "the interpreter: nothing was saved")
-    for name in ("empty", "text", "table", "other"):
-        refused = rpc.refused("python.load", path=name)
-        assert refused.kind == "data" and f"/workspace/{name} is no file of python.save" in refused.message
-    assert value(rpc, "x") == "1"
+# --- what is told of it ---
 
 
 def test_each_run_is_in_the_history(session: Session) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a session: one view for its commands, the methods files.* and mount.*, holt files and holt cp."""
+"""Files of a session: one view for its commands, the methods files.* and mount.*."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import base64
 import hashlib
 import json
 import os
-import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
-from lib.sessions import Json, Rpc, Session, Sessions, until
-from lib.terminal import Terminal, pending_input
+from lib.sessions import Json, Rpc, Session, Sessions
+from lib.terminal import pending_input
 
 MIB = 1 << 20
 
@@ -223,6 +221,29 @@ def test_64_mib_up_and_down_in_little_memory(session: Session, place: Path, iden
     assert session.keeper_peak() < 16 * MIB
 
 
+def test_bytes_are_appended(session: Session, rpc: Rpc) -> None:
+    rpc("files.append", path="log", base64=base64.b64encode(b"\0\xff").decode())
+    rpc("files.append", path="log", base64=base64.b64encode(b"\x80").decode())
+    assert session.out("od -An -tx1 log").split() == ["00", "ff", "80"]
+    assert rpc.refused("files.append", path="log", content="x", base64="").kind == "usage"
+
+
+def test_append_says_the_size_that_the_file_has_then(rpc: Rpc) -> None:
+    assert rpc("files.append", path="f", content="one")["size"] == 3
+    assert rpc("files.append", path="f", content="and")["size"] == 6
+    assert rpc("files.append", path="f", content="")["size"] == 6
+    assert rpc("files.write", path="f", content="two!")["size"] == 4
+
+
+def test_a_missing_directory_is_told_how_to_be_made(rpc: Rpc) -> None:
+    for method, params in (("files.write", {"content": ""}), ("files.append", {"content": ""}), ("files.mkdir", {})):
+        refused = rpc.refused(method, path="no/f", **params)
+        assert (refused.kind, refused.errno) == ("missing", "ENOENT")
+        assert "files.mkdir with make_parents makes it" in refused.hint
+    assert "make" not in rpc.refused("files.write", path="", content="", make_parents=True).hint
+    rpc("files.write", path="no/f", content="", make_parents=True)
+
+
 # --- lists ---
 
 
@@ -398,29 +419,6 @@ def test_mount_paths_may_be_as_inside(session: Session, rpc: Rpc) -> None:
         assert rpc.refused("mount.delete", path=path).kind == "usage", path
 
 
-def test_bytes_are_appended(session: Session, rpc: Rpc) -> None:
-    rpc("files.append", path="log", base64=base64.b64encode(b"\0\xff").decode())
-    rpc("files.append", path="log", base64=base64.b64encode(b"\x80").decode())
-    assert session.out("od -An -tx1 log").split() == ["00", "ff", "80"]
-    assert rpc.refused("files.append", path="log", content="x", base64="").kind == "usage"
-
-
-def test_append_says_the_size_that_the_file_has_then(rpc: Rpc) -> None:
-    assert rpc("files.append", path="f", content="one")["size"] == 3
-    assert rpc("files.append", path="f", content="and")["size"] == 6
-    assert rpc("files.append", path="f", content="")["size"] == 6
-    assert rpc("files.write", path="f", content="two!")["size"] == 4
-
-
-def test_a_missing_directory_is_told_how_to_be_made(rpc: Rpc) -> None:
-    for method, params in (("files.write", {"content": ""}), ("files.append", {"content": ""}), ("files.mkdir", {})):
-        refused = rpc.refused(method, path="no/f", **params)
-        assert (refused.kind, refused.errno) == ("missing", "ENOENT")
-        assert "files.mkdir with make_parents makes it" in refused.hint
-    assert "make" not in rpc.refused("files.write", path="", content="", make_parents=True).hint
-    rpc("files.write", path="no/f", content="", make_parents=True)
-
-
 # --- history ---
 
 
@@ -437,248 +435,3 @@ def test_each_call_is_in_the_history(rpc: Rpc) -> None:
     assert json.loads(rows[1]["params"]) == {"path": "none"}
     assert len(json.loads(rows[3]["params"])["content"]) == 1024
     assert all(0 < row["started_ms"] <= row["ended_ms"] for row in rows)
-
-
-# --- the command line ---
-
-
-def test_files_verbs(session: Session, place: Path, identity: Identity) -> None:
-    def files(*args: str | os.PathLike[str], **options: object) -> str:
-        return session("files", *args, **options).ok().out
-
-    mine = place / "mine"
-    mine.write_text("mine\n")
-    identity.own(mine)
-    files("mkdir", "-p", "d/e")
-    files("put", mine, "d")
-    files("put", "-", "d/typed", stdin="typed")
-    files("mv", "d/typed", "d/e")
-    files("cp", "--recursive", "d", "copy")
-
-    assert files("cat", "d/mine", "copy/e/typed") == "mine\ntyped"
-    assert [e["name"] for e in json.loads(files("ls", "-r", "--json", "d"))["entries"]] == ["e", "e/typed", "mine"]
-    assert re.fullmatch(r"drwxr-xr-x +\d+ \S+ \S+ e\n-rw-r[w-]-r-- +5 \S+ \S+ mine\n", files("ls", "d"))
-    assert json.loads(files("stat", "--json", "d/mine"))["size"] == 5
-    files("get", "d/e/typed", place / "got")
-    assert (place / "got").read_text() == "typed"
-    files("rm", "-r", "d", "copy")
-    assert files("ls") == ""
-
-
-def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
-    name = session.name
-    session.out("mkdir -p d/e")
-    for args, word in (
-        (("files", name), "what to do"),
-        (("files", name, "nonsense"), "has no"),
-        (("files", name, "get"), "lacks PATH"),
-        (("files", name, "cat", "none"), "No such file"),
-        (("files", name, "rm", "d"), "not empty"),
-        (("files", name, "put", "-"), "no name"),
-        (("files", "nobody", "ls"), "no session"),
-        (("cp", "a"), "where to"),
-        (("cp", "a", "b"), "in a session"),
-        (("cp", f"{name}:a", f"{name}:b"), "one side"),
-        (("cp", "/etc", f"{name}:"), "directory"),
-        (("cp", "/etc/hostname", f"{name}:none/"), "no directory"),
-        (("cp", "/etc/hostname", "/etc/passwd", f"{name}:none"), "several"),
-        (("cp", f"{name}:d", "x"), "directory"),
-        (("cp", f"{name}:d", "none/"), "cannot copy into"),
-        (("cp", f"{name}:d", ""), "directory"),
-        (("cp", "/etc/hostname", f"{name}:none/a"), "No such file"),
-    ):
-        assert word in session.sessions(args).refusal(), args
-
-
-def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> None:
-    """The host's git would run what its config says."""
-    session.out("mkdir -p r/a/.git/hooks s/.git; echo gitdir: ../x >r/.git; mkdir t l; touch t/.gitignore; ln -s . l/.git")
-    name = session.name
-
-    def told(what: str, to: str) -> str:
-        return session.cp("-r", f"{name}:{what}", place / to).ok().err
-
-    assert told("r", "1").startswith("holt: a git repository came along: r/.git\n  Your git runs what its config")
-    assert "came along: s/.git\n" in told("s/.git", "2")
-    assert "came along: s/.git/\n" in told("s/.git/", "3")
-    assert "came along: t\n" in told("t", ".git")
-    assert "came along: r/.git\n" in told("r/.git", "3/.git")
-    assert told("t", "4") == ""
-    assert "came along" not in told("l", "5"), "a link is left out"
-    assert json.loads(session.cp("-r", "--json", f"{name}:r", place / "4").ok().out)["repository"] == "r/.git"
-    assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
-
-
-def test_a_repository_is_told_where_something_else_fails(session: Session, place: Path) -> None:
-    session.out("mkdir -p r/.git")
-    sources = [f"{session.name}:{path}" for path in ("r", "none")]
-
-    assert "came along: r/.git\n" in session.cp("-r", *sources, place).err
-    again = session.cp("-r", *sources, place)
-    assert "not mixed" in again.err and "came along" not in again.err, "it is not there anew"
-
-
-def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
-    put("t/a/one", "1")
-    put("t/run", "#!/bin/sh\n", 0o755)
-    put("t/a/deep/er/two", b"\0\xff")
-    os.symlink("one", workspace / "t/a/link")
-    name = session.name
-
-    told = session.cp("-r", workspace / "t", f"{name}:")
-    assert told.ok().err == (
-        "holt: left out: 1 that are no files or directories: link a/link\n"
-        f"  tar takes links along: tar c DIRECTORY | holt exec {name} -- tar x\n"
-    )
-    assert session.out("find t -printf '%M %P\\n' | sort -k2") == (
-        "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
-        "-rw-r--r-- a/one\n-rwxr-xr-x run\n"
-    )
-    assert "exists" in session.cp("-r", workspace / "t", f"{name}:").refusal()
-
-    session.out("for i in 1 2 3; do ln -s /etc/passwd t/l$i; done; mkfifo t/fifo; mkdir t/empty")
-    told = session.cp("-r", f"{name}:t", place / "back").ok()
-    assert "left out: 4 that are no files or directories: special file fifo, link l1, link l2, ...\n" in told.err
-    assert told.err.endswith(f": holt exec {name} -- tar c DIRECTORY | tar x\n")
-    back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
-    assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
-    assert (place / "back/a/deep/er/two").read_bytes() == b"\0\xff"
-    assert os.access(place / "back/run", os.X_OK)
-    session.cp("-r", f"{name}:t", place / "back").ok()
-    assert (place / "back/t/a/one").read_text() == "1"
-    assert "exists" in session.cp("-r", f"{name}:t", place / "back").refusal()
-    assert session.out("ls -A") == "t\n"
-    assert not list(place.glob(".holt-*"))
-
-
-def test_what_was_copied_as_json(session: Session, place: Path) -> None:
-    name = session.name
-    (place / "t/d").mkdir(parents=True)
-    (place / "t/one").write_bytes(b"1" * 1000)
-    (place / "t/d/two").write_bytes(b"")
-    for n in range(4):
-        (place / f"t/l{n}").symlink_to("one")
-
-    def copied(*words: object) -> Json:
-        result = session.cp("--json", *words).ok()
-        assert result.err == ""
-        return json.loads(result.out)
-
-    up = copied("-r", place / "t", f"{name}:")
-    assert up == {
-        "files": 2, "bytes": 1000, "left_out": 4, "repository": None,
-        "left_out_first": [{"type": "link", "path": each["path"]} for each in up["left_out_first"]],
-    }
-    assert len(up["left_out_first"]) == 3 and {e["path"] for e in up["left_out_first"]} < {f"l{n}" for n in range(4)}
-    down = copied("-r", f"{name}:t", place / "back")
-    assert (down["files"], down["bytes"], down["left_out"], down["left_out_first"]) == (2, 1000, 0, [])
-    assert copied(f"{name}:t/one", "/dev/null")["bytes"] == copied(f"{name}:t/one", place / "f")["bytes"] == 1000
-    several = copied(place / "t/one", place / "t/d/two", f"{name}:")
-    assert (several["files"], several["bytes"]) == (2, 1000)
-    refused = session.cp("--json", f"{name}:t/one", "-")
-    assert refused.code == 125 and refused.out == ""
-    assert json.loads(refused.err)["error"]["message"] == "stdout would have the file, and what --json says"
-
-
-@pytest.mark.parametrize("stopped", (False, True))
-def test_a_long_copy_shows_how_far_it_is(
-    stopped: bool, sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
-) -> None:
-    """And does not wait for a terminal that is stopped."""
-    session = sessions.create("w", "--workspace", workspace)
-    many = place / "many"
-    many.mkdir()
-    for n in range(500):
-        (many / str(n)).write_text("0123456789")
-    keeper = session.keeper()
-    copy = terminal(["cp", "-r", str(many), f"{session.name}:"], env={**sessions.env, "TERM": "xterm"})
-    until(lambda: len(list(workspace.glob(".holt-*/*"))) > 2, "some are there")
-    os.kill(keeper, signal.SIGSTOP)
-    files = int(copy.expect(r"\r\x1b\[Kholt: (\d+) files, [\d.]+ K?i?B, \d[\d.]* K?i?B/s")[1])
-    assert 2 <= files < 500
-    if stopped:
-        copy.send("\x13")
-        time.sleep(0.5)  # it would have been shown again
-    os.kill(keeper, signal.SIGCONT)
-    until(lambda: len(list(workspace.glob("many/*"))) == 500, "all are there")
-    assert copy.wait() == 0 and copy.output.endswith("\r\x1b[K") != stopped
-
-
-def test_nothing_is_half_written(session: Session, place: Path, identity: Identity) -> None:
-    old = place / "old"
-    old.write_text("old")
-    old.chmod(0o640)
-    identity.own(old)
-    session.out("echo new > new; mkdir d")
-    name = session.name
-
-    assert session.cp(f"{name}:none", old).code == 125
-    assert session.cp(f"{name}:d", old).code == 125
-    assert old.read_text() == "old"
-    session.cp(f"{name}:new", old).ok()
-    assert (old.read_text(), old.stat().st_mode & 0o777) == ("new\n", 0o640)
-    session.cp(f"{name}:new", "/dev/null").ok()
-    assert Path("/dev/null").is_char_device()
-    assert not list(place.glob(".holt-*"))
-
-
-def test_a_fifo_or_socket_by_its_name_is_not_waited_for(session: Session, place: Path, identity: Identity) -> None:
-    """Where the session can write, as in its workspace, a command may have made it."""
-    name = session.name
-    session.out("echo text > file; mkfifo fifo; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
-    os.mkfifo(place / "fifo")
-    identity.own(place / "fifo")
-    workspace = session.directory / "workspace"
-
-    for path in (place / "fifo", workspace / "fifo", workspace / "sock"):
-        for words in ((f"{name}:file", path), (path, f"{name}:new")):
-            told = session.cp(*words)
-            assert "ENXIO" in told.refusal() and "FIFO or socket" in told.err, words
-    assert "new" not in session.out("ls")
-
-
-def test_pipes_that_holt_was_given_are_read_and_written(session: Session, place: Path, identity: Identity) -> None:
-    name = session.name
-    os.mkfifo(place / "fifo")
-    identity.own(place / "fifo")
-    # Both ends, so that neither is waited for; as a shell's > fifo has it.
-    fd = os.open(place / "fifo", os.O_RDWR)
-    try:
-        os.write(fd, b"by name\n")
-        session.cp(f"{name}:/etc/passwd", "/dev/null").ok()
-        session.cp("/dev/null", f"{name}:empty").ok()
-        # The pipes are the caller's own, by a shell: /dev/stdin opens them anew.
-        session.cp("/dev/stdin", f"{name}:in", prefix=("sh", "-c", 'echo through | "$@"', "sh")).ok()
-        for path in ("/dev/stdout", "-"):
-            assert session.cp(f"{name}:in", path, prefix=("sh", "-c", '"$@" | cat', "sh")).ok().out == "through\n"
-        session.cp(prefix=("bash", "-c", f'"$@" <(echo of bash) {name}:bash', "bash")).ok()
-        assert session.out("cat bash") == "of bash\n"
-        assert os.read(fd, 100) == b"by name\n"
-        session.cp(f"{name}:in", "/dev/stdout", stdout=fd).ok()
-        assert os.read(fd, 100) == b"through\n"
-    finally:
-        os.close(fd)
-    assert session.out("stat -c %s empty") == "0\n"
-
-
-@pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/stderr"])
-def test_a_file_that_is_stdout_is_written_to_and_not_replaced(session: Session, place: Path, identity: Identity, path: str) -> None:
-    """What is written to it before and afterwards, by others, is there as well."""
-    session.out("echo text > file")
-    with open(place / "out", "w") as out:
-        identity.own(place / "out")
-        both = 'echo before; "$@" 2>&1; echo after'
-        session.cp(f"{session.name}:file", path, stdout=out, prefix=("sh", "-c", both, "sh")).ok()
-        session("files", "get", "file", path, stdout=out, prefix=("sh", "-c", both, "sh")).ok()
-
-    assert (place / "out").read_text() == 2 * "before\ntext\nafter\n"
-
-
-def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
-    """What is copied out are files and directories; a link would be followed by what is written next."""
-    session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
-
-    session.cp("-r", f"{session.name}:t", place / "back").ok()
-    assert list((place / "back").iterdir()) == []
-    assert session.cp(f"{session.name}:t/file", place / "got").code == 125
-    assert not (place / "got").exists()
