@@ -538,8 +538,8 @@ def test_no_room_for_files_of_holt_s_own(holt: Holt) -> None:
 
 def test_all_descriptors_may_be_closed(holt: Holt) -> None:
     done = subprocess.run(
-        ["bash", "-c", '"$@" <&- >&- 2>&-', "bash", *holt.argv(["run", "--", "touch", "made"])], cwd=holt.cwd,
-        env=holt.identity.environment(), **holt.identity.credentials(),
+        holt.identity.as_user(["bash", "-c", '"$@" <&- >&- 2>&-', "bash", *holt.argv(["run", "--", "touch", "made"])]),
+        cwd=holt.cwd, env=holt.identity.environment(),
     )
 
     assert done.returncode == 0

@@ -19,8 +19,8 @@ def test_a_thousand_in_a_row(holt: Holt, workspace: Path) -> None:
     check = 'test $? = $((i % 200)) || exit 1; rm "$TMPDIR/report-$i"'
     script = f"for ((i = 0; i < 1000; i++)); do {RUN}; {check}; done; echo all"
     result = subprocess.run(
-        ["bash", "-c", script, holt.binary], cwd=workspace, env=holt.identity.environment(), capture_output=True,
-        text=True, timeout=600, **holt.identity.credentials(),
+        holt.identity.as_user(["bash", "-c", script, holt.binary]), cwd=workspace, capture_output=True, text=True,
+        env=holt.identity.environment(), timeout=600,
     )
 
     assert (result.returncode, result.stdout, result.stderr) == (0, "all\n", "")

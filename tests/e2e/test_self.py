@@ -29,7 +29,7 @@ def sources(workspace: Path, identity: Identity) -> Path:
         stdout=subprocess.PIPE,
     )
     unpack = subprocess.Popen(
-        ["tar", "-C", workspace, "--no-same-owner", "-x"], stdin=archive.stdout, **identity.credentials()
+        identity.as_user(["tar", "-C", workspace, "--no-same-owner", "-x"]), stdin=archive.stdout
     )
     assert archive.stdin and archive.stdout
     archive.stdin.write(tracked)

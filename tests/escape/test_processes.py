@@ -23,8 +23,8 @@ COUNTING = "trap 'echo hit' URG; echo ready; while read -r -t 60 line; do echo $
 def canary(identity: Identity) -> Iterator[subprocess.Popen[str]]:
     """A process of the identity's that tells each signal it gets, and echoes what it is sent."""
     process = subprocess.Popen(
-        ["bash", "-c", COUNTING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        bufsize=1, start_new_session=True, **identity.credentials(),
+        identity.as_user(["bash", "-c", COUNTING]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        bufsize=1, start_new_session=True,
     )
     assert process.stdout and process.stdin and process.stdout.readline() == "ready\n"
     yield process

@@ -97,7 +97,7 @@ def test_who_looks_first_and_acts_then_is_led_out(
     identity.own(directory)
     script = make_tree(str(directory), lead_to(canary.path, directory, way))
     identity.run(["sh", "-c", script]).check_returncode()
-    swapping = subprocess.Popen(swap(hostile), cwd=directory, stdout=subprocess.PIPE, **identity.credentials())
+    swapping = subprocess.Popen(identity.as_user(swap(hostile)), cwd=directory, stdout=subprocess.PIPE)
     try:
         assert swapping.stdout and swapping.stdout.readline() == b"ready\n"
 

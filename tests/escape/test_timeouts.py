@@ -35,7 +35,7 @@ def test_the_daemons_outlive_their_parent_without_holt(kind: str, hostile: Hosti
     """The control of all that follows."""
     path = hostile.unused_path()
     process = subprocess.Popen(
-        [hostile.path("daemon"), kind, path], stdout=subprocess.PIPE, **hostile.caller.credentials()
+        hostile.caller.as_user([hostile.path("daemon"), kind, path]), stdout=subprocess.PIPE
     )
     assert process.stdout and process.stdout.readline() == b"ready\n"
     process.kill()

@@ -20,6 +20,11 @@ NAMES = ("user", "root", "nested")
 NESTED = ("unshare", "--map-root-user", "--")
 
 
+def is_root() -> bool:
+    """Whether the suite itself runs as root, and so can change what belongs to the host."""
+    return os.geteuid() == 0
+
+
 def applicable() -> tuple[str, ...]:
     """The identities that this process can play."""
     return NAMES if os.geteuid() == 0 else ("user", "nested")
@@ -28,7 +33,8 @@ def applicable() -> tuple[str, ...]:
 def free_uid() -> int:
     """A uid below 65536 (a container may have no more) with no account and no process; another for each run."""
     taken = {int(p.stat().st_uid) for p in Path("/proc").iterdir() if p.name.isdigit() and p.exists()}
-    uid = 40000 + os.getpid() % 10000
+    # Suites and their workers start at the same time: a step leaves room for what the neighbours choose.
+    uid = 40000 + os.getpid() % 2500 * 4
     while uid in taken or _has_account(uid):
         uid += 1
     return uid
@@ -90,14 +96,16 @@ class Identity:
         }
 
     def argv(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
-        """argv as this identity runs it."""
+        """argv as this identity runs it, in a process that as_user() has made the user's."""
         return [*(NESTED if self.name == "nested" else ()), *(os.fspath(a) for a in argv)]
 
-    def credentials(self) -> dict[str, Any]:
-        """The arguments of subprocess.Popen that make the child this identity."""
+    def as_user(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
+        """argv as root starts it for it to be the user's; it does not enter the user namespace of nested."""
+        words = [os.fspath(a) for a in argv]
         if os.geteuid() != 0 or self.uid == 0:
-            return {}
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+            return words
+        # setpriv(1), because Popen(user=...) forks the whole suite: 11 to 20 ms instead of 0.2 ms.
+        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--", *words]
 
     def run(self, argv: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs a command on the host, without holt, as this identity (not nested)."""
@@ -105,6 +113,5 @@ class Identity:
         options.setdefault("timeout", 60)
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(
-            [os.fspath(a) for a in argv], text=True, errors="surrogateescape", capture_output=True,
-            **self.credentials(), **options,
+            self.as_user(argv), text=True, errors="surrogateescape", capture_output=True, **options,
         )

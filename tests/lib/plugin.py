@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures and options of every suite.
 
-    /usr/bin/python3 -m pytest tests/escape                     all identities that apply
+    /usr/bin/python3 -m pytest tests/escape                     the default lane
+    /usr/bin/python3 -m pytest tests/escape --full              each test as each identity, slow ones too
     /usr/bin/python3 -m pytest tests/escape --identity user     one of user, root, nested (repeatable)
+    /usr/bin/python3 -m pytest tests/escape -n 4                four workers; only as root (lib/isolate.py)
     HOLT=build-asan/runner/holt MUST_RUN=1 ...                  another binary; a skip is a failure
 
-A test that takes the fixture identity (or holt, workspace, ..., which stand on it) runs once for each identity, and
-has to leave nothing behind: see lib/leaks.py.
+A test that takes the fixture identity (or holt, workspace, ..., which stand on it) must leave nothing behind: see
+lib/leaks.py. lib/selection.py chooses the tests of a lane and their identities.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import secrets
 import shutil
@@ -37,18 +38,7 @@ Make = Callable[..., Path]
 MUST_RUN = os.environ.get("MUST_RUN") == "1"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--identity", action="append", choices=identities.NAMES,
-        help="who runs holt (default: as root all, otherwise user and nested)",
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    wanted = config.getoption("--identity") or identities.applicable()
-    for name in wanted:
-        if name not in identities.applicable():
-            raise pytest.UsageError(f"--identity {name}: only root can play it")
     leaks.become_subreaper()
     # A job that is told to stop ends as by Ctrl-C: what it has made is taken away.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -56,43 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "identity" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("--identity") or identities.applicable()
-        mark = metafunc.definition.get_closest_marker("identities")
-        if mark:
-            wanted = [name for name in wanted if name in mark.args]
-        metafunc.parametrize("identity", wanted, indirect=True, scope="session")
-
-
-def _has_parameters(item: pytest.Item) -> bool:
-    """False where a list of cases is empty on this machine: pytest makes one test of it that is skipped."""
-    return not any("got empty parameter set" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skip"))
-
-
-@functools.cache
-def _is_sanitized() -> bool:
-    try:
-        return b"__asan_init" in paths.built_holt().read_bytes()
-    except paths.NoBinary:
-        return False
-
-
-def _applies(item: pytest.Item) -> bool:
-    if not _has_parameters(item) or (_is_sanitized() and item.get_closest_marker("not_sanitized")):
-        return False
-    marker = item.get_closest_marker("identities")
-    if marker and getattr(item, "callspec").params["identity"] not in marker.args:
-        return False
-    return os.geteuid() == 0 or not item.get_closest_marker("root_host")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    deselected = [item for item in items if not _applies(item)]
-    items[:] = [item for item in items if item not in deselected]
-    config.hook.pytest_deselected(items=deselected)
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -307,7 +260,7 @@ def secret(place: Path) -> Path:
 @pytest.fixture
 def stranger(hostile: Hostile) -> Iterator[str]:
     """The PID of a process of the host, which belongs to the controls' ordinary user."""
-    process = subprocess.Popen(["sleep", "1000"], **hostile.caller.credentials())
+    process = subprocess.Popen(hostile.caller.as_user(["sleep", "1000"]))
     yield str(process.pid)
     process.kill()
     process.wait()

@@ -177,8 +177,8 @@ class Holt:
             args[1:1] = ["--report", str(path)]
         argv = self.argv(args, prefix)
         process = subprocess.Popen(
-            argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd or self.cwd,
-            env=self.identity.environment(env), **self.identity.credentials(), **options,
+            self.identity.as_user(argv), stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd or self.cwd,
+            env=self.identity.environment(env), **options,
         )
         return Running(process, argv, path)
 

@@ -28,10 +28,6 @@ def pending_input(fd: int) -> int:
     return count[0]
 
 
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 class Terminal:
     """A command whose controlling terminal is a pty; a context manager.
 
@@ -60,9 +56,11 @@ class Terminal:
         if os.geteuid() == 0 and own:
             os.chown(self.slave, identity.uid, identity.gid)
         slave = self.slave
+        # setsid(1), because a preexec_fn forks the whole suite.
+        leader = ["setsid", "--ctty"] if controlling else []
         self.process = subprocess.Popen(
-            argv, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=identity.environment(env),
-            start_new_session=True, preexec_fn=_take_terminal if controlling else None, **identity.credentials(),
+            [*leader, *identity.as_user(argv)], stdin=slave, stdout=slave, stderr=slave, cwd=cwd,
+            env=identity.environment(env), start_new_session=not controlling,
         )
 
     def __enter__(self) -> Terminal:

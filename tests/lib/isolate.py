@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives each pytest-xdist worker a mount namespace with temporary directories of its own.
+
+Workers share the machine. The leak check compares temporary directories and mounts before and after each test, so
+without this it would report what another worker's test has just made.
+
+Only root can do this without a user namespace, and in a user namespace the identity "user" would not be an ordinary
+user. So a suite that root does not run has to run in one process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+
+PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")
+
+_made: list[Path] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: object) -> None:
+    """In the controller: makes the directories of a worker that starts."""
+    # /var/tmp and not /tmp, which many machines mount nosuid and nodev: see the fixture "scratch".
+    base = Path(tempfile.mkdtemp(prefix="holt-worker-", dir="/var/tmp"))
+    base.chmod(0o755)
+    _made.append(base)
+    node.workerinput["private"] = str(base)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """In a worker: enters the namespace before anything else is made."""
+    given = getattr(config, "workerinput", {}).get("private")
+    if given and os.geteuid() != 0:
+        raise pytest.UsageError("only root can run the suite with -n: workers need mount namespaces")
+    if given:
+        _enter(Path(given))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    while _made:
+        shutil.rmtree(_made.pop(), ignore_errors=True)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def _mounts(base: Path) -> Iterator[tuple[Path, str]]:
+    for target in PRIVATE:
+        if os.path.isdir(target):
+            yield base / target.strip("/").replace("/", "-"), target
+
+
+def _enter(base: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    for source, _ in _mounts(base):
+        source.mkdir()
+        source.chmod(0o1777)
+    _checked(libc.unshare(CLONE_NEWNS), "unshare")
+    _checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / private")
+    # An open directory, because /var/tmp hides the sources as soon as it is mounted over.
+    fds = [(os.open(source, os.O_PATH | os.O_DIRECTORY), target) for source, target in _mounts(base)]
+    for fd, target in fds:
+        _checked(libc.mount(b"/proc/self/fd/%d" % fd, target.encode(), None, MS_BIND, None), f"mount {target}")
+        os.close(fd)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the tests of a lane, and the identities under which each one runs.
+
+In the default lane a test runs as an ordinary user only, because most tests cannot tell identities apart. Two kinds
+run under more identities:
+
+- A test marked identities("user", "root", "nested") runs under those it names. In the full lane, too, it runs under
+  no other.
+- The first unmarked test of each file is its smoke test and runs under every identity.
+
+The full lane runs every unmarked test under every identity, and the tests marked slow.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from lib import identity as identities
+from lib import paths
+
+ORDINARY = "user"
+
+# The smoke test of each module: the first unmarked test that has an identity.
+_smoke: dict[str, str] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--identity", action="append", choices=identities.NAMES,
+        help="run every test as this identity, unless its marker excludes it (default: what the lane says)",
+    )
+    parser.addoption(
+        "--full", action="store_true", help="run slow tests, too, and unmarked tests as every identity that applies",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in config.getoption("--identity") or ():
+        if name not in identities.applicable():
+            raise pytest.UsageError(f"--identity {name}: only root can play it")
+
+
+# --- identities ---
+
+
+def _unmarked(metafunc: pytest.Metafunc) -> list[str]:
+    """The identities of a test that names none."""
+    here = list(identities.applicable())
+    if metafunc.config.getoption("--full"):
+        return here
+    name = metafunc.definition.originalname
+    slow = metafunc.definition.get_closest_marker("slow")
+    if not slow and _smoke.setdefault(metafunc.module.__name__, name) == name:
+        return here
+    return [ORDINARY]
+
+
+def _wanted(metafunc: pytest.Metafunc) -> list[str]:
+    chosen = metafunc.config.getoption("--identity")
+    mark = metafunc.definition.get_closest_marker("identities")
+    if not mark:
+        return chosen or _unmarked(metafunc)
+    return [name for name in chosen or identities.applicable() if name in mark.args]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "identity" in metafunc.fixturenames:
+        metafunc.parametrize("identity", _wanted(metafunc), indirect=True, scope="session")
+
+
+# --- tests ---
+
+
+def _has_parameters(item: pytest.Item) -> bool:
+    """False if a list of cases is empty on this machine: pytest makes one skipped test of it."""
+    return not any("got empty parameter set" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skip"))
+
+
+@functools.cache
+def _is_sanitized() -> bool:
+    try:
+        return b"__asan_init" in paths.built_holt().read_bytes()
+    except paths.NoBinary:
+        return False
+
+
+def _applies(item: pytest.Item) -> bool:
+    if not _has_parameters(item) or (_is_sanitized() and item.get_closest_marker("not_sanitized")):
+        return False
+    if item.get_closest_marker("slow") and not item.config.getoption("--full"):
+        return False
+    marker = item.get_closest_marker("identities")
+    if marker and getattr(item, "callspec").params["identity"] not in marker.args:
+        return False
+    return identities.is_root() or not item.get_closest_marker("root_host")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    applying = [_applies(item) for item in items]
+    deselected = [item for item, applies in zip(items, applying) if not applies]
+    items[:] = [item for item, applies in zip(items, applying) if applies]
+    config.hook.pytest_deselected(items=deselected)
