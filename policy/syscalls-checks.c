@@ -36,11 +36,26 @@ static const CheckRange ioctl_requests[] = {
 /* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. A device is refused even where the
  * kernel would make it: 0:0 is overlayfs's whiteout, free for all since Linux 5.8. */
 static const CheckRange file_types[] = {
-        VALUE(0, ALLOW),
-        VALUE(0x1000, ALLOW),
-        VALUE(0x8000, ALLOW),
-        VALUE(0xc000, ALLOW),
+        VALUE(0, CHECK_MODE_ARG1),
+        VALUE(0x1000, CHECK_MODE_ARG1),
+        VALUE(0x8000, CHECK_MODE_ARG1),
+        VALUE(0xc000, CHECK_MODE_ARG1),
 };
+static const CheckRange file_types_at[] = {
+        VALUE(0, CHECK_MODE_ARG2),
+        VALUE(0x1000, CHECK_MODE_ARG2),
+        VALUE(0x8000, CHECK_MODE_ARG2),
+        VALUE(0xc000, CHECK_MODE_ARG2),
+};
+
+/* O_CREAT and __O_TMPFILE, on both architectures. Without them the kernel takes no notice of the
+ * mode, and programs leave in its register what was there (WILL_CREATE() in fs/open.c). */
+#define CREATES 0x400040U
+/* S_ISUID and S_ISGID: on the host such a file would run as the workspace's owner or group, for
+ * whoever starts it; nosuid holds inside alone. A file born with S_ISGID and without S_IXGRP keeps
+ * the bit when it is written. mkdir(2) takes no notice of these bits and passes a directory's
+ * S_ISGID on by itself. */
+#define SET_ID 0xc00U
 
 /* PER_LINUX (and UNAME26 and ADDR_NO_RANDOMIZE with it), and the question for the present one.
  * Without address randomisation a program harms itself alone, and thread sanitizers and debuggers
@@ -118,20 +133,19 @@ static const char set_id[] =
 #define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
 
 const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
-        /* S_ISUID and S_ISGID: on the host such a file would run as the workspace's owner or group,
-         * for whoever starts it; nosuid holds inside alone. A file born with a bit (open(2),
-         * mknod(2)) loses it with the first byte that is written, as CAP_FSETID is not there, and
-         * mkdir(2) passes a directory's S_ISGID on by itself. */
-        CHECK_OF(CHMOD) = { 1, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
-        CHECK_OF(CHMODAT) = { 2, 0xc00, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
         CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },
         CHECK_OF(IOCTL) = { 1, WHOLE, ACTION_ALLOW, RANGES(ioctl_requests) },
-        CHECK_OF(MKNOD) = { 1, 0xf000, ACTION_EPERM, RANGES(file_types) },
-        CHECK_OF(MKNODAT) = { 2, 0xf000, ACTION_EPERM, RANGES(file_types) },
+        CHECK_OF(MKNOD) = { 1, 0xf000, ACTION_EPERM, RANGES(file_types), .why = set_id },
+        CHECK_OF(MKNODAT) = { 2, 0xf000, ACTION_EPERM, RANGES(file_types_at), .why = set_id },
+        CHECK_OF(MODE_ARG1) = { 1, SET_ID, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
+        CHECK_OF(MODE_ARG2) = { 2, SET_ID, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
+        CHECK_OF(MODE_ARG3) = { 3, SET_ID, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },
         /* NETLINK_ROUTE is 0: the C libraries ask it for addresses. */
         CHECK_OF(NETLINK) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(only_zero) },
+        CHECK_OF(OPEN) = { 1, CREATES, ACTION_CHECK_MODE_ARG2, RANGES(only_zero), .why = set_id },
+        CHECK_OF(OPENAT) = { 2, CREATES, ACTION_CHECK_MODE_ARG3, RANGES(only_zero), .why = set_id },
         CHECK_OF(PERSONALITY) = { 0, WHOLE, ACTION_EPERM, RANGES(personalities) },
         CHECK_OF(PERSONALITY_STRICT) = { 0, WHOLE, ACTION_EPERM, RANGES(personality_query) },
         CHECK_OF(PRCTL) = { 0, WHOLE, ACTION_EINVAL, RANGES(prctl_options) },

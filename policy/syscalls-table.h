@@ -18,21 +18,25 @@ typedef enum SyscallAction {
         ACTION_EINVAL,
         ACTION_EBUSY,
         ACTION_EAFNOSUPPORT,
+        ACTION_EOPNOTSUPP,
         ACTION_EPROTONOSUPPORT,
         ACTION_NOTIFY_EPERM,
         ACTION_NOTIFY_ENOSYS,
         ACTION_PRETEND, /* 0 is answered and nothing done */
         ACTION_KILL,
         ACTION_CHECK_FIRST, /* from here on, syscall_checks[action - ACTION_CHECK_FIRST] decides */
-        ACTION_CHECK_CHMOD = ACTION_CHECK_FIRST,
-        ACTION_CHECK_CHMODAT,
-        ACTION_CHECK_CLONE,
+        ACTION_CHECK_CLONE = ACTION_CHECK_FIRST,
         ACTION_CHECK_INET,
         ACTION_CHECK_INET_PROTOCOL,
         ACTION_CHECK_IOCTL,
         ACTION_CHECK_MKNOD,
         ACTION_CHECK_MKNODAT,
+        ACTION_CHECK_MODE_ARG1,
+        ACTION_CHECK_MODE_ARG2,
+        ACTION_CHECK_MODE_ARG3,
         ACTION_CHECK_NETLINK,
+        ACTION_CHECK_OPEN,
+        ACTION_CHECK_OPENAT,
         ACTION_CHECK_PERSONALITY,
         ACTION_CHECK_PERSONALITY_STRICT,
         ACTION_CHECK_PRCTL,
@@ -80,6 +84,7 @@ typedef enum SyscallAction {
         X(REBOOT, "@reboot", "restarting the host")                                                \
         X(SWAP, "@swap", "swap space")                                                             \
         X(USERFAULT, "@userfault", "page faults handled by programs")                              \
+        X(XATTR, "@xattr", "setting extended attributes, ACLs among them")                         \
         X(OBSOLETE, "@obsolete", "what Linux has dropped, or should")
 
 typedef enum SyscallGroupId {

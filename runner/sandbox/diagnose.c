@@ -180,7 +180,18 @@ static bool diagnose_limit(Error *error) {
         return false;
 }
 
+/* The filter of a sandbox answers ENOSYS to openat2, before any layer is made. */
+static bool diagnose_nested(Error *error) {
+        if (error->errnum != ENOSYS || error->kind == ERROR_LAYER || error->cure[0] ||
+            !inside_holt())
+                return false;
+        (void)error_cure(error, 0, "It was refused since %s.\n%s", reasons[0].why, reasons[0].cure);
+        return true;
+}
+
 int diagnose(Error *error) {
+        if (diagnose_nested(error))
+                return -error->errnum;
         if (!diagnose_limit(error) && error->kind == ERROR_LAYER)
                 return diagnose_layer(error);
         return error->errnum > 0 ? -error->errnum : -EINVAL;

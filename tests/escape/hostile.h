@@ -41,6 +41,7 @@ enum {
         CALL_mount_setattr = 442,
         CALL_quotactl_fd = 443,
         CALL_fchmodat2 = 452,
+        CALL_setxattrat = 463,
         CALL_open_tree_attr = 467,
 };
 

@@ -9,7 +9,6 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/mman.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -134,28 +133,11 @@ static void privileged_mode(const char *path, long result) {
         held("%s", result < 0 ? errno_name(errnum) : "the bit was dropped");
 }
 
-/* A file may be born with the bit, but empty: what is written to it takes the bit away, unless
- * somebody with CAP_FSETID writes. So it is filled, the bit is asked for again, and a program with
- * both would be BROKEN. */
+/* A file that is born with S_ISGID and without S_IXGRP keeps the bit when it is written. */
 static void born_privileged(const char *path, long result) {
-        static const char program[] = "#!/bin/sh\n";
-        int errnum = errno, fd = result < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
-        struct stat st;
-        char *memory;
-
-        if (fd < 0)
-                held("%s", errno_name(result < 0 ? errnum : errno));
-        if (ftruncate(fd, 4096) == 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_ISUID))
-                (void)fchmod(fd, 04755);
-        memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (memory != MAP_FAILED)
-                memcpy(memory, program, sizeof(program));
-        if (pwrite(fd, program, sizeof(program) - 1, 0) < 0 || chmod(path, 04755) < 0)
-                errnum = errno;
-        if (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID) && st.st_size > 0)
-                broken("mode %o, owner %d, %d bytes", (unsigned)st.st_mode, (int)st.st_uid,
-                       (int)st.st_size);
-        held("%s", errno_name(errnum));
+        if (result < 0)
+                held("%s", errno_name(errno));
+        privileged_mode(path, result);
 }
 
 static void suid_chmod(char **args) {
@@ -237,6 +219,109 @@ static void suid_old_chmod(char **args) {
 }
 #endif
 
+static void sgid_open(char **args) {
+        (void)umask(0);
+        born_privileged(args[0], syscall(SYS_openat, AT_FDCWD, args[0], O_RDWR | O_CREAT, 02745));
+}
+
+static void sgid_tmpfile(char **args) {
+        char dir[1000];
+
+        (void)umask(0);
+        (void)snprintf(dir, sizeof(dir), "%s", args[0]);
+        *strrchr(dir, '/') = '\0';
+        got(open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 02745));
+}
+
+/* --- access control lists: a mode that seccomp does not see --- */
+
+typedef enum XattrCall { BY_PATH, BY_LINK, BY_FD, BY_AT } XattrCall;
+
+static long set_xattr(XattrCall call, const char *path, const char *name, const void *value,
+                      size_t size) {
+        const struct {
+                uint64_t value;
+                uint32_t size, flags;
+        } at = { (uint64_t)(uintptr_t)value, (uint32_t)size, 0 };
+
+        switch (call) {
+        case BY_PATH:
+                return syscall(SYS_setxattr, path, name, value, size, 0);
+        case BY_LINK:
+                return syscall(SYS_lsetxattr, path, name, value, size, 0);
+        case BY_FD:
+                return syscall(SYS_fsetxattr, open(path, O_RDONLY | O_CLOEXEC), name, value, size,
+                               0);
+        default:
+                return syscall(CALL_setxattrat, AT_FDCWD, path, 0, name, &at, sizeof(at));
+        }
+}
+
+/* acl(5) as linux/posix_acl_xattr.h has it: owner, group, others. */
+typedef struct Acl {
+        uint32_t version;
+        struct {
+                uint16_t tag, perm;
+                uint32_t id;
+        } entries[3];
+} Acl;
+
+static const Acl all_of_it = {
+        .version = 2,
+        .entries = { { 0x01, 7, -1U }, { 0x04, 7, -1U }, { 0x20, 7, -1U } },
+};
+
+/* The issue's own way: born with S_ISGID and without S_IXGRP, written, and made executable by an
+ * ACL. */
+static void sgid_by_acl(const char *path, XattrCall call) {
+        int fd = (umask(0), open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 02745));
+        struct stat st;
+
+        if (fd < 0)
+                fd = make_file(path, 0, 0745); /* the ACL alone must not get through either */
+        if (write(fd, "#!/bin/sh\n", 10) != 10)
+                untried("write: %s", errno_name(errno));
+        if (set_xattr(call, path, "system.posix_acl_access", &all_of_it, sizeof(all_of_it)) < 0)
+                held("%s", errno_name(errno));
+        if (fstat(fd, &st) == 0 && st.st_mode & S_ISGID && st.st_mode & S_IXGRP)
+                broken("mode %o, group %d", (unsigned)st.st_mode, (int)st.st_gid);
+        broken("the mode is %o", (unsigned)st.st_mode);
+}
+
+static void sgid_acl(char **args) {
+        sgid_by_acl(args[0], BY_PATH);
+}
+
+static void sgid_acl_link(char **args) {
+        sgid_by_acl(args[0], BY_LINK);
+}
+
+static void sgid_acl_fd(char **args) {
+        sgid_by_acl(args[0], BY_FD);
+}
+
+static void sgid_acl_at(char **args) {
+        sgid_by_acl(args[0], BY_AT);
+}
+
+/* What root creates below it later is writable for all, whatever root's umask. */
+static void default_acl(char **args) {
+        char path[1000];
+        struct stat st;
+
+        if (mkdir(args[0], 0755) < 0)
+                untried("mkdir: %s", errno_name(errno));
+        if (set_xattr(BY_PATH, args[0], "system.posix_acl_default", &all_of_it, sizeof(all_of_it)) <
+            0)
+                held("%s", errno_name(errno));
+        (void)umask(077);
+        (void)snprintf(path, sizeof(path), "%s/file", args[0]);
+        if (stat(path, &st) < 0 && close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) == 0 &&
+            stat(path, &st) == 0 && st.st_mode & S_IWOTH)
+                broken("mode %o under umask 077", (unsigned)st.st_mode);
+        broken("the ACL was set");
+}
+
 static void file_capability(char **args) {
         struct vfs_cap_data data = { .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
                                      .data = { { .permitted = 1U << CAP_NET_RAW } } };
@@ -278,6 +363,13 @@ static const Attack attacks[] = {
         { "suid-old-mknod", suid_old_mknod, 1 },
         { "suid-old-chmod", suid_old_chmod, 1 },
 #endif
+        { "sgid-open", sgid_open, 1 },
+        { "sgid-tmpfile", sgid_tmpfile, 1 },
+        { "sgid-acl", sgid_acl, 1 },
+        { "sgid-acl-link", sgid_acl_link, 1 },
+        { "sgid-acl-fd", sgid_acl_fd, 1 },
+        { "sgid-acl-at", sgid_acl_at, 1 },
+        { "default-acl", default_acl, 1 },
         { "file-capability", file_capability, 1 },
         { "give-away", give_away, 1 },
 };

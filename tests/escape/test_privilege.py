@@ -14,6 +14,7 @@ import pytest
 
 from lib.hostile import Attack, Hostile, Run
 from lib.sandbox import Holt
+from lib.sessions import Sessions
 
 STATE = [
     Attack("privilege", "capabilities", ("self",), control="caps"),
@@ -46,6 +47,7 @@ def test_no_privilege_can_be_taken(attack: Attack, holds: Run) -> None:
 # A file that the sandbox makes belongs, on the host, to the caller: root's with the SUID bit would be a way to root
 # for everyone who can reach the workspace (CVE-2017-1000364's neighbours; Nix refuses the same calls).
 MODES = (
+    "sgid-open", "sgid-tmpfile",
     "suid-chmod", "suid-fchmod", "suid-fchmodat", "suid-fchmodat2", "suid-high-bit",
     "suid-open", "suid-openat2", "suid-tmpfile", "suid-mknod",
     *(("suid-old-open", "suid-creat", "suid-old-mknod", "suid-old-chmod")
@@ -64,6 +66,31 @@ def test_no_file_of_the_workspace_becomes_suid(
     assert outcome.verdict == "HOLDS", outcome
     if planted.exists():
         assert planted.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) == 0
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("name", ("sgid-acl", "sgid-acl-link", "sgid-acl-fd", "sgid-acl-at", "default-acl"))
+@pytest.mark.parametrize("directory", ("workspace", "/tmp"))
+def test_no_acl_changes_a_mode(
+    name: str, directory: str, assault: Run, hostile: Hostile, workspace: Path
+) -> None:
+    """A chmod that seccomp does not see; Linux 6.13 has another call for it."""
+    planted = f"{workspace if directory == 'workspace' else directory}/planted"
+    outcome = assault(Attack("privilege", name, (planted,), control_args=(hostile.unused_path(),)))
+
+    assert outcome.verdict == "HOLDS", outcome
+    assert outcome.detail == "EOPNOTSUPP"
+
+
+@pytest.mark.identities("user", "root")
+def test_a_session_changes_no_mode_by_an_acl(
+    hostile: Hostile, sessions: Sessions
+) -> None:
+    session = sessions.create("w", "--ro", hostile.directory)
+    attack = Attack("privilege", "sgid-acl", ("/workspace/planted",), control_args=(hostile.unused_path(),))
+    hostile.show_that_it_can_succeed(attack)
+
+    assert hostile.attack_in(session, attack).verdict == "HOLDS"
 
 
 FILES = [

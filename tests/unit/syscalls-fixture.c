@@ -18,6 +18,7 @@ Outcome interpret(SyscallProgram program, const struct seccomp_data *data) {
         for (size_t pc = 0; pc < program.len; pc++) {
                 struct sock_filter i = program.filter[pc];
 
+                outcome.steps++;
                 switch (i.code) {
                 case BPF_LD | BPF_W | BPF_ABS:
                         a = load(data, i.k);
@@ -47,10 +48,18 @@ Outcome interpret(SyscallProgram program, const struct seccomp_data *data) {
         return outcome;
 }
 
-Outcome run(SyscallProgram program, int nr, uint64_t a, uint64_t b, uint64_t c) {
-        struct seccomp_data data = { .nr = nr, .arch = syscalls_audit_arch, .args = { a, b, c } };
+Outcome run_with(SyscallProgram program, int nr, const uint64_t args[4]) {
+        struct seccomp_data data = { .nr = nr,
+                                     .arch = syscalls_audit_arch,
+                                     .args = { args[0], args[1], args[2], args[3] } };
 
         return interpret(program, &data);
+}
+
+Outcome run(SyscallProgram program, int nr, uint64_t a, uint64_t b, uint64_t c) {
+        const uint64_t args[4] = { a, b, c };
+
+        return run_with(program, nr, args);
 }
 
 int number_of(const char *name) {
@@ -77,7 +86,7 @@ uint32_t return_value(int answer, bool notify) {
 
 /* --- the same by the tables --- */
 
-static uint32_t action_of_arguments(SyscallAction action, bool notify, const uint64_t args[3]) {
+static uint32_t action_of_arguments(SyscallAction action, bool notify, const uint64_t args[4]) {
         while (action >= ACTION_CHECK_FIRST) {
                 const SyscallCheck *check = &syscall_checks[action - ACTION_CHECK_FIRST];
                 uint32_t value = (uint32_t)args[check->arg] & check->mask;
@@ -99,6 +108,8 @@ static SyscallAction refusal_of(const SyscallRow *row) {
         case EPERM:
                 return row->actions[SYSCALLS_STRICT] == ACTION_EPERM ? ACTION_EPERM
                                                                      : ACTION_NOTIFY_EPERM;
+        case EOPNOTSUPP:
+                return ACTION_EOPNOTSUPP;
         default:
                 return row->actions[SYSCALLS_STRICT] == ACTION_ENOSYS ? ACTION_ENOSYS
                                                                       : ACTION_NOTIFY_ENOSYS;
@@ -120,10 +131,11 @@ static SyscallAction expected_action(const SyscallRow *row, unsigned preset, con
         return row->actions[preset];
 }
 
-static const uint64_t samples[][3] = {
-        { 0, 0, 0 },          { 1, 1, 1 },        { 2, 2, 0 },
-        { 16, 3, 0 },         { 10, 1, 132 },     { HIGH, HIGH, HIGH },
-        { 0x10000000, 8, 6 }, { 35, 0x5412, 17 }, { 0xffffffff, 0x2000, 0x2000 },
+static const uint64_t samples[][4] = {
+        { 0, 0, 0 },          { 1, 1, 1 },           { 2, 2, 0 },
+        { 16, 3, 0 },         { 10, 1, 132 },        { HIGH, HIGH, HIGH },
+        { 0x10000000, 8, 6 }, { 35, 0x5412, 17 },    { 0xffffffff, 0x2000, 0x2000 },
+        { 0, 0x40, 0x800 },   { 0, 0, 0x40, 0x400 },
 };
 
 void assert_program(SyscallProgram program, unsigned preset, bool notify, const StrList *allow,
@@ -132,8 +144,7 @@ void assert_program(SyscallProgram program, unsigned preset, bool notify, const 
                 SyscallAction action = expected_action(row_of(nr), preset, allow, deny);
 
                 for (size_t i = 0; i < ELEMENTSOF(samples); i++) {
-                        Outcome outcome = run(program, nr, samples[i][0], samples[i][1],
-                                              samples[i][2]);
+                        Outcome outcome = run_with(program, nr, samples[i]);
 
                         assert_int_equal(outcome.value,
                                          action_of_arguments(action, notify, samples[i]));

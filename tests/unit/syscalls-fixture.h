@@ -29,11 +29,14 @@
 typedef struct Outcome {
         uint32_t value; /* SECCOMP_RET_* */
         bool looked_at_arguments;
+        unsigned steps; /* instructions that were carried out */
 } Outcome;
 
 /* Fails the test where the program is not one that the kernel would take. */
 Outcome interpret(SyscallProgram program, const struct seccomp_data *data);
-/* ... a native call with its first three arguments. */
+/* Runs it for a native call with its first four arguments. */
+Outcome run_with(SyscallProgram program, int nr, const uint64_t args[4]);
+/* The same with three; the fourth is 0. */
 Outcome run(SyscallProgram program, int nr, uint64_t a, uint64_t b, uint64_t c);
 
 /* -1 where this architecture has no such call. */

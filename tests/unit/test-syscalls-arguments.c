@@ -4,7 +4,7 @@
 
 typedef struct Sample {
         const char *name;
-        uint64_t args[3];
+        uint64_t args[4];
         int in_default, in_strict;
 } Sample;
 
@@ -54,6 +54,45 @@ static const Sample samples[] = {
         { "mknodat", { 0, 0060000, 0100644 }, SAME(ALLOWED) },
         { "mknodat", { 0, 0, 0020644 }, SAME(EPERM) },
         { "mknodat", { 0, 0, HIGH | 0060644 }, SAME(EPERM) },
+        /* Set-id bits: in a mode that counts, beside bits that the kernel does not look at, and
+         * where nothing is created */
+        { "mknod", { 0, 0104755 }, SAME(REPORTED | EPERM) },
+        { "mknod", { 0, 0012644 }, SAME(REPORTED | EPERM) },
+        { "mknodat", { 0, 0, 0102745 }, SAME(REPORTED | EPERM) },
+        { "mknodat", { 0, 0, HIGH | 0004755 }, SAME(REPORTED | EPERM) },
+        { "mknodat", { 0, 0, 0101644 }, SAME(ALLOWED) },
+        { "creat", { 0, 0755 }, SAME(ALLOWED) },
+        { "creat", { 0, 01755 }, SAME(ALLOWED) },
+        { "creat", { 0, 02745 }, SAME(REPORTED | EPERM) },
+        { "creat", { 0, 04000 }, SAME(REPORTED | EPERM) },
+        { "creat", { 0, HIGH | 06755 }, SAME(REPORTED | EPERM) },
+        { "open", { 0, 0, 04755 }, SAME(ALLOWED) },
+        { "open", { 0, 0102001, 0644 }, SAME(ALLOWED) },
+        { "open", { 0, 0102, 0644 }, SAME(ALLOWED) },
+        { "open", { 0, 0102, 02745 }, SAME(REPORTED | EPERM) },
+        { "open", { 0, HIGH | 0100, HIGH | 04755 }, SAME(REPORTED | EPERM) },
+        { "open", { 0, 0301, 01000 | 04755 }, SAME(REPORTED | EPERM) },
+        { "open", { 0, HIGH | 2, 04755 }, SAME(ALLOWED) },
+        { "openat", { 0, 0, 0, ~0ULL }, SAME(ALLOWED) },
+        { "openat", { 0, 0, 02000002, 06755 }, SAME(ALLOWED) },
+        { "openat", { 0, 0, 0102, 0777 }, SAME(ALLOWED) },
+        { "openat", { 0, 04755, 0102, HIGH | 0777 }, SAME(ALLOWED) },
+        { "openat", { 0, 0, 0102, 02745 }, SAME(REPORTED | EPERM) },
+        { "openat", { 0, 0, 0102, 04000 }, SAME(REPORTED | EPERM) },
+        { "openat", { 0, 0, 020200002, 0755 }, SAME(ALLOWED) },
+        { "openat", { 0, 0, 020200002, 04755 }, SAME(REPORTED | EPERM) },
+        { "openat", { 0, 0, 020000002, 02755 }, SAME(REPORTED | EPERM) },
+        { "openat", { HIGH, HIGH, HIGH | 0100, HIGH | 02000 }, SAME(REPORTED | EPERM) },
+        { "openat2", { 0 }, SAME(ENOSYS) },
+        { "chmod", { 0, 0755 }, SAME(ALLOWED) },
+        { "chmod", { 0, 02745 }, SAME(REPORTED | EPERM) },
+        { "fchmodat2", { 0, 0, 04755 }, SAME(REPORTED | EPERM) },
+        { "setxattr", { 0 }, SAME(EOPNOTSUPP) },
+        { "lsetxattr", { 0 }, SAME(EOPNOTSUPP) },
+        { "fsetxattr", { 0 }, SAME(EOPNOTSUPP) },
+        { "setxattrat", { 0 }, SAME(EOPNOTSUPP) },
+        { "getxattr", { 0 }, SAME(ALLOWED) },
+        { "removexattr", { 0 }, SAME(ALLOWED) },
         /* The question, PER_LINUX, UNAME26, ADDR_NO_RANDOMIZE; READ_IMPLIES_EXEC, MMAP_PAGE_ZERO,
          * PER_LINUX32, PER_SVR4 */
         { "personality", { 0xffffffff }, SAME(ALLOWED) },
@@ -147,8 +186,8 @@ static void test_arguments(void **state) {
 
                 if (nr < 0)
                         continue;
-                if (run(syscalls_builtin(preset, notify), nr, s->args[0], s->args[1], s->args[2])
-                            .value != return_value(answer, notify))
+                if (run_with(syscalls_builtin(preset, notify), nr, s->args).value !=
+                    return_value(answer, notify))
                         fail_msg("%s, row %zu, preset %u", s->name, i, preset);
         }
 }
