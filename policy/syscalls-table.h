@@ -63,10 +63,10 @@ typedef enum SyscallAction {
         X(SCHED, "@sched", "scheduling, waiting of threads")                                       \
         X(NETWORK, "@network", "sockets: local, IPv4 and IPv6, and the routing netlink")           \
         X(SECURITY, "@security", "giving up more: Landlock, seccomp")                              \
-        X(AIO, "@aio", "the old asynchronous I/O; not in strict")                                  \
         X(MQUEUE, "@mqueue", "POSIX message queues; not in strict")                                \
         X(NUMA, "@numa", "placing memory on nodes; not in strict")                                 \
         X(SYSV_IPC, "@sysv_ipc", "System V shared memory, semaphores, messages; not in strict")    \
+        X(AIO, "@aio", "the old asynchronous I/O, whose contexts the whole host shares")           \
         X(BPF, "@bpf", "loading BPF")                                                              \
         X(CLOCK, "@clock", "setting the host's clock")                                             \
         X(FANOTIFY, "@fanotify", "watching whole file systems")                                    \

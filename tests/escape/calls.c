@@ -13,6 +13,7 @@ typedef struct Call {
 #define TEXT(s) ((long)(s))
 
 static const Call calls[] = {
+        { "io_setup", SYS_io_setup, { 0, 0 } },
         { "io_uring_setup", SYS_io_uring_setup, { 1, 0 } },
         { "io_uring_enter", SYS_io_uring_enter, { -1 } },
         { "io_uring_register", SYS_io_uring_register, { -1 } },

@@ -12,6 +12,7 @@ from lib.hostile import Attack, Run
 from lib.sandbox import Holt
 
 AS_USER = (
+    "io_setup",
     "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd",
     "keyctl", "add_key", "request_key", "ptrace", "process_vm_readv", "process_vm_writev",
     "pidfd_getfd", "clock_settime", "quotactl", "quotactl_fd", "fanotify_init", "personality",

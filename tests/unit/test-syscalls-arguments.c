@@ -93,6 +93,7 @@ static const Sample samples[] = {
         { "setxattrat", { 0 }, SAME(EOPNOTSUPP) },
         { "getxattr", { 0 }, SAME(ALLOWED) },
         { "removexattr", { 0 }, SAME(ALLOWED) },
+        { "io_setup", { 1, 0 }, SAME(REPORTED | ENOSYS) },
         /* The question, PER_LINUX, UNAME26, ADDR_NO_RANDOMIZE; READ_IMPLIES_EXEC, MMAP_PAGE_ZERO,
          * PER_LINUX32, PER_SVR4 */
         { "personality", { 0xffffffff }, SAME(ALLOWED) },
