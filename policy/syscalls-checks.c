@@ -25,12 +25,16 @@ static const CheckRange only_zero[] = { VALUE(0, ALLOW) };
 
 /* Terminals. The first two type into a terminal, where the caller's shell reads it; TIOCCONS takes
  * the console's output; TIOCSETD has the kernel load any line discipline, for anybody who has a pty
- * (CVE-2017-2636, CVE-2020-14416). */
+ * (CVE-2017-2636, CVE-2020-14416).
+ *
+ * The last ones are those of a pidfd: SO_PEERPIDFD makes one of a process of the host that serves a
+ * socket inside, and its user namespace is what a keeper takes for a proof (rpc/peer.h). */
 static const CheckRange ioctl_requests[] = {
-        VALUE(0x5412, EPERM), /* TIOCSTI */
-        VALUE(0x541c, EPERM), /* TIOCLINUX */
-        VALUE(0x541d, EPERM), /* TIOCCONS */
-        VALUE(0x5423, EPERM), /* TIOCSETD */
+        VALUE(0x5412, EPERM),        /* TIOCSTI */
+        VALUE(0x541c, EPERM),        /* TIOCLINUX */
+        VALUE(0x541d, EPERM),        /* TIOCCONS */
+        VALUE(0x5423, EPERM),        /* TIOCSETD */
+        SPAN(0xff01, 0xff0a, EPERM), /* PIDFD_GET_CGROUP_NAMESPACE to PIDFD_GET_UTS_NAMESPACE */
 };
 
 /* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. A device is refused even where the

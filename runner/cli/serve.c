@@ -280,7 +280,9 @@ static int open_server(Serve *serve, Error *reterr) {
 
         if (serve->options.socket) {
                 r = listen_at(serve->options.socket, &fd, reterr);
-                return r < 0 ? r : rpc_server_listen(serve->server, fd, getuid(), reterr);
+                return r < 0 ? r
+                             : rpc_server_listen(serve->server, fd, getuid(), RPC_PEERS_LOOK,
+                                                 reterr);
         }
         return rpc_server_add(serve->server, dup(STDIN_FILENO), dup(STDOUT_FILENO), &connection,
                               reterr);

@@ -61,6 +61,29 @@ static bool next_line(RpcConnection *c, FramingLine *line, RpcFds *fds) {
         return c->more;
 }
 
+/* The first line of a client that has to prove who it is: empty, with a descriptor. */
+static bool is_proof(const RpcConnection *c, const FramingLine *line, const RpcFds *fds) {
+        return line->bytes && line->length == 0 && fds->count == 1 && !fds->refused &&
+               peer_has_proved(fds->fds[0], &c->server->own);
+}
+
+/* The line leaves at once or never: nothing waits for a stranger. */
+static void refuse_stranger(RpcConnection *c) {
+        Error error;
+
+        (void)peer_refuse(&error);
+        rpc_send_error(c, NULL, 0, &error, NULL);
+        c->broken = true;
+}
+
+static void take_proof(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
+        if (is_proof(c, line, fds))
+                c->prove_until = 0;
+        else
+                refuse_stranger(c);
+        rpc_fds_close(fds);
+}
+
 /* One that takes long is the last of its turn. */
 static void run_lines(RpcConnection *c) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
@@ -69,7 +92,11 @@ static void run_lines(RpcConnection *c) {
                 FramingLine line;
                 RpcFds fds;
 
-                if (next_line(c, &line, &fds))
+                if (!next_line(c, &line, &fds))
+                        break;
+                if (c->prove_until)
+                        take_proof(c, &line, &fds);
+                else
                         rpc_call_line(c, &line, &fds);
                 if (time_now_usec() >= end)
                         break;
@@ -212,7 +239,14 @@ static void on_output(void *data, uint32_t events) {
 static void on_again(void *data) {
         RpcConnection *c = data;
 
+        if (c->prove_until && time_now_usec() >= c->prove_until)
+                refuse_stranger(c);
         work(c, !c->in_watch);
+}
+
+void rpc_connection_want_proof(RpcConnection *c) {
+        c->prove_until = time_now_usec() + RPC_PROOF_TIME;
+        loop_timer_set(c->again, c->prove_until);
 }
 
 /* --- begin and end --- */

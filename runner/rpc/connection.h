@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "rpc/input.h"
+#include "rpc/peer.h"
 #include "rpc/queue.h"
 #include "rpc/server.h"
 
@@ -39,6 +40,8 @@ struct RpcServer {
         size_t connections_count;
         int listen_fd; /* owned */
         uid_t uid;
+        RpcPeers peers;
+        PeerNamespace own; /* the server's */
         LoopWatch *listen_watch;
         LoopTimer *listen_again; /* when there are fds again */
 };
@@ -58,16 +61,19 @@ struct RpcConnection {
         RpcRequest *requests; /* of our own, not answered yet */
         size_t requests_count;
         uint64_t last_request;
-        bool more;        /* the framing may have more lines */
-        bool eof;         /* no more bytes come */
-        bool broken;      /* nothing can be sent any more */
-        bool room_wanted; /* a notification was refused */
-        bool large;       /* it has used much memory since it was idle */
-        bool working;     /* in one of its own events, which settles in the end */
+        uint64_t prove_until; /* time_now_usec(); 0 for a client that need not, or has */
+        bool more;            /* the framing may have more lines */
+        bool eof;             /* no more bytes come */
+        bool broken;          /* nothing can be sent any more */
+        bool room_wanted;     /* a notification was refused */
+        bool large;           /* it has used much memory since it was idle */
+        bool working;         /* in one of its own events, which settles in the end */
 };
 
 int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret,
                        Error *reterr);
+/* Nothing of the client's is read before it has proved who it is. */
+void rpc_connection_want_proof(RpcConnection *c);
 /* With its calls: tells their owners and the server's. */
 void rpc_connection_end(RpcConnection *c);
 /* Waits for what is to be waited for now; after whatever may have changed it. */

@@ -25,15 +25,8 @@ static void turn_away(int fd, const Error *error) {
 }
 
 static int check_peer(const RpcServer *server, int fd, Error *reterr) {
-        struct ucred peer;
-        socklen_t length = sizeof(peer);
-
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot tell who connects");
-        if (peer.uid == server->uid || peer.uid == 0)
-                return 0;
-        return error_set(reterr, ERROR_USAGE, EACCES, "uid %u is not served here, only uid %u",
-                         peer.uid, server->uid);
+        return server->peers == RPC_PEERS_LOOK ? peer_look(fd, server->uid, &server->own, reterr)
+                                               : peer_check_uid(fd, server->uid, reterr);
 }
 
 static int check_room(const RpcServer *server, Error *reterr) {
@@ -55,10 +48,13 @@ static void welcome(RpcServer *server, int client) {
                 r = check_room(server, &error);
         if (r == 0)
                 r = rpc_connection_new(server, fd, fd, &connection, &error);
-        if (r < 0)
+        if (r < 0) {
                 turn_away(fd, &error);
-        else
-                (void)TAKE_FD(fd);
+                return;
+        }
+        (void)TAKE_FD(fd);
+        if (server->peers == RPC_PEERS_PROVE)
+                rpc_connection_want_proof(connection);
 }
 
 /* --- the listening socket --- */
@@ -92,12 +88,16 @@ static void on_listen(void *data, uint32_t events) {
         }
 }
 
-int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr) {
+int rpc_server_listen(RpcServer *server, int fd, uid_t uid, RpcPeers peers, Error *reterr) {
         int r;
 
         assert(server->listen_fd < 0);
         server->listen_fd = fd;
         server->uid = uid;
+        server->peers = peers;
+        r = peer_own(&server->own, reterr);
+        if (r < 0)
+                return r;
         r = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot listen without waiting");

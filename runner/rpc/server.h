@@ -51,6 +51,7 @@ enum {
         RPC_FDS_MAX = 4,             /* with one request */
         RPC_CALLS_MAX = 256,         /* of one connection that are not answered yet */
         RPC_CONNECTIONS_MAX = 256,   /* of a server */
+        RPC_PROOF_TIME = 5000000,    /* usec */
 };
 
 typedef struct RpcServer RpcServer;
@@ -99,9 +100,15 @@ int rpc_server_new(Loop *loop, const RpcMethod *methods, size_t methods_count, v
  * another of the server's callbacks: loop_stop() first. NULL is legal; returns NULL. */
 RpcServer *rpc_server_free(RpcServer *server);
 
-/* Accepts on fd, a listening unix socket, which the server owns from now on, clients whose
- * SO_PEERCRED is uid or root. 0 or a negative errno. Once for a server. */
-int rpc_server_listen(RpcServer *server, int fd, uid_t uid, Error *reterr);
+/* How a server learns that a client is in its own user namespace (rpc/peer.h). */
+typedef enum RpcPeers {
+        RPC_PEERS_LOOK,  /* the server looks at the client's process */
+        RPC_PEERS_PROVE, /* the client sends a proof first, within RPC_PROOF_TIME */
+} RpcPeers;
+
+/* Accepts on fd, a listening unix socket, which the server owns from now on, clients of its own
+ * user namespace whose SO_PEERCRED is uid or root. 0 or a negative errno. Once for a server. */
+int rpc_server_listen(RpcServer *server, int fd, uid_t uid, RpcPeers peers, Error *reterr);
 /* Accepts nobody any more; who has connected and was not accepted yet is told by ECONNRESET. */
 void rpc_server_deafen(RpcServer *server);
 /* Serves in_fd and out_fd, which may be the same: owned, but the caller's still when it fails. They

@@ -16,6 +16,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/sys.h"
+#include "rpc/peer.h"
 #include "session/files-path.h"
 #include "session/leftovers.h"
 
@@ -361,6 +362,7 @@ static void name_socket(int dir_fd, struct sockaddr_un *ret) {
 int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_un address;
+        int r;
 
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
@@ -370,6 +372,9 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
                                ? -errno
                                : error_set(reterr, ERROR_SETUP, errno,
                                            "cannot connect to the session's keeper");
+        r = peer_prove(fd, reterr);
+        if (r < 0)
+                return r == -EPIPE || r == -ECONNRESET ? -ECONNREFUSED : r;
         *ret_fd = TAKE_FD(fd);
         return 0;
 }

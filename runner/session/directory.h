@@ -55,7 +55,8 @@ int session_refuse_held(const char *name, int dir_fd, Error *reterr);
 /* Whether a keeper, or somebody who removes it, has the lock now. */
 bool session_is_live(int dir_fd);
 
-/* The keeper's socket. -ENOENT or -ECONNREFUSED without an error where there is none that listens.
+/* Connects to the keeper, and proves that this process is of its user namespace (rpc/peer.h).
+ * -ENOENT or -ECONNREFUSED without an error where there is none that listens.
  */
 int session_connect(int dir_fd, int *ret_fd, Error *reterr);
 /* The lock has to be held. What an earlier keeper has left is replaced. */

@@ -366,7 +366,7 @@ static int serve(Keeper *keeper, Error *reterr) {
         rpc_server_on_room(keeper->server, on_room);
         rpc_server_on_answer(keeper->server, method_note);
         r = session_listen(keeper->plan.state.fd, &fd, reterr);
-        return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), reterr);
+        return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), RPC_PEERS_PROVE, reterr);
 }
 
 static int start(Keeper *keeper, Error *reterr) {

@@ -22,6 +22,27 @@ static long now(void) {
         return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
+/* A keeper wants to know first that its client is in its own user namespace. */
+static void prove(int fd) {
+        int proof = open("/proc/self/ns/user", O_RDONLY);
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                                  .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS } };
+        struct iovec line = { (char[]){ '\n' }, 1 };
+        struct msghdr message = { .msg_iov = &line,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control) };
+
+        memcpy(CMSG_DATA(&control.header), &proof, sizeof(proof));
+        if (proof < 0 || sendmsg(fd, &message, 0) != 1)
+                exit(1);
+        close(proof);
+}
+
 static int connect_to(const char *directory) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int dir = open(directory, O_PATH | O_DIRECTORY);
@@ -33,6 +54,7 @@ static int connect_to(const char *directory) {
                 exit(1);
         }
         close(dir);
+        prove(fd);
         return fd;
 }
 

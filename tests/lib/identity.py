@@ -7,6 +7,7 @@ a home, a temporary and a runtime directory of its own.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import subprocess
@@ -17,7 +18,22 @@ from typing import Any
 
 NAMES = ("user", "root", "nested")
 
-NESTED = ("unshare", "--map-root-user", "--")
+# Nested identities by their uid: a process that holds the user namespace, one for all that the identity runs. A keeper
+# serves no other user namespace than its own.
+_holders: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def hold_namespace(identity: Identity) -> None:
+    """Makes the user namespace of a nested identity, which lasts as long as this process."""
+    holder = subprocess.Popen(
+        identity.as_user(["unshare", "--map-root-user", "--", "sh", "-c", "echo ready; exec sleep infinity"]),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/",
+    )
+    assert holder.stdout
+    with holder.stdout:
+        assert holder.stdout.readline() == b"ready\n", "a user namespace cannot be made here"
+    _holders[identity.uid] = holder
+    atexit.register(holder.kill)
 
 
 def is_root() -> bool:
@@ -97,7 +113,13 @@ class Identity:
 
     def argv(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
         """argv as this identity runs it, in a process that as_user() has made the user's."""
-        return [*(NESTED if self.name == "nested" else ()), *(os.fspath(a) for a in argv)]
+        enter = ("nsenter", f"--user={self.namespace}", "--preserve-credentials", "--")
+        return [*(enter if self.name == "nested" else ()), *(os.fspath(a) for a in argv)]
+
+    @property
+    def namespace(self) -> str:
+        """The path of its user namespace."""
+        return f"/proc/{_holders[self.uid].pid if self.name == 'nested' else 'self'}/ns/user"
 
     def as_user(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
         """argv as root starts it for it to be the user's; it does not enter the user namespace of nested."""

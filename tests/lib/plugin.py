@@ -120,6 +120,8 @@ def everyone(scratch: Path) -> dict[str, Identity]:
         root = name == "root"
         found[name] = Identity(name, 0 if root else uid, 0 if root else gid, scratch / name)
         found[name].make_directories()
+        if name == "nested":
+            identities.hold_namespace(found[name])
     return found
 
 

@@ -66,6 +66,13 @@ class Closed(Exception):
     """The server has ended the connection."""
 
 
+def prove(end: socket.socket, namespace: str) -> None:
+    """Sends the first line that a keeper waits for."""
+    proof = os.open(namespace, os.O_RDONLY)
+    socket.send_fds(end, [b"\n"], [proof])
+    os.close(proof)
+
+
 class Rpc:
     """A client of JSON-RPC, one object a line. A context manager.
 
@@ -89,9 +96,9 @@ class Rpc:
         self.close()
 
     @classmethod
-    def of_socket(cls, path: Path, uid: int) -> Rpc:
+    def of_socket(cls, path: Path, uid: int, namespace: str | None = None) -> Rpc:
         """As that user (SO_PEERCRED): a keeper in a user namespace does not know the host's root. Raises OSError where
-        nobody listens."""
+        nobody listens. A keeper wants a proof first, a descriptor of its user namespace."""
         # By the directory's fd: no path is too long then (unix(7)).
         directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         end = socket.socket(socket.AF_UNIX)
@@ -99,6 +106,9 @@ class Rpc:
         try:
             os.seteuid(uid if own == 0 else own)
             end.connect(f"/proc/self/fd/{directory}/{path.name}")
+            if namespace:
+                os.seteuid(own)
+                prove(end, namespace)
         except OSError:
             end.close()
             raise
@@ -344,8 +354,8 @@ class Session:
         """A connection to the keeper, which is started where it is not there; as serve() has it."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-                path, uid = self.directory / "keeper.sock", self.sessions.holt.identity.uid
-                return self.sessions.keep(Rpc.of_socket(path, uid))
+                path, identity = self.directory / "keeper.sock", self.sessions.holt.identity
+                return self.sessions.keep(Rpc.of_socket(path, identity.uid, identity.namespace))
             self.wake()
 
     def wake(self) -> None:

@@ -368,8 +368,9 @@ static void test_listens(void **state) {
         int fds[RPC_CONNECTIONS_MAX + 1];
 
         (void)state;
-        assert_int_equal(
-                rpc_server_listen(toy.server, listening(&address, &length), getuid(), NULL), 0);
+        assert_int_equal(rpc_server_listen(toy.server, listening(&address, &length), getuid(),
+                                           RPC_PEERS_LOOK, NULL),
+                         0);
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 fds[i] = connect_to(&address, length);
         for (size_t i = 0; i < RPC_CONNECTIONS_MAX; i++)
@@ -396,8 +397,9 @@ static void test_strangers_are_not_served(void **state) {
         int fd, served;
 
         (void)state;
-        assert_int_equal(
-                rpc_server_listen(toy.server, listening(&address, &length), getuid() + 1, NULL), 0);
+        assert_int_equal(rpc_server_listen(toy.server, listening(&address, &length), getuid() + 1,
+                                           RPC_PEERS_LOOK, NULL),
+                         0);
         fd = connect_to(&address, length);
         say(fd, SAY_A);
         served = getuid() == 0;
@@ -420,8 +422,9 @@ static void test_no_fds_are_left(void **state) {
         int fd;
 
         (void)state;
-        assert_int_equal(
-                rpc_server_listen(toy.server, listening(&address, &length), getuid(), NULL), 0);
+        assert_int_equal(rpc_server_listen(toy.server, listening(&address, &length), getuid(),
+                                           RPC_PEERS_LOOK, NULL),
+                         0);
         fd = connect_to(&address, length);
         say(fd, SAY_A);
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);

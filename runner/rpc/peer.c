@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+#define OWN_NAMESPACE "/proc/self/ns/user"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/* _IO(PIDFS_IOCTL_MAGIC, 9) of linux/pidfd.h: PIDFD_GET_USER_NAMESPACE, Linux 6.11. */
+#define GET_USER_NAMESPACE 0xff09
+
+int peer_own(PeerNamespace *ret, Error *reterr) {
+        struct stat st;
+        int r;
+
+        if (stat(OWN_NAMESPACE, &st) == 0) {
+                *ret = (PeerNamespace){ st.st_dev, st.st_ino };
+                return 0;
+        }
+        r = error_set(reterr, ERROR_SETUP, errno, "cannot read " OWN_NAMESPACE);
+        return error_cure(reterr, r,
+                          "By it holt tells its clients from the commands of a sandbox: mount "
+                          "/proc.");
+}
+
+static bool is_same(const struct stat *st, const PeerNamespace *own) {
+        return st->st_dev == own->device && st->st_ino == own->inode;
+}
+
+int peer_refuse(Error *reterr) {
+        (void)error_set(reterr, ERROR_USAGE, EACCES,
+                        "a process of another user namespace is not served");
+        return error_cure(reterr, -EACCES,
+                          "A sandbox is one, and so is a container or unshare --user: ask from "
+                          "where the server was started.");
+}
+
+/* --- looking --- */
+
+typedef struct Peer {
+        struct ucred credentials;
+        int pidfd;
+} Peer;
+
+static int refuse_gone(Error *reterr) {
+        return error_set(reterr, ERROR_USAGE, ESRCH, "the process that has connected has ended");
+}
+
+/* The uid is not that of a sandbox of this server's user, which root's is never, and root's
+ * processes are not this server's to look at. */
+static bool is_root_above(const Peer *peer, uid_t uid) {
+        return peer->credentials.uid == 0 && uid != 0;
+}
+
+static int refuse_unseen(const Peer *peer, uid_t uid, int errnum, Error *reterr) {
+        int r;
+
+        if (is_root_above(peer, uid) && (errnum == EACCES || errnum == EPERM))
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, errnum,
+                      "cannot tell the user namespace of process %d, so it is not served",
+                      peer->credentials.pid);
+        return error_cure(reterr, r,
+                          "A client has to be in a process that its own user may look at "
+                          "(PR_SET_DUMPABLE), and in the server's pid namespace or below it.");
+}
+
+/* Kernels before 6.5 have no descriptor of the peer itself, and its pid may be another process's by
+ * now. */
+static int open_peer(int fd, Peer *ret, Error *reterr) {
+        socklen_t length = sizeof(ret->credentials), pidfd_length = sizeof(ret->pidfd);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ret->credentials, &length) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot tell who connects");
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &ret->pidfd, &pidfd_length) == 0)
+                return 0;
+        ret->pidfd = FD_NONE;
+        if (errno == ENOPROTOOPT && ret->credentials.pid > 0) {
+                ret->pidfd = sys_pidfd_open(ret->credentials.pid);
+                return 0;
+        }
+        return errno == ENOPROTOOPT ? 0 : refuse_gone(reterr);
+}
+
+static int check_uid(const struct ucred *peer, uid_t uid, Error *reterr) {
+        if (peer->uid == uid || peer->uid == 0)
+                return 0;
+        return error_set(reterr, ERROR_USAGE, EACCES, "uid %u is not served here, only uid %u",
+                         peer->uid, uid);
+}
+
+int peer_check_uid(int fd, uid_t uid, Error *reterr) {
+        struct ucred peer;
+        socklen_t length = sizeof(peer);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot tell who connects");
+        return check_uid(&peer, uid, reterr);
+}
+
+static int stat_by_pidfd(int pidfd, struct stat *ret) {
+        _cleanup_close_ int fd = ioctl(pidfd, GET_USER_NAMESPACE, 0);
+
+        return fd < 0 || fstat(fd, ret) < 0 ? -errno : 0;
+}
+
+/* The pid is the peer's for as long as its pidfd says that it has not been reaped. */
+static int stat_by_pid(const Peer *peer, struct stat *ret) {
+        char path[64];
+        int r;
+
+        if (peer->credentials.pid <= 0)
+                return -EACCES;
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", peer->credentials.pid);
+        r = stat(path, ret) < 0 ? -errno : 0;
+        if (peer->pidfd < 0 || (sys_pidfd_send_signal(peer->pidfd, 0) < 0 && errno == ESRCH))
+                return -ESRCH;
+        return r;
+}
+
+static int look(const Peer *peer, uid_t uid, const PeerNamespace *own, Error *reterr) {
+        struct stat st;
+        int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
+
+        /* Before pidfs a pidfd had no such request: ENOTTY, or EINVAL. */
+        if (r == -ENOTTY || r == -EINVAL)
+                r = stat_by_pid(peer, &st);
+        if (r == -ESRCH || r == -ENOENT)
+                return refuse_gone(reterr);
+        if (r < 0)
+                return refuse_unseen(peer, uid, -r, reterr);
+        return is_same(&st, own) ? 0 : peer_refuse(reterr);
+}
+
+int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr) {
+        Peer peer = { .pidfd = FD_NONE };
+        int r = open_peer(fd, &peer, reterr);
+
+        if (r == 0)
+                r = check_uid(&peer.credentials, uid, reterr);
+        if (r == 0)
+                r = look(&peer, uid, own, reterr);
+        (void)fd_close(peer.pidfd);
+        return r;
+}
+
+/* --- proof --- */
+
+int peer_prove(int fd, Error *reterr) {
+        _cleanup_close_ int proof_fd = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control = { .room = { 0 } };
+        struct iovec line = { (char[]){ '\n' }, 1 };
+        struct msghdr message = { .msg_iov = &line,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control) };
+
+        if (proof_fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open " OWN_NAMESPACE);
+        control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+                                           .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS };
+        memcpy(CMSG_DATA(&control.header), &proof_fd, sizeof(proof_fd));
+        if (sendmsg(fd, &message, MSG_NOSIGNAL) == 1)
+                return 0;
+        if (errno == EPIPE || errno == ECONNRESET)
+                return -errno;
+        return error_set(reterr, ERROR_SETUP, errno, "cannot send to the session's keeper");
+}
+
+bool peer_has_proved(int proof_fd, const PeerNamespace *own) {
+        struct stat st;
+
+        return proof_fd >= 0 && fstat(proof_fd, &st) == 0 && is_same(&st, own);
+}
