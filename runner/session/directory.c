@@ -14,6 +14,7 @@
 
 #include "base/nearest.h"
 #include "base/paths.h"
+#include "base/private.h"
 #include "base/strings.h"
 #include "base/sys.h"
 #include "rpc/peer.h"
@@ -83,6 +84,47 @@ static int make_directories(char *path) {
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* Opens the directory that sessions are in, and checks it and the one above, "holt": both are
+ * holt's own, and no link is followed there. -ENOENT without an error where there is none. */
+static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
+        static const char last[] = "/sessions";
+        const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        _cleanup_close_ int above_fd = FD_NONE, fd = FD_NONE;
+        char above[PATH_MAX];
+        int r = find_base(ret, reterr);
+
+        if (r < 0)
+                return r;
+        (void)memcpy(above, ret, strlen(ret) + 1);
+        above[strlen(ret) - strlen(last)] = '\0';
+        r = private_check(AT_FDCWD, above, above, reterr);
+        if (r < 0)
+                return r;
+        above_fd = open(above, flags);
+        if (above_fd >= 0)
+                r = private_check(above_fd, "", above, reterr);
+        if (above_fd >= 0 && r == 0)
+                r = private_check(above_fd, last + 1, ret, reterr);
+        if (r < 0)
+                return r;
+        if (above_fd >= 0)
+                fd = openat(above_fd, last + 1, flags);
+        if (fd < 0)
+                return errno == ENOENT
+                               ? -ENOENT
+                               : error_set(reterr, ERROR_SETUP, errno, "cannot open %s", ret);
+        r = private_check(fd, "", ret, reterr);
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+static int check_base(char ret[PATH_MAX], Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        return open_base(ret, &fd, reterr);
+}
+
 int session_base(char ret[PATH_MAX], Error *reterr) {
         int r = find_base(ret, reterr);
 
@@ -90,7 +132,7 @@ int session_base(char ret[PATH_MAX], Error *reterr) {
                 return r;
         r = make_directories(ret);
         if (r == 0)
-                return 0;
+                return check_base(ret, reterr);
         r = error_set(reterr, ERROR_SETUP, -r, "cannot make the directory %s", ret);
         return error_cure(reterr, r,
                           "Sessions are kept there: it has to be a directory of yours. "
@@ -147,14 +189,18 @@ static int refuse_missing(const char *base, const char *name, Error *reterr) {
 
 int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr) {
         char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2];
-        int r = session_name_check(name, reterr), fd;
+        _cleanup_close_ int base_fd = FD_NONE, fd = FD_NONE;
+        int r = session_name_check(name, reterr);
 
-        if (r == 0)
-                r = find_base(base, reterr);
+        if (r < 0)
+                return r;
+        r = open_base(base, &base_fd, reterr);
+        if (r == -ENOENT)
+                return refuse_missing(base, name, reterr);
         if (r < 0)
                 return r;
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
-        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(base_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)
                 return refuse_missing(base, name, reterr);
         if (fd < 0) {
@@ -163,7 +209,10 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
                                   "A session is its maker's: be that user, or name another place "
                                   "by XDG_DATA_HOME.");
         }
-        *ret_fd = fd;
+        r = private_check(fd, "", path, reterr);
+        if (r < 0)
+                return r;
+        *ret_fd = TAKE_FD(fd);
         if (ret_path)
                 (void)memcpy(ret_path, path, strlen(path) + 1); /* find_base() leaves room */
         return 0;
@@ -301,8 +350,10 @@ int session_remove(const char *name, int dir_fd, Error *reterr) {
 int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr) {
         _cleanup_(strlist_clear) StrList names = { 0 };
         char base[PATH_MAX];
-        int r = find_base(base, reterr);
+        int r = check_base(base, reterr);
 
+        if (r == -ENOENT)
+                return 0;
         if (r == 0)
                 sweep(base);
         if (r == 0)

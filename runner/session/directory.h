@@ -26,7 +26,8 @@ int session_base(char ret[PATH_MAX], Error *reterr);
 
 /* The cure where no session has a name like the one that is asked for. */
 extern const char session_none_cure[];
-/* Opens a session's directory (O_PATH), which the caller owns; ret_path may be NULL. -ENOENT with
+/* Opens a session's directory (O_PATH), which the caller owns. It, "holt" and "holt/sessions" above
+ * it have to pass private_check(); ret_path may be NULL. -ENOENT with
  * an ERROR_MISSING that names the nearest. */
 int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr);
 

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/paths.h"
+#include "base/private.h"
 
 enum {
         BUSY_MS = 5000,
@@ -162,7 +163,25 @@ static int open_directory(Store *store, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
         free(store->path);
         store->path = str_format("%s/%s", streq(real, "/") ? "" : real, store->name);
-        return store->path ? 0 : error_oom(reterr);
+        if (!store->path)
+                return error_oom(reterr);
+        return private_check(store->dir_fd, "", real, reterr);
+}
+
+/* The files that SQLite and the history have beside the database. Nobody else can write in their
+ * directory, so they stay what they are found to be. */
+static int check_private(const Store *store, Error *reterr) {
+        static const char *const suffixes[] = { "", "-journal", "-wal", "-shm", "-pending" };
+        int r = 0;
+
+        for (size_t i = 0; (r == 0 || r == -ENOENT) && i < ELEMENTSOF(suffixes); i++) {
+                _cleanup_free_ char *name = str_format("%s%s", store->name, suffixes[i]);
+                _cleanup_free_ char *path = str_format("%s%s", store->path, suffixes[i]);
+
+                r = name && path ? private_check(store->dir_fd, name, path, reterr)
+                                 : error_oom(reterr);
+        }
+        return r == -ENOENT ? 0 : r;
 }
 
 /* SQLite would make it by the umask, and gives the files beside it the mode that it has. */
@@ -199,7 +218,7 @@ static int find_file(Store *store, Error *reterr) {
                 return refuse_file(store, errno, reterr);
         if (!S_ISREG(st.st_mode))
                 return store_damaged(store, reterr, "is no regular file");
-        return 0;
+        return check_private(store, reterr);
 }
 
 static int open_database(Store *store, Error *reterr) {

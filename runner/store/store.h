@@ -45,12 +45,13 @@ typedef enum StoreMode {
 } StoreMode;
 
 /* path may lead through /proc/self/fd/N/, and none of the directories above its last one has to be
- * searchable then; it is never followed where it is a link itself. The store has an fd of its own
- * of that directory, by which it reaches its files from then on. For STORE_CREATE and STORE_WRITE
- * the directory has to be writable, and for STORE_READ, too, where no other process has the file
- * open: SQLite makes NAME-wal and NAME-shm beside it, and the history NAME-pending. A new file has
- * mode 0600. It should be the only one of its process: an older version is brought up to date,
- * which STORE_READ refuses (ERROR_BUSY). 0 or a negative errno. */
+ * searchable then; it is never followed where it is a link itself. The directory,
+ * the file and those beside it have to be the effective user's (private_check()). The store has an
+ * fd of its own of that directory, by which it reaches its files from then on. For STORE_CREATE and
+ * STORE_WRITE the directory has to be writable, and for STORE_READ, too, where no other process has
+ * the file open: SQLite makes NAME-wal and NAME-shm beside it, and the history NAME-pending. A new
+ * file has mode 0600. It should be the only one of its process: an older version is brought up to
+ * date, which STORE_READ refuses (ERROR_BUSY). 0 or a negative errno. */
 int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Store *store_free(Store *store);
