@@ -156,7 +156,7 @@ def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, plac
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
         assert path.stat().st_mode & 0o777 == 0o600
-        clients = [Rpc.of_socket(path, sessions.holt.identity.uid) for _ in range(5)]
+        clients = [Rpc.of_server(path, sessions.holt.identity) for _ in range(5)]
         numbers = [c.send("exec", session="w", argv=["echo", str(i)]) for i, c in enumerate(clients)]
         assert [c.result(n)["stdout"] for c, n in zip(clients, numbers)] == [f"{i}\n" for i in range(5)]
         busy = sessions(["serve", "--socket", path])
@@ -174,7 +174,7 @@ def test_a_socket_that_a_killed_server_has_left_is_replaced(sessions: Sessions) 
         with sessions.start(["serve", "--socket", path]) as server:
             def answers() -> bool:
                 try:
-                    with Rpc.of_socket(path, sessions.holt.identity.uid) as rpc:
+                    with Rpc.of_server(path, sessions.holt.identity) as rpc:
                         return rpc.call("session.list")["sessions"] == []
                 except OSError:
                     return False
@@ -211,7 +211,7 @@ def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, s
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
-        with Rpc.of_socket(path, sessions.holt.identity.uid) as slow, Rpc.of_socket(path, sessions.holt.identity.uid) as other:
+        with Rpc.of_server(path, sessions.holt.identity) as slow, Rpc.of_server(path, sessions.holt.identity) as other:
             flood = slow.call("process.spawn", session="w", shell="exec yes", output_max=1000)["id"]
             slow.send("process.watch", session="w", id=flood)
             until(lambda: other.call("process.list", session="w")["processes"][0]["state"] == "running", "it runs")
@@ -253,7 +253,7 @@ def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Session
     keeper = session.keeper()
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
-        with Rpc.of_socket(path, sessions.holt.identity.uid) as one, Rpc.of_socket(path, sessions.holt.identity.uid) as other:
+        with Rpc.of_server(path, sessions.holt.identity) as one, Rpc.of_server(path, sessions.holt.identity) as other:
             one.call("exec", session="w", argv=["true"])
             os.kill(keeper, signal.SIGSTOP)
             try:

@@ -38,7 +38,7 @@ def test_it_goes_with_its_own_client_and_no_other(sessions: Sessions) -> None:
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
-        one, two = (Rpc.of_socket(path, sessions.holt.identity.uid) for _ in range(2))
+        one, two = (Rpc.of_server(path, sessions.holt.identity) for _ in range(2))
         one.call("session.create", name="a", owned=True)
         two.call("session.create", name="b", owned=True)
         for client, name in ((one, "b"), (two, "a")):
@@ -128,7 +128,7 @@ def test_so_many_and_no_more(sessions: Sessions) -> None:
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
-        one, two = (Rpc.of_socket(path, sessions.holt.identity.uid) for _ in range(2))
+        one, two = (Rpc.of_server(path, sessions.holt.identity) for _ in range(2))
         for i in range(256):
             one.call("session.create", name=f"s{i}", owned=True)
         refused = two.refused("session.create", name="more", owned=True)

@@ -26,7 +26,7 @@ _holders: dict[int, subprocess.Popen[bytes]] = {}
 def hold_namespace(identity: Identity) -> None:
     """Makes the user namespace of a nested identity, which lasts as long as this process."""
     holder = subprocess.Popen(
-        identity.as_user(["unshare", "--map-root-user", "--", "sh", "-c", "echo ready; exec sleep infinity"]),
+        identity.as_user(["unshare", "--map-root-user", "--", "sh", "-c", "echo ready; exec tail -f /dev/null >/dev/null"]),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/",
     )
     assert holder.stdout

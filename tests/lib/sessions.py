@@ -16,12 +16,14 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from lib import leaks
+from lib.identity import Identity
 from lib.sandbox import HANGS, Arg, Holt, Result, Running
 
 Json = dict[str, Any]
@@ -64,6 +66,17 @@ class RpcError(Exception):
 
 class Closed(Exception):
     """The server has ended the connection."""
+
+
+# Connects, hands the socket over, and stays.
+CONNECT = """
+import socket, sys
+end, up = socket.socket(socket.AF_UNIX), socket.socket(fileno=0)
+end.connect(sys.argv[1])
+socket.send_fds(up, [b"."], [end.fileno()])
+end.close()
+up.recv(1)
+"""
 
 
 def prove(end: socket.socket, namespace: str) -> None:
@@ -116,6 +129,25 @@ class Rpc:
             os.seteuid(own)
             os.close(directory)
         return cls(end.fileno(), end.fileno(), end.close, end)
+
+    @classmethod
+    def of_server(cls, path: Path, identity: Identity) -> Rpc:
+        """A client of the socket of holt serve, which looks at the process that connects: one that is the identity's
+        through and through does, and lives as long as the client."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX)
+        child = subprocess.Popen(
+            identity.as_user(identity.argv([sys.executable, "-c", CONNECT, path])), stdin=theirs
+        )
+        theirs.close()
+        _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+        end = socket.socket(fileno=fds[0])
+
+        def close() -> None:
+            end.close()
+            ours.close()
+            child.wait(HANGS)
+
+        return cls(end.fileno(), end.fileno(), close, end)
 
     @classmethod
     def of_process(cls, process: subprocess.Popen[bytes]) -> Rpc:
