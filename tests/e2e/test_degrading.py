@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lib.hostile import Hostile
+from lib.hostile import Hostile, compile_program
 from lib.hosts import LANDLOCK, NAMESPACES, Command, covered_proc, limited
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
@@ -196,12 +195,7 @@ def test_half_of_landlock_is_an_error(call: str, holt: Holt, hostile: Hostile) -
 
 @pytest.fixture(scope="session")
 def listen(scratch: Path) -> Path:
-    program = scratch / "listen"
-    source = Path(__file__).with_name("listen.c")
-    compiler = os.environ.get("CC", "cc").split()
-    subprocess.run([*compiler, "-std=gnu17", "-O1", "-Wall", "-Wextra", "-static", source, "-o", program], check=True)
-    program.chmod(0o755)
-    return program
+    return compile_program(Path(__file__).with_name("listen.c"), scratch / "listen")
 
 
 def test_another_listener(holt: Holt, listen: Path) -> None:

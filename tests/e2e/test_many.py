@@ -14,6 +14,7 @@ from lib.sandbox import Holt
 RUN = '"$0" run --report "$TMPDIR/report-$i" -- sh -c "echo $i > out-$i; exit $((i % 200))" < /dev/null'
 
 
+@pytest.mark.slow
 @pytest.mark.identities("user", "root")
 def test_a_thousand_in_a_row(holt: Holt, workspace: Path) -> None:
     check = 'test $? = $((i % 200)) || exit 1; rm "$TMPDIR/report-$i"'

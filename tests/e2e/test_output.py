@@ -326,6 +326,7 @@ def unread(kind: str) -> tuple[list[Any], int]:
 unread_kinds = pytest.mark.parametrize("kind", ("pipe", "socket"))
 
 
+@pytest.mark.slow
 @unread_kinds
 @pytest.mark.parametrize("script", ("yes", "trap '' TERM; yes"), ids=("ends", "ignores TERM"))
 def test_who_does_not_read_does_not_stop_the_time(kind: str, script: str, holt: Holt) -> None:
@@ -403,6 +404,7 @@ def until_reported(running: Running) -> None:
 OVER_TIME = ("--timeout", "300ms", "--kill-after", "200ms", "--", "yes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, flags", (("pipe", ()), ("socket", ("--json",))), ids=("text", "json"))
 def test_holt_ends_where_nobody_reads_what_it_says(kind: str, flags: tuple[str, ...], holt: Holt) -> None:
     """It waits a few seconds."""
@@ -441,6 +443,7 @@ def test_a_late_reader_gets_what_holt_says(holt: Holt) -> None:
     assert "holt: stopped after 300ms" in text
 
 
+@pytest.mark.slow
 def test_a_report_that_nobody_reads_is_not_waited_for(holt: Holt) -> None:
     held, fd = unread("pipe")
     result = holt(["run", "--report", "/dev/stdout", *OVER_TIME], stdout=fd)

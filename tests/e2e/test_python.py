@@ -285,6 +285,7 @@ def test_an_end_is_told_where_variables_were_loaded(rpc: Bound) -> None:
 BURN = "import os, time\nstart = time.process_time()\nwhile time.process_time() - start < {}: pass\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fresh", (False, True))
 @pytest.mark.parametrize("end", ("os._exit(4)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"))
 def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:

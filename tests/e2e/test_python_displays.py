@@ -31,6 +31,7 @@ def test_displays_are_bounded(rpc: Bound) -> None:
 @pytest.mark.parametrize("code", (
     "class H:\n  def _repr_html_(self): return '中' * 4000000\nH()", "for _ in range(700000): display('')",
 ), ids=("not ASCII", "many"))
+@pytest.mark.slow
 def test_displays_are_bounded_as_they_are_sent(code: str, rpc: Bound) -> None:
     result = run(rpc, f"kept = 1\n{code}", timeout_ms=int(900 * HANGS))
 

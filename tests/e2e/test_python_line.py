@@ -102,6 +102,7 @@ def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Sessio
     assert python(session, *flags, "-c", "import os; os.system('seq 300000');").ok().out == "".join(f"{i}\n" for i in range(1, 300001))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
 def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -> None:
     session = sessions.create("w", "--timeout", "2s", "--kill-after", "100ms")

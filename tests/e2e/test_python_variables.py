@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from lib.python import run, value
 from lib.sessions import Bound, Session, Sessions, alive, until
 
@@ -54,6 +56,7 @@ def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> 
     assert value(rpc, "1") == "1"
 
 
+@pytest.mark.slow
 def test_a_session_with_an_interpreter_does_not_go_to_rest(sessions: Sessions) -> None:
     """Until that is gone."""
     session = sessions.create("w", "--idle", "1s")

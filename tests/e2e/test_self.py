@@ -39,6 +39,7 @@ def sources(workspace: Path, identity: Identity) -> Path:
     return workspace
 
 
+@pytest.mark.slow
 @needs("meson", "ninja", "cc")
 @pytest.mark.identities("user")
 def test_holt_builds_itself_and_passes_its_unit_tests(holt: Holt, sources: Path) -> None:

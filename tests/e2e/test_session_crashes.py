@@ -178,6 +178,7 @@ def is_file(session: Session, path: str, text: str) -> bool:
     return file.is_file() and file.read_text() == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_nothing_acknowledged_is_lost(victim: str, session: Session) -> None:
     seed = f"{victim}-{os.getpid()}-{time.time()}"

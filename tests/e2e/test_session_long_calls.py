@@ -36,6 +36,7 @@ def plant(session: Session, method: str) -> str:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
 def test_others_are_served_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
     """Whoever came later, and asks for something short, is answered first."""
@@ -71,6 +72,7 @@ WRITES: dict[str, Json] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", WRITES)
 def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, session: Session, rpc: Rpc) -> None:
     """Here it waits for its turn behind copies, which is as long."""

@@ -318,6 +318,7 @@ def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
     session("kv", "set", "k", "-", stdin=b"\xff" * (760 << 10)).ok()
 
 
+@pytest.mark.slow
 @pytest.mark.identities("user")
 def test_a_session_that_somebody_else_has_locked(session: Session) -> None:
     """It is not said of a keeper, and the lock is named as it is."""

@@ -111,6 +111,7 @@ def test_an_idle_session_ends(sessions: Sessions) -> None:
     session.exec("true").ok()
 
 
+@pytest.mark.slow
 def test_a_session_that_works_is_not_idle(sessions: Sessions) -> None:
     session = sessions.create("w", "--idle", "1s")
     session.detach("sleep 2.5; echo survived >/workspace/file")

@@ -145,6 +145,7 @@ def test_a_command_line_in_another_namespace_is_told(session: Session, identity:
     assert "ask from where the server was started" in asked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.identities("user")
 def test_who_says_nothing_is_not_kept(session: Session, identity: Identity) -> None:
     session.exec("true").ok()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lib.identity import Identity
+from lib.identity import Identity, holders
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -67,7 +67,7 @@ def all_processes() -> Iterator[Process]:
 
 
 def descendants(root: int | None = None) -> list[Process]:
-    """All that root (this process) has started, directly or not, without root itself."""
+    """All that root (this process) has started, directly or not, without root itself and the suite's own holders."""
     children: dict[int, list[Process]] = {}
     for process in all_processes():
         children.setdefault(process.parent, []).append(process)
@@ -76,7 +76,7 @@ def descendants(root: int | None = None) -> list[Process]:
         below = children.get(queue.pop(), [])
         found += below
         queue += [p.pid for p in below]
-    return found
+    return [process for process in found if process.pid not in holders()]
 
 
 def _files(root: Path) -> Iterator[str]:

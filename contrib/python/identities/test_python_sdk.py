@@ -31,8 +31,17 @@ def package(scratch: Path) -> Path:
     return target
 
 
-@pytest.mark.parametrize("tests", TESTS)
+def test_the_sdk_reads_and_writes_files(holt: Holt, identity: Identity, package: Path, place: Path) -> None:
+    """The smoke test of each identity."""
+    run_tests(holt, identity, package, place, "test_files.py")
+
+
+@pytest.mark.parametrize("tests", [name for name in TESTS if name != "test_files.py"])
 def test_the_sdk_s_own_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
+    run_tests(holt, identity, package, place, tests)
+
+
+def run_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
     temporary = identity.own(_made(place / "t"))
     argv = [PYTHON, "-B", "-m", "pytest", "-q", "--tb=short", "-rfEs", package / "tests" / tests]
     result = subprocess.run(
