@@ -132,7 +132,7 @@ void copying_sweep(RpcClient *client, const char *session) {
         uint64_t left = NOTES_MAX;
 
         if (session_open(session, &dir_fd, NULL, NULL) < 0 ||
-            walk_names(dir_fd, &left, add_name, &names) < 0)
+            walk_names(dir_fd, 0, &left, add_name, &names) < 0)
                 return;
         for (size_t i = 0; i < names.count; i++)
                 sweep_one(client, dir_fd, names.items[i]);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path-text.h"
 #include "base/sys.h"
 #include "cli/copied.h"
 #include "cli/copying.h"
@@ -16,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
+#include "sandbox/limits.h"
 #include "sandbox/prepare.h"
 #include "session/directory.h"
 #include "session/files-copy.h"
@@ -81,11 +83,10 @@ static int put_entry(void *data, const WalkEntry *entry) {
         _cleanup_free_ char *path = str_format("%s/%s", putting->temporary, entry->path);
         _cleanup_close_ int fd = FD_NONE;
         struct stat st;
-        int r = path ? transfer_check_name(entry->path, putting->reterr)
-                     : error_oom(putting->reterr);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!path)
+                return error_oom(putting->reterr);
         if (entry->type != DT_DIR && entry->type != DT_REG) {
                 copied_leave_out(&putting->cp->copied, entry->type == DT_LNK, entry->path);
                 return WALK_ON;
@@ -104,27 +105,42 @@ static int put_entry(void *data, const WalkEntry *entry) {
         return r < 0 ? r : WALK_DOWN;
 }
 
+/* A copy that lacks a part of the tree is none. */
+static int refuse_missed(const char *path, int errnum, bool into, Error *reterr) {
+        const bool closed = errnum == EACCES;
+        char quoted[1024];
+        int r = error_set(reterr, closed ? ERROR_SETUP : ERROR_LIMIT, errnum,
+                          "cannot copy what is in the directory \"%s\"",
+                          str_quote(path, quoted, sizeof(quoted)));
+
+        if (closed)
+                return error_cure(reterr, r, "Its permissions refuse it.");
+        return error_cure(reterr, r,
+                          "holt cp takes paths of 4095 bytes, directories nested %d deep, and "
+                          "10000000 entries. tar takes the rest: %s",
+                          FILES_DEPTH_MAX,
+                          into ? "tar c DIRECTORY | holt exec NAME -- tar x"
+                               : "holt exec NAME -- tar c DIRECTORY | tar x");
+}
+
 static int put_tree(Cp *cp, int dir_fd, const char *temporary, Error *reterr) {
         Putting putting = { cp, temporary, reterr };
-        bool cut = false;
+        FilesMissed missed = { 0 };
         int r;
 
         /* For what the walk itself does not get done. */
         (void)error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
-        r = walk_tree(dir_fd, put_entry, &putting, &cut);
-        if (r == 0 && cut)
-                return error_set(reterr, ERROR_LIMIT, 0,
-                                 "the directory has more than %d directories in each other",
-                                 FILES_DEPTH_MAX);
-        return r;
+        r = walk_tree(dir_fd, put_entry, &putting, &missed);
+        return r == 0 && missed.error != 0 ? refuse_missed(missed.path, -missed.error, true, reterr)
+                                           : r;
 }
 
 static int move_into_place(Cp *cp, const char *temporary, const char *target, Error *reterr) {
         JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_string(&w, "from", temporary);
-        json_write_string(&w, "to", target);
+        json_write_path(&w, "from", temporary);
+        json_write_path(&w, "to", target);
         return transfer_call(cp->client, "files.move", &w, FD_NONE, NULL, reterr);
 }
 
@@ -258,8 +274,9 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
 
 /* Nothing of a link is made here: what is written later would follow it. */
 static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
-        const char *name = text_of(entry, "name"), *type = text_of(entry, "type");
-        _cleanup_free_ char *source = str_format("%s/%s", path, name);
+        const char *type = text_of(entry, "type");
+        _cleanup_free_ char *name = transfer_entry_name(entry);
+        _cleanup_free_ char *source = name ? str_format("%s/%s", path, name) : NULL;
         uint64_t mode = 0;
 
         if (!source)
@@ -273,6 +290,17 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
         return streq(type, "file")
                        ? get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr)
                        : get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
+}
+
+/* What the session could not list. */
+static int check_missed(const JsonValue *missed, Error *reterr) {
+        _cleanup_free_ char *name = missed ? transfer_entry_name(missed) : NULL;
+
+        if (!missed)
+                return 0;
+        return refuse_missed(name ? name : "",
+                             streq(text_of(missed, "errno"), "EACCES") ? EACCES : E2BIG, false,
+                             reterr);
 }
 
 static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *reterr) {
@@ -291,6 +319,8 @@ static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *r
         for (const JsonValue *entry = json_first(json_member(message.result, "entries"));
              r == 0 && entry; entry = json_next(entry))
                 r = get_entry(cp, path, dir_fd, entry, reterr);
+        if (r == 0)
+                r = check_missed(json_member(message.result, "missed"), reterr);
         next = json_string(json_member(message.result, "next"));
         free(*after);
         *after = next ? strdup(next) : NULL;
@@ -439,8 +469,6 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
                         r = refuse_words("one side of a copy is one session, the other none",
                                          reterr);
         }
-        for (size_t i = 0; r == 0 && i <= last; i++)
-                r = transfer_check_name(words->operands[i], reterr);
         return r;
 }
 
@@ -522,8 +550,10 @@ int cmd_cp(int argc, char **argv) {
                 options_help(&cp_syntax, stdout);
                 return 0;
         }
-        if (r == 0)
+        if (r == 0) {
+                limits_open_more(); /* each directory on the way down is open */
                 r = run(&cp, &words, &error);
+        }
         options_clear(&words);
         copied_clear(&cp.copied);
         return r < 0 ? fail_print(&error, fail_wants_json(argc, argv)) : 0;

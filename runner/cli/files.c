@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/path-text.h"
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
@@ -105,13 +106,31 @@ static void print_entry(const JsonValue *entry, const char *name) {
                      target ? " -> " : "", target ? str_visible(target, leads, sizeof(leads)) : "");
 }
 
+/* Bytes that are not UTF-8 are shown as \\xNN. */
+static void print_named(const JsonValue *entry) {
+        _cleanup_free_ char *name = transfer_entry_name(entry);
+
+        print_entry(entry, name ? name : text_of(entry, "name"));
+}
+
+/* To stderr: the listing is not whole. */
+static void tell_missed(const JsonValue *missed) {
+        _cleanup_free_ char *name = missed ? transfer_entry_name(missed) : NULL;
+        char quoted[1024];
+
+        if (missed)
+                (void)fprintf(stderr, "holt: not all is listed: cannot look into \"%s\" (%s)\n",
+                              name ? str_quote(name, quoted, sizeof(quoted)) : "",
+                              text_of(missed, "errno"));
+}
+
 static void show_page(const FilesCommand *command, const JsonValue *result, JsonWriter *w) {
         for (const JsonValue *entry = json_first(json_member(result, "entries")); entry;
              entry = json_next(entry))
                 if (command->options.json)
                         json_copy(w, NULL, entry);
                 else
-                        print_entry(entry, text_of(entry, "name"));
+                        print_named(entry);
 }
 
 /* A file itself, as ls(1) does it. */
@@ -156,6 +175,7 @@ static int list(const FilesCommand *command, const char *path, JsonWriter *w, Er
                 if (r < 0)
                         return r;
                 show_page(command, message.result, w);
+                tell_missed(json_member(message.result, "missed"));
                 next = text_of(message.result, "next");
                 if (!next)
                         return 0;
@@ -269,8 +289,8 @@ static int move_or_copy(FilesCommand *command, const char *method, bool copy, Er
         if (r < 0)
                 return r;
         json_write_object(&params, NULL);
-        json_write_string(&params, "from", from);
-        json_write_string(&params, "to", target);
+        json_write_path(&params, "from", from);
+        json_write_path(&params, "to", target);
         json_write_bool(&params, "replace", command->options.replace);
         if (copy)
                 json_write_bool(&params, "recursive", command->options.recursive);
@@ -333,8 +353,6 @@ static int run(FilesCommand *command, const OptionResult *words, Error *reterr) 
         int r = operands_subverb("files", files_verbs, ELEMENTSOF(files_verbs), words->operands,
                                  words->operands_count, &which, reterr);
 
-        for (size_t i = 2; r == 0 && i < words->operands_count; i++)
-                r = transfer_check_name(words->operands[i], reterr);
         if (r == 0)
                 r = transfer_open(words->operands[0], &command->client, reterr);
         if (r < 0)

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/beneath.h"
+#include "base/path-text.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/sys.h"
-#include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -54,7 +54,7 @@ JsonWriter transfer_path(const char *path) {
         JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_string(&w, "path", path);
+        json_write_path(&w, "path", path);
         return w;
 }
 
@@ -137,17 +137,12 @@ char *transfer_name(const char *path) {
         return end > start ? strndup(path + start, end - start) : strdup(".");
 }
 
-int transfer_check_name(const char *path, Error *reterr) {
-        char quoted[1024];
-        int r;
+char *transfer_entry_name(const JsonValue *entry) {
+        const JsonValue *raw = json_member(entry, "raw"), *name = json_member(entry, "name");
+        const char *text = raw ? json_string(raw) : name ? json_string(name) : NULL;
+        char *path = NULL;
 
-        if (utf8_valid(path))
-                return 0;
-        r = error_set(reterr, ERROR_USAGE, EILSEQ, "cannot ask for \"%s\"",
-                      str_quote(path, quoted, sizeof(quoted)));
-        return error_cure(reterr, r,
-                          "The name has to be UTF-8. Rename it, or copy it by tar: "
-                          "tar c ... | holt exec NAME -- tar x");
+        return text && path_from_text(text, &path) == 0 ? path : NULL;
 }
 
 bool transfer_is_directory(RpcClient *client, const char *path) {

@@ -62,5 +62,6 @@ int transfer_place(RpcClient *client, const char *path, FilesPlace *ret);
 /* The last part of a path, without slashes at its end: "." of "" or "/". Owned by the caller; NULL
  * when memory is out. */
 char *transfer_name(const char *path);
-/* 0, or an error: in messages names are UTF-8. */
-int transfer_check_name(const char *path, Error *reterr);
+/* The name of an entry that files.list has answered, its bytes: owned by the caller. NULL when
+ * memory is out, or for an entry that has no name. */
+char *transfer_entry_name(const JsonValue *entry);

@@ -79,6 +79,7 @@ static RpcCall *call_free(RpcCall *call) {
                 return NULL;
         rpc_fds_close(&call->fds);
         json_write_clear(&call->answer);
+        strlist_clear(&call->decoded);
         json_free(call->document);
         free(call);
         return NULL;
@@ -420,6 +421,7 @@ static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCal
 
         if (!call)
                 return error_oom(reterr);
+        call->paths = &call->decoded;
         r = json_parse(bytes, length, "request", &call->document, reterr);
         if (r < 0)
                 return r;

@@ -91,9 +91,11 @@ struct RpcCall {
         JsonDocument *document;
         const JsonValue *id;     /* NULL of a notification */
         const JsonValue *params; /* NULL where it has none */
-        size_t bytes;            /* of its line */
-        uint64_t started_ms;     /* since the epoch */
-        bool told;               /* on_answer has been */
+        StrList *paths;          /* that rpc_string() has decoded: decoded, of a const call too */
+        StrList decoded;
+        size_t bytes;        /* of its line */
+        uint64_t started_ms; /* since the epoch */
+        bool told;           /* on_answer has been */
         RpcFds fds;
         JsonWriter answer;
         bool ended; /* its connection is gone */

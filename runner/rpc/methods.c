@@ -13,6 +13,12 @@ static void schema_string(JsonWriter *w, const RpcParam *param) {
                 json_write_uint(w, "maxLength", param->max);
 }
 
+/* The text of a path that is not UTF-8 is longer than the path. */
+static void schema_path(JsonWriter *w, const RpcParam *param) {
+        (void)param;
+        json_write_string(w, "type", "string");
+}
+
 static void schema_bool(JsonWriter *w, const RpcParam *param) {
         (void)param;
         json_write_string(w, "type", "boolean");
@@ -56,6 +62,7 @@ static const struct {
         void (*schema)(JsonWriter *w, const RpcParam *param);
 } types[] = {
         [RPC_STRING] = { "a string", " of at most ", " bytes", schema_string },
+        [RPC_PATH] = { "a string", " of at most ", " bytes", schema_path },
         [RPC_BOOL] = { "true or false", "", "", schema_bool },
         [RPC_UINT] = { "an integer", " from ", "", schema_uint },
         [RPC_STRINGS] = { "an array of strings", ", at most ", "", schema_strings },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/path-text.h"
 #include "base/utf8.h"
 #include "rpc/connection.h"
 #include "rpc/methods.h"
@@ -61,6 +62,30 @@ static int check_string(const Check *check, const JsonValue *value) {
         if (check->param->max && strlen(text) > check->param->max)
                 return refuse_size(check);
         return 0;
+}
+
+static int refuse_path(const Check *check) {
+        int r;
+
+        free(*check->ret_path);
+        *check->ret_path = param_path(check->param);
+        r = error_set(check->reterr, ERROR_USAGE, 0, "%s: %s is not the base64 of a path",
+                      check->method->name, check->param->name);
+        return error_cure(check->reterr, r,
+                          "A path that is not UTF-8 is U+0001 and its bytes in base64 (RFC 4648), "
+                          "padded, on one line, without a NUL.");
+}
+
+static int check_path(const Check *check, const JsonValue *value) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!json_string(value))
+                return refuse_type(check, value);
+        r = path_from_text(json_string(value), &path);
+        if (r < 0)
+                return r == -ENOMEM ? error_oom(check->reterr) : refuse_path(check);
+        return check->param->max && strlen(path) > check->param->max ? refuse_size(check) : 0;
 }
 
 static int check_bool(const Check *check, const JsonValue *value) {
@@ -144,8 +169,9 @@ static int check_object(const Check *check, const JsonValue *value) {
 }
 
 static int (*const checks[])(const Check *check, const JsonValue *value) = {
-        [RPC_STRING] = check_string,   [RPC_BOOL] = check_bool, [RPC_UINT] = check_uint,
-        [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,   [RPC_OBJECT] = check_object,
+        [RPC_STRING] = check_string, [RPC_PATH] = check_path,       [RPC_BOOL] = check_bool,
+        [RPC_UINT] = check_uint,     [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,
+        [RPC_OBJECT] = check_object,
 };
 static_assert(ELEMENTSOF(checks) == RPC_TYPE_MAX, "every type is checked");
 
@@ -224,6 +250,10 @@ int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **re
 
 /* --- values --- */
 
+static bool is_path(const RpcCall *call, const char *name) {
+        return find_param(call->method, name)->type == RPC_PATH;
+}
+
 static const JsonValue *find_value(const RpcCall *call, const char *name, unsigned types) {
         const RpcParam *param = find_param(call->method, name);
 
@@ -233,10 +263,23 @@ static const JsonValue *find_value(const RpcCall *call, const char *name, unsign
         return call->params ? json_member(call->params, name) : NULL;
 }
 
-const char *rpc_string(const RpcCall *call, const char *name) {
-        const JsonValue *value = find_value(call, name, 1U << RPC_STRING);
+/* The bytes of a path, which the call keeps. */
+static const char *decode(const RpcCall *call, const char *text) {
+        char *path = NULL;
 
-        return value ? json_string(value) : NULL;
+        if (path_text_is_plain(text))
+                return text;
+        if (path_from_text(text, &path) < 0 || strlist_take(call->paths, path) < 0)
+                return "";
+        return call->paths->items[call->paths->count - 1];
+}
+
+const char *rpc_string(const RpcCall *call, const char *name) {
+        const JsonValue *value = find_value(call, name, 1U << RPC_STRING | 1U << RPC_PATH);
+
+        if (!value)
+                return NULL;
+        return is_path(call, name) ? decode(call, json_string(value)) : json_string(value);
 }
 
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise) {
@@ -296,6 +339,13 @@ static void write_cut(JsonWriter *w, const char *key, const char *text) {
         json_write_bytes(w, key, text, length > TEXT_STRING_MAX ? cut : length);
 }
 
+/* As people read it. */
+static void write_cut_path(JsonWriter *w, const char *key, const char *text) {
+        _cleanup_free_ char *path = NULL;
+
+        write_cut(w, key, path_from_text(text, &path) == 0 ? path : text);
+}
+
 /* Half of what is left is for others. What is cut off are the last: "...", in a map below the one
  * name that nothing in it can have. */
 static void write_items(JsonWriter *w, const JsonValue *value) {
@@ -333,6 +383,8 @@ static void write_text(JsonWriter *w, const JsonValue *value, RpcType type) {
                 json_write_string(w, key, "...");
         else if (type == RPC_OBJECT)
                 write_object(w, value);
+        else if (type == RPC_PATH)
+                write_cut_path(w, key, json_string(value));
         else if (json_string(value))
                 write_cut(w, key, json_string(value));
         else if (json_bool(value, &on) == 0)

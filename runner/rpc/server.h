@@ -61,6 +61,7 @@ typedef struct RpcRequest RpcRequest; /* one of the server's own */
 
 typedef enum RpcType {
         RPC_STRING,
+        RPC_PATH, /* a string that stands for any bytes (base/path-text.h); max is of these */
         RPC_BOOL,
         RPC_UINT,
         RPC_STRINGS, /* an array of strings */
@@ -143,7 +144,8 @@ bool rpc_has_room(RpcConnection *connection);
 uint64_t rpc_call_started_ms(const RpcCall *call);
 
 /* Parameters, by names of the method's table (another is a programmer's mistake). NULL, or
- * otherwise, where the request has none. They last until the call is answered. */
+ * otherwise, where the request has none. They last until the call is answered. An RPC_PATH is given
+ * as its bytes; if memory is out while it is decoded, it is "", which names no file. */
 const char *rpc_string(const RpcCall *call, const char *name);
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise);
 uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise);

@@ -166,7 +166,7 @@ static int grep_entry(void *data, const WalkEntry *entry) {
 static int grep_path(Grep *grep, int path_fd, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_close_ int fd = files_reopen(path_fd, O_RDONLY);
-        bool cut = false;
+        FilesMissed missed = { 0 };
         int r;
 
         if (fd >= 0) {
@@ -176,8 +176,8 @@ static int grep_path(Grep *grep, int path_fd, const char *path) {
         if (fd != -EISDIR)
                 return fd;
         grep->states[0] = grep->glob ? glob_start(grep->glob) : 0;
-        r = walk_tree(path_fd, grep_entry, grep, &cut);
-        grep->more = grep->more || cut;
+        r = walk_tree(path_fd, grep_entry, grep, &missed);
+        grep->more = grep->more || walk_was_cut(&missed);
         return r;
 }
 

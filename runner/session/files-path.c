@@ -58,7 +58,8 @@ static const struct {
           "The file system, or a limit of holt's process, has no room for it." },
         { EMLINK, ERROR_LIMIT, "The directory can't hold more directories." },
         { E2BIG, ERROR_LIMIT,
-          "That is more than 10000000 entries, or more than 64 directories in each other." },
+          "It has more than 10000000 entries, or directories that are nested more than 1024 deep. "
+          "tar takes any depth along." },
 };
 
 static bool is_hidden(const LaunchPlan *plan, const char *path) {

@@ -11,10 +11,23 @@ static size_t page_limit(uint64_t limit) {
         return limit == 0 || limit > FILES_LIST_MAX ? FILES_LIST_MAX : (size_t)limit;
 }
 
-/* Only now is each looked at: a million names cost a page of stat(2). What is gone meanwhile is
- * passed over, and so is what readdir(3) gave twice. */
+/* Whether an entry is to be passed over that can't be looked at: it is gone by now, or its
+ * directory gives names but no access to them. */
+static bool is_passed_over(int r, const char *name, FilesMissed *missed) {
+        _cleanup_free_ char *above = strdup(name);
+        char *slash = above ? strrchr(above, '/') : NULL;
+
+        if (slash)
+                *slash = '\0';
+        if (r == -EACCES)
+                walk_miss(missed, r, slash ? above : "");
+        return r == -EACCES || r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
+}
+
+/* Only now is each looked at: a million names cost a page of stat(2). What readdir(3) gave twice is
+ * passed over. */
 static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data,
-                         size_t *ret_count) {
+                         FilesMissed *missed, size_t *ret_count) {
         size_t count = 0;
         int r = 0;
 
@@ -26,9 +39,9 @@ static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data
                 if (i > 0 && streq(page->names[i], page->names[i - 1]))
                         continue;
                 fd = files_child_across(dir_fd, page->names[i]);
-                if (fd < 0)
+                if (fd < 0 && is_passed_over(fd, page->names[i], missed))
                         continue;
-                r = files_stat_fd(fd, &stat);
+                r = fd < 0 ? fd : files_stat_fd(fd, &stat);
                 if (r == 0)
                         r = fn(data, page->names[i], &stat);
                 count++;
@@ -80,22 +93,23 @@ static int list_entry(void *data, const WalkEntry *entry) {
 /* A page of which all are gone is followed by the next: its last name is all that the caller could
  * go on from. */
 static int list_fd(int dir_fd, bool recursive, const char *prefix, const char *after,
-                   uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more) {
+                   uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more,
+                   FilesMissed *ret_missed) {
         _cleanup_free_ char *behind = strdup(after);
         size_t count = 0;
         bool more = true;
         int r = behind ? 0 : -ENOMEM;
 
+        *ret_missed = (FilesMissed){ 0 };
         while (r == 0 && more && count == 0) {
                 Listing listing = { .recursive = recursive,
                                     .prefix = prefix,
                                     .page = { .after = behind, .limit = page_limit(limit) } };
                 NamePage *page = &listing.page;
-                bool cut;
 
-                r = walk_tree(dir_fd, list_entry, &listing, &cut);
+                r = walk_tree(dir_fd, list_entry, &listing, ret_missed);
                 if (r == 0)
-                        r = page_hand_out(dir_fd, page, fn, data, &count);
+                        r = page_hand_out(dir_fd, page, fn, data, ret_missed, &count);
                 more = page->more;
                 if (r == 0 && page->count > 0) {
                         free(behind);
@@ -109,19 +123,23 @@ static int list_fd(int dir_fd, bool recursive, const char *prefix, const char *a
 }
 
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
-               FilesEntryFn fn, void *data, bool *ret_more, Error *reterr) {
+               FilesEntryFn fn, void *data, bool *ret_more, FilesMissed *ret_missed,
+               Error *reterr) {
         _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
         int r = dir_fd < 0 ? dir_fd
-                           : list_fd(dir_fd, recursive, NULL, after, limit, fn, data, ret_more);
+                           : list_fd(dir_fd, recursive, NULL, after, limit, fn, data, ret_more,
+                                     ret_missed);
 
         return r < 0 ? files_fail(files, r, "list", path, reterr) : 0;
 }
 
 int files_list_below(Files *files, const char *path, const char *prefix, const char *after,
-                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more, Error *reterr) {
+                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more,
+                     FilesMissed *ret_missed, Error *reterr) {
         _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
         int r = dir_fd < 0 ? dir_fd
-                           : list_fd(dir_fd, true, prefix, after, limit, fn, data, ret_more);
+                           : list_fd(dir_fd, true, prefix, after, limit, fn, data, ret_more,
+                                     ret_missed);
 
         return r < 0 ? files_fail(files, r, "list", path, reterr) : 0;
 }
@@ -147,15 +165,15 @@ static int glob_entry(void *data, const WalkEntry *entry) {
 static int glob_fd(int dir_fd, const Glob *glob, uint64_t limit, FilesEntryFn fn, void *data,
                    bool *ret_more) {
         Globbing globbing = { .glob = glob, .page = { .after = "", .limit = page_limit(limit) } };
-        bool cut = false;
+        FilesMissed missed = { 0 };
         size_t count;
         int r;
 
         globbing.states[0] = glob_start(glob);
-        r = walk_tree(dir_fd, glob_entry, &globbing, &cut);
+        r = walk_tree(dir_fd, glob_entry, &globbing, &missed);
         if (r == 0)
-                r = page_hand_out(dir_fd, &globbing.page, fn, data, &count);
-        *ret_more = cut || globbing.page.more;
+                r = page_hand_out(dir_fd, &globbing.page, fn, data, &missed, &count);
+        *ret_more = walk_was_cut(&missed) || globbing.page.more;
         name_page_clear(&globbing.page);
         return r;
 }

@@ -11,6 +11,8 @@
 
 /* --- remove --- */
 
+enum { REMOVE_DEPTH_MAX = 64 };
+
 typedef struct Removal {
         uint64_t left; /* entries */
         int top_fd;    /* borrowed; the directory that goes */
@@ -48,13 +50,13 @@ static int remove_dir(Removal *removal, int dir_fd, const char *name, int fd) {
 
                 if (errno != ENOTEMPTY && errno != EEXIST)
                         return errno == ENOENT ? 0 : -errno;
-                if (removal->depth >= FILES_DEPTH_MAX)
+                if (removal->depth >= REMOVE_DEPTH_MAX)
                         return bring_up(removal, dir_fd, name);
                 if (removal->depth == 0)
                         removal->top_fd = fd;
                 make_usable(fd);
                 removal->depth++;
-                r = walk_names(fd, &removal->left, remove_name, removal);
+                r = walk_names(fd, removal->depth, &removal->left, remove_name, removal);
                 removal->depth--;
                 /* Not empty and without an entry: it is another directory by now. */
                 if (r == 0 && before == removal->left)
@@ -114,8 +116,11 @@ typedef struct Copy {
         uint64_t left_out; /* neither file, directory nor link */
         struct stat made;  /* the new directory, which may lie in what is copied */
         unsigned depth;
-        int to_fd; /* borrowed; the directory that is being filled */
+        int to_fd;         /* borrowed; the directory that is being filled */
+        char at[PATH_MAX]; /* the entry that failed, below what is copied */
 } Copy;
+
+#define COPY_NONE ((Copy){ .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE })
 
 static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name);
 
@@ -144,7 +149,8 @@ static int copy_file(Copy *copy, int from_fd, const struct stat *st, int to_dir_
         return r < 0 ? r : copy_stamps(fd, st);
 }
 
-static int copy_link(int from_fd, int to_dir_fd, const char *name) {
+/* Not inlined: its buffer would be in every frame of a recursion that is 1024 deep. */
+__attribute__((noinline)) static int copy_link(int from_fd, int to_dir_fd, const char *name) {
         char target[PATH_MAX];
         ssize_t n = readlinkat(from_fd, "", target, sizeof(target) - 1);
 
@@ -154,14 +160,28 @@ static int copy_link(int from_fd, int to_dir_fd, const char *name) {
         return symlinkat(target, to_dir_fd, name) < 0 ? -errno : 0;
 }
 
+/* Puts name before what at has: called on the way up from the entry that failed. */
+static int copy_failed(Copy *copy, const char *name, int r) {
+        const size_t length = strlen(name), rest = strlen(copy->at);
+
+        if (length + 1 + rest >= sizeof(copy->at))
+                return r;
+        memmove(copy->at + length + (rest > 0), copy->at, rest + 1);
+        memcpy(copy->at, name, length);
+        if (rest > 0)
+                copy->at[length] = '/';
+        return r;
+}
+
 static int copy_name(void *data, int dir_fd, const char *name, unsigned char type) {
         Copy *copy = data;
         _cleanup_close_ int fd = files_child_across(dir_fd, name);
+        int r = fd == -ENOENT ? 0 : fd;
 
         (void)type;
-        if (fd < 0)
-                return fd == -ENOENT ? 0 : fd;
-        return copy_entry(copy, fd, copy->to_fd, name);
+        if (fd >= 0)
+                r = copy_entry(copy, fd, copy->to_fd, name);
+        return r < 0 ? copy_failed(copy, name, r) : 0;
 }
 
 static int copy_dir(Copy *copy, int from_fd, const struct stat *st, int to_dir_fd,
@@ -178,7 +198,7 @@ static int copy_dir(Copy *copy, int from_fd, const struct stat *st, int to_dir_f
                 return -errno;
         copy->to_fd = fd;
         copy->depth++;
-        r = walk_names(from_fd, &copy->left, copy_name, copy);
+        r = walk_names(from_fd, copy->depth, &copy->left, copy_name, copy);
         copy->depth--;
         copy->to_fd = above;
         return r < 0 ? r : copy_stamps(fd, st);
@@ -233,9 +253,8 @@ static void undo_copy(const Files *files, const FilesPlace *made) {
 
 /* Under a name of its own first, so that what is at the place is all there or not at all. whole:
  * nothing may be left out. */
-static int copy_to(const Files *files, int from_fd, const FilesPlace *to, bool replace, bool whole,
-                   uint64_t *ret_left_out) {
-        Copy copy = { .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE };
+static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace *to, bool replace,
+                   bool whole) {
         FilesPlace made = { .dir_fd = to->dir_fd };
         char name[32];
         int r;
@@ -243,8 +262,8 @@ static int copy_to(const Files *files, int from_fd, const FilesPlace *to, bool r
         new_file_name(name);
         (void)strcpy(made.name, name);
         temporary_begin(files, to->dir_fd, name);
-        r = copy_entry(&copy, from_fd, to->dir_fd, name);
-        if (r == 0 && whole && copy.left_out > 0)
+        r = copy_entry(copy, from_fd, to->dir_fd, name);
+        if (r == 0 && whole && copy->left_out > 0)
                 r = -EOPNOTSUPP;
         if (r == 0)
                 r = files_rename(&made, to, replace);
@@ -253,14 +272,22 @@ static int copy_to(const Files *files, int from_fd, const FilesPlace *to, bool r
                 return r;
         }
         temporary_end(files, name);
-        *ret_left_out = copy.left_out;
         return 0;
+}
+
+static int fail_copy(const Files *files, int r, const char *from, const char *to, const char *at,
+                     Error *reterr) {
+        _cleanup_free_ char *entry = at[0] ? str_format("%s/%s", from, at) : NULL;
+
+        return entry ? files_fail(files, r, "copy", entry, reterr)
+                     : files_fail(files, r, "copy to", to, reterr);
 }
 
 int files_copy(Files *files, const char *from, const char *to, bool recursive, bool replace,
                uint64_t *ret_left_out, Error *reterr) {
         _cleanup_close_ int from_fd = files_open(files, from, O_PATH | O_NOFOLLOW);
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        Copy copy = COPY_NONE;
         int r = from_fd < 0 ? from_fd : check_source(from_fd, recursive);
 
         if (r < 0) {
@@ -273,8 +300,11 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
         if (r == 0)
                 r = check_place(&place, replace);
         if (r == 0)
-                r = copy_to(files, from_fd, &place, replace, false, ret_left_out);
-        return r < 0 ? files_fail(files, r, "copy to", to, reterr) : 0;
+                r = copy_to(files, &copy, from_fd, &place, replace, false);
+        if (r < 0)
+                return fail_copy(files, r, from, to, copy.at, reterr);
+        *ret_left_out = copy.left_out;
+        return 0;
 }
 
 /* --- move --- */
@@ -283,11 +313,11 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
  * in the end is only the removal of what has been copied. */
 static int move_across(const Files *files, const FilesPlace *from, int from_fd,
                        const FilesPlace *to, bool replace) {
-        uint64_t left_out;
+        Copy copy = COPY_NONE;
         int r = check_source(from_fd, true);
 
         if (r == 0)
-                r = copy_to(files, from_fd, to, replace, true, &left_out);
+                r = copy_to(files, &copy, from_fd, to, replace, true);
         return r < 0 ? r : files_remove_tree(from->dir_fd, from->name);
 }
 

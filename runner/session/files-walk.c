@@ -2,12 +2,15 @@
 #include "session/files-walk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/sys.h"
 
 enum {
         BATCH = 1024,
+        BATCH_BELOW = 32, /* the same below BATCH_DEPTH: memory is bounded by the tree's depth */
+        BATCH_DEPTH = 64,
         PAGE_BYTES_MAX = 8 << 20,
 };
 
@@ -34,8 +37,8 @@ typedef struct Name {
 } Name;
 
 typedef struct Batch {
-        Name *names; /* BATCH of them */
-        size_t count;
+        Name *names;
+        size_t count, size;
 } Batch;
 
 static void batch_empty(Batch *batch) {
@@ -66,9 +69,9 @@ static unsigned char type_of(int dir_fd, const char *name) {
         return (unsigned char)IFTODT(st.st_mode);
 }
 
-/* Up to BATCH names; none at the end. */
+/* Fills the batch; it is not full at the end of the directory. */
 static int batch_fill(DIR *dir, Batch *batch) {
-        while (batch->count < BATCH) {
+        while (batch->count < batch->size) {
                 const struct dirent *entry;
                 Name *name = &batch->names[batch->count];
 
@@ -118,15 +121,15 @@ static int open_dir(int path_fd, DIR **ret) {
         return 0;
 }
 
-int walk_names(int path_fd, uint64_t *left, WalkNameFn fn, void *data) {
-        _cleanup_(batch_clear) Batch batch = { 0 };
+int walk_names(int path_fd, unsigned depth, uint64_t *left, WalkNameFn fn, void *data) {
+        _cleanup_(batch_clear) Batch batch = { .size = depth < BATCH_DEPTH ? BATCH : BATCH_BELOW };
         _cleanup_(dir_closep) DIR *dir = NULL;
         int r = open_dir(path_fd, &dir);
 
         if (r < 0)
                 return r;
         assert(dir);
-        batch.names = calloc(BATCH, sizeof(*batch.names));
+        batch.names = calloc(batch.size, sizeof(*batch.names));
         if (!batch.names)
                 return -ENOMEM;
         do {
@@ -134,7 +137,7 @@ int walk_names(int path_fd, uint64_t *left, WalkNameFn fn, void *data) {
                 r = batch_fill(dir, &batch);
                 if (r == 0)
                         r = batch_run(&batch, dirfd(dir), left, fn, data);
-        } while (r == 0 && batch.count == BATCH);
+        } while (r == 0 && batch.count == batch.size);
         return r;
 }
 
@@ -144,32 +147,69 @@ typedef struct Walk {
         WalkFn fn;
         void *data;
         uint64_t left;
-        bool cut;
+        FilesMissed *missed;
         bool made_up; /* it begins in /proc */
         unsigned depth;
         size_t length; /* of path */
         char path[PATH_MAX];
 } Walk;
 
+bool walk_was_cut(const FilesMissed *missed) {
+        return missed->error == -E2BIG || missed->error == -ENAMETOOLONG;
+}
+
+void walk_miss(FilesMissed *missed, int error, const char *path) {
+        if (missed->error == 0 || (missed->error == -EACCES && error != -EACCES)) {
+                missed->error = error;
+                (void)snprintf(missed->path, sizeof(missed->path), "%s", path);
+        }
+}
+
+/* It may be gone, or a link by now. */
+static bool has_changed(int r) {
+        return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
+}
+
 static int walk_name(void *data, int dir_fd, const char *name, unsigned char type);
+
+/* What is in the directory, whose path is that of the walk. */
+static int walk_into(Walk *walk, int fd) {
+        const size_t length = walk->length;
+        int r;
+
+        walk->path[walk->length++] = '/';
+        walk->depth++;
+        r = walk_names(fd, walk->depth, &walk->left, walk_name, walk);
+        walk->depth--;
+        walk->path[length] = '\0';
+        if (r == -EACCES || r == -E2BIG)
+                walk_miss(walk->missed, r, walk->path);
+        return r == -EACCES || has_changed(r) ? 0 : r;
+}
 
 static int walk_down(Walk *walk, int dir_fd, const char *name) {
         _cleanup_close_ int fd = FD_NONE;
-        int r;
 
         if (walk->depth + 1 >= FILES_DEPTH_MAX) {
-                walk->cut = true;
+                walk_miss(walk->missed, -E2BIG, walk->path);
                 return 0;
         }
         fd = files_child_across(dir_fd, name);
-        if (fd < 0 || (!walk->made_up && files_is_made_up(fd)))
-                return 0;
-        walk->path[walk->length++] = '/';
-        walk->depth++;
-        r = walk_names(fd, &walk->left, walk_name, walk);
-        walk->depth--;
-        /* It may be closed to us, gone, or a link by now. */
-        return r == -EACCES || r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
+        if (fd == -EACCES)
+                walk_miss(walk->missed, fd, walk->path);
+        if (fd < 0)
+                return fd == -EACCES || has_changed(fd) ? 0 : fd;
+        return !walk->made_up && files_is_made_up(fd) ? 0 : walk_into(walk, fd);
+}
+
+/* The path of the directory that the name is in. */
+static void miss_long(Walk *walk) {
+        const size_t length = walk->length;
+
+        walk->path[length > 0 ? length - 1 : 0] = '\0';
+        walk_miss(walk->missed, -ENAMETOOLONG, walk->path);
+        if (length > 0)
+                walk->path[length - 1] = '/';
 }
 
 static int walk_name(void *data, int dir_fd, const char *name, unsigned char type) {
@@ -179,7 +219,7 @@ static int walk_name(void *data, int dir_fd, const char *name, unsigned char typ
         int r;
 
         if (before + length + 2 > sizeof(walk->path)) {
-                walk->cut = true;
+                miss_long(walk);
                 return 0;
         }
         (void)strcpy(walk->path + before, name);
@@ -191,7 +231,7 @@ static int walk_name(void *data, int dir_fd, const char *name, unsigned char typ
         return r;
 }
 
-int walk_tree(int path_fd, WalkFn fn, void *data, bool *ret_cut) {
+int walk_tree(int path_fd, WalkFn fn, void *data, FilesMissed *ret) {
         _cleanup_free_ Walk *walk = calloc(1, sizeof(*walk));
         int r;
 
@@ -200,9 +240,11 @@ int walk_tree(int path_fd, WalkFn fn, void *data, bool *ret_cut) {
         walk->fn = fn;
         walk->data = data;
         walk->left = WALK_ENTRIES_MAX;
+        walk->missed = ret;
         walk->made_up = files_is_made_up(path_fd);
-        r = walk_names(path_fd, &walk->left, walk_name, walk);
-        *ret_cut = walk->cut || r == -E2BIG;
+        r = walk_names(path_fd, 0, &walk->left, walk_name, walk);
+        if (r == -E2BIG)
+                walk_miss(ret, r, "");
         return r < 0 && r != -E2BIG ? r : 0;
 }
 

@@ -17,9 +17,10 @@ enum {
 /* type: a DT_ of readdir(3), never DT_UNKNOWN. 0 goes on, anything else ends it and is returned. */
 typedef int (*WalkNameFn)(void *data, int dir_fd, const char *name, unsigned char type);
 /* Each name in the directory but "." and "..", in byte order within every 1024: of a larger
- * directory no more is held in memory. *left counts down by one for each; at 0 it is -E2BIG.
- * path_fd may be an O_PATH fd. */
-int walk_names(int path_fd, uint64_t *left, WalkNameFn fn, void *data);
+ * directory no more is held in memory. Below a depth of 64 it is every 32, since each directory on
+ * the way down holds its names. *left counts down by one for each; at 0 it is -E2BIG. path_fd may
+ * be an O_PATH fd. */
+int walk_names(int path_fd, unsigned depth, uint64_t *left, WalkNameFn fn, void *data);
 
 /* From now on walks of this thread, and copies of contents, end with -ECANCELED once *stop is set;
  * NULL: none do. Returns what was in force. */
@@ -36,10 +37,15 @@ typedef struct WalkEntry {
 
 /* WALK_ON, WALK_DOWN, WALK_END or a negative errno. */
 typedef int (*WalkFn)(void *data, const WalkEntry *entry);
-/* Calls fn for each entry below the directory, a directory before what is in it. What can't be
- * entered is passed over, and so are trees of the kernel's (/proc, /sys) but where the walk begins
- * in one. *ret_cut: it was too deep or too much, so that there is more than fn got. */
-int walk_tree(int path_fd, WalkFn fn, void *data, bool *ret_cut);
+/* Calls fn for each entry below the directory, a directory before what is in it. Trees of the
+ * kernel's
+ * (/proc, /sys) are passed over, unless the walk begins in one. ret->error is 0, or names why there
+ * are entries that fn did not get; a limit is named rather than a permission. */
+int walk_tree(int path_fd, WalkFn fn, void *data, FilesMissed *ret);
+/* Notes a directory in missed, unless it has one that says more. */
+void walk_miss(FilesMissed *missed, int error, const char *path);
+/* Whether it was a limit of ours that kept entries from fn. */
+bool walk_was_cut(const FilesMissed *missed);
 
 /* The limit smallest of all names that are offered, whatever their number. */
 typedef struct NamePage {

@@ -16,6 +16,7 @@
  * disk; contents are moved through a buffer of 128 KiB at most, whatever their size. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,7 +28,7 @@
 enum {
         FILES_READ_MAX = 512 * 1024, /* bytes that one files_read() gives */
         FILES_LIST_MAX = 10000,      /* entries of one listing, glob or grep */
-        FILES_DEPTH_MAX = 64,        /* directories in each other, of a walk */
+        FILES_DEPTH_MAX = 1024,      /* nesting depth of directories that a walk goes down to */
         FILES_GREP_LINE_MAX = 4096,  /* bytes of a line that grep shows; the rest is cut */
 };
 
@@ -51,6 +52,13 @@ typedef struct FileStat {
         char *target;         /* of a link that can be read; owned; NULL otherwise */
 } FileStat;
 void file_stat_clear(FileStat *stat);
+
+/* The first directory below the path asked for that a walk could not look into. */
+typedef struct FilesMissed {
+        int error;           /* 0: there is none. -E2BIG: nested too deeply, or too many entries;
+                              * -ENAMETOOLONG: a path below it is too long; or -EACCES */
+        char path[PATH_MAX]; /* relative to the path asked for; "" is that path */
+} FilesMissed;
 
 /* root_fd is borrowed. 0 or -ENOMEM. */
 int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
@@ -131,14 +139,15 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
  * ends the listing. */
 typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
 /* In byte order of names; behind after ("" from the start), limit at most; *ret_more: there are
- * others. recursive goes down, and no link is followed. A limit of 0 is FILES_LIST_MAX. What lies
- * deeper than FILES_DEPTH_MAX, can't be entered, or lies in /proc or /sys below path is passed
- * over. */
+ * others. recursive goes down, and no link is followed. A limit of 0 is FILES_LIST_MAX. *ret_missed
+ * names a directory whose entries are not all listed; a page that begins behind "after" may omit
+ * those before it. /proc and /sys below path are passed over. */
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
-               FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
+               FilesEntryFn fn, void *data, bool *ret_more, FilesMissed *ret_missed, Error *reterr);
 /* Regular files at any depth below path whose names start with prefix, in the same way. */
 int files_list_below(Files *files, const char *path, const char *prefix, const char *after,
-                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more, Error *reterr);
+                     uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more,
+                     FilesMissed *ret_missed, Error *reterr);
 /* Paths below path that match pattern: "*" and "?" within a name, "[...]", "**" for any
  * directories; see glob.h. The first limit of them in byte order. *ret_more is set, too, where the
  * tree is too deep or too large to be looked through. */

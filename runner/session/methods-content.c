@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/path-text.h"
 #include "base/utf8.h"
 #include "session/files-path.h"
 #include "session/methods.h"
@@ -53,31 +54,23 @@ int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKin
         return work_start(keeper->works, call, kind, work, error);
 }
 
-int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error) {
-        const char *cursor = rpc_string(call, param);
-        size_t length;
-        int r;
-
-        if (!cursor || cursor[0] != '\1') {
-                *ret = strdup(cursor ? cursor : "");
-                return *ret ? 0 : error_oom(error);
-        }
-        r = base64_decode(cursor + 1, ret, &length);
-        return r == -ENOMEM ? error_oom(error) : r < 0 ? refuse_base64(param, error) : 0;
-}
-
 /* --- out --- */
 
-void method_write_cursor(JsonWriter *w, const char *key, const char *name) {
-        _cleanup_free_ char *base64 = NULL, *cursor = NULL;
+static void write_missed(JsonWriter *w, const FilesMissed *missed) {
+        if (missed->error == 0)
+                return;
+        json_write_object(w, "missed");
+        json_write_name(w, "name", missed->path);
+        json_write_string(w, "errno", error_errno_name(-missed->error));
+        json_write_end(w);
+}
 
-        if (!name || (name[0] != '\1' && utf8_valid(name)))
-                return json_write_string(w, key, name);
-        base64 = base64_encode(name, strlen(name));
-        cursor = base64 ? str_format("\1%s", base64) : NULL;
-        if (!cursor)
-                w->error = -ENOMEM;
-        json_write_string(w, key, cursor);
+void method_write_next(JsonWriter *w, const char *key, const FilesWork *work) {
+        if ((work->more || work->full) && work->last[0])
+                json_write_path(w, key, work->last);
+        else
+                json_write_null(w, key);
+        write_missed(w, &work->missed);
 }
 
 /* Of a character what it takes in JSON, at most. */

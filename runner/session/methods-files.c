@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path-text.h"
 #include "session/methods.h"
 #include "session/receive.h"
 #include "session/staged.h"
@@ -85,7 +86,7 @@ static int add_entry(void *data, const char *name, const FileStat *stat) {
         if (is_full(work))
                 return 0;
         json_write_object(w, NULL);
-        json_write_string(w, "name", name);
+        json_write_name(w, "name", name);
         write_stat(w, stat);
         json_write_end(w);
         (void)snprintf(work->last, sizeof(work->last), "%s", name);
@@ -98,12 +99,13 @@ static const char *path_or_cwd(const RpcCall *call) {
         return path ? path : ".";
 }
 
+/* to is the name that the page begins behind. */
 static int run_list(FilesWork *work, Error *error) {
         int r;
 
         json_write_array(&work->list, NULL);
-        r = files_list(work->files, work->path, work->recursive, work->after, work->limit,
-                       add_entry, work, &work->more, error);
+        r = files_list(work->files, work->path, work->recursive, work->to ? work->to : "",
+                       work->limit, add_entry, work, &work->more, &work->missed, error);
         json_write_end(&work->list);
         return r;
 }
@@ -111,23 +113,17 @@ static int run_list(FilesWork *work, Error *error) {
 static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_value(w, "entries", &work->list);
-        method_write_cursor(w, "next",
-                            (work->more || work->full) && work->last[0] ? work->last : NULL);
+        method_write_next(w, "next", work);
 }
 
 int method_files_list(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
         const Keeper *keeper = data;
-        _cleanup_free_ char *after = NULL;
         FilesWork *work;
-        int r = method_take_cursor(call, "after", &after, error);
-
+        int r = work_new(keeper->files, path_or_cwd(call), rpc_string(call, "after"), NULL, &work,
+                         error);
         if (r < 0)
                 return r;
-        r = work_new(keeper->files, path_or_cwd(call), NULL, NULL, &work, error);
-        if (r < 0)
-                return r;
-        work->after = TAKE_PTR(after);
         work->recursive = rpc_bool(call, "recursive", false);
         work->limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
         return work_start(keeper->works, call, &kind, work, error);
@@ -169,7 +165,7 @@ static int add_match(void *data, const char *name, uint64_t line, const char *te
         if (is_full(work))
                 return 0;
         json_write_object(w, NULL);
-        json_write_string(w, "name", name);
+        json_write_name(w, "name", name);
         json_write_uint(w, "line", line);
         json_write_string(w, "text", text);
         json_write_end(w);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/path-text.h"
 #include "session/methods.h"
 #include "session/mime.h"
 #include "session/receive.h"
@@ -55,7 +56,7 @@ static int take_path(const RpcCall *call, char **ret, Error *error) {
 }
 
 static void write_path(JsonWriter *w, const char *path) {
-        json_write_string(w, "mount_relative_path", path);
+        json_write_name(w, "mount_relative_path", path);
         json_write_string(w, "sandbox_mount_prefix", MOUNT);
 }
 
@@ -97,13 +98,13 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         return 0;
 }
 
-/* pattern is the prefix. */
+/* pattern is the prefix, to the path that the page begins behind. */
 static int run_list(FilesWork *work, Error *error) {
         int r;
 
         json_write_array(&work->list, NULL);
-        r = files_list_below(work->files, MOUNT, work->pattern, work->after, work->limit, add_item,
-                             work, &work->more, error);
+        r = files_list_below(work->files, MOUNT, work->pattern, work->to ? work->to : "",
+                             work->limit, add_item, work, &work->more, &work->missed, error);
         json_write_end(&work->list);
         return r;
 }
@@ -111,8 +112,7 @@ static int run_list(FilesWork *work, Error *error) {
 static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_value(w, "items", &work->list);
-        method_write_cursor(w, "next_cursor",
-                            (work->more || work->full) && work->last[0] ? work->last : NULL);
+        method_write_next(w, "next_cursor", work);
 }
 
 int method_mount_list(RpcCall *call, void *data, Error *error) {
@@ -120,16 +120,11 @@ int method_mount_list(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         const char *prefix = rpc_string(call, "prefix");
         const uint64_t limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
-        _cleanup_free_ char *after = NULL;
         FilesWork *work;
-        int r = method_take_cursor(call, "cursor", &after, error);
-
+        int r = work_new(keeper->files, MOUNT, rpc_string(call, "cursor"),
+                         prefix ? relative(prefix) : "", &work, error);
         if (r < 0)
                 return r;
-        r = work_new(keeper->files, MOUNT, NULL, prefix ? relative(prefix) : "", &work, error);
-        if (r < 0)
-                return r;
-        work->after = TAKE_PTR(after);
         work->limit = limit;
         return work_start(keeper->works, call, &kind, work, error);
 }

@@ -189,14 +189,14 @@ static const RpcParam audit_params[] = {
 };
 
 static const RpcParam files_read_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "offset", RPC_UINT, false, 0, "the first byte; 0" },
         { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; 512 KiB" },
         { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
 };
 
 static const RpcParam files_write_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "content", RPC_STRING, false, 0, "text" },
         { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
         { "mode", RPC_UINT, false, 0777, "permission bits; of what is there, or 0644" },
@@ -204,49 +204,49 @@ static const RpcParam files_write_params[] = {
 };
 
 static const RpcParam files_append_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "content", RPC_STRING, false, 0, "text" },
         { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
 };
 
 static const RpcParam files_receive_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "mode", RPC_UINT, false, 0777, "permission bits; of what is there, or 0644" },
         { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
 };
 
 static const RpcParam files_path_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
 };
 
 static const RpcParam files_list_params[] = {
-        { "path", RPC_STRING, false, 4096, "a directory; the workspace without it" },
+        { "path", RPC_PATH, false, 4096, "a directory; the workspace without it" },
         { "recursive", RPC_BOOL, false, 0, "and all below it; no link is followed" },
-        { "after", RPC_STRING, false, 8192, "only names behind this one: next of the page before" },
+        { "after", RPC_PATH, false, 4096, "only names behind this one: next of the page before" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "entries at most; 1000" },
 };
 
 static const RpcParam files_glob_params[] = {
         { "pattern", RPC_STRING, true, 1024, "as \"src/**/*.py\", relative to path" },
-        { "path", RPC_STRING, false, 4096, "a directory; the workspace without it" },
+        { "path", RPC_PATH, false, 4096, "a directory; the workspace without it" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "entries at most; 1000" },
 };
 
 static const RpcParam files_grep_params[] = {
         { "pattern", RPC_STRING, true, 1024, "a POSIX extended regular expression" },
-        { "path", RPC_STRING, false, 4096, "a directory or file; the workspace without it" },
+        { "path", RPC_PATH, false, 4096, "a directory or file; the workspace without it" },
         { "ignore_case", RPC_BOOL, false, 0, "letters match in either case" },
         { "glob", RPC_STRING, false, 1024, "only files whose names match, as \"*.py\"" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "lines at most; 1000" },
 };
 
 static const RpcParam files_stat_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "follow", RPC_BOOL, false, 0, "a link at the end is followed; true" },
 };
 
 static const RpcParam files_mkdir_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "mode", RPC_UINT, false, 0777, "permission bits; 0755" },
         { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
         { "owned", RPC_BOOL, false, 0,
@@ -255,32 +255,32 @@ static const RpcParam files_mkdir_params[] = {
 };
 
 static const RpcParam files_remove_params[] = {
-        { "path", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
+        { "path", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
         { "recursive", RPC_BOOL, false, 0, "a directory with all that is in it" },
 };
 
 static const RpcParam files_move_params[] = {
-        { "from", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
-        { "to", RPC_STRING, true, 4096, "its new path" },
+        { "from", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
+        { "to", RPC_PATH, true, 4096, "its new path" },
         { "replace", RPC_BOOL, false, 0, "what is there may be replaced" },
 };
 
 static const RpcParam files_copy_params[] = {
-        { "from", RPC_STRING, true, 4096, "as inside; relative to the workspace" },
-        { "to", RPC_STRING, true, 4096, "the copy's path" },
+        { "from", RPC_PATH, true, 4096, "as inside; relative to the workspace" },
+        { "to", RPC_PATH, true, 4096, "the copy's path" },
         { "recursive", RPC_BOOL, false, 0, "a directory with all that is in it" },
         { "replace", RPC_BOOL, false, 0, "what is there may be replaced" },
 };
 
 static const RpcParam mount_list_params[] = {
-        { "prefix", RPC_STRING, false, 4000,
+        { "prefix", RPC_PATH, false, 4000,
           "what paths start with, below /mnt/files or with that before it; all without it" },
-        { "cursor", RPC_STRING, false, 8192, "next_cursor of the page before" },
+        { "cursor", RPC_PATH, false, 4096, "next_cursor of the page before" },
         { "limit", RPC_UINT, false, 500, "items at most; 100", .min = 1 },
 };
 
 static const RpcParam mount_upload_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, or with that before it, as inside" },
         { "content", RPC_STRING, false, 0, "text" },
         { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
         { "fd", RPC_BOOL, false, 0, "or all that an fd gives, which comes along (SCM_RIGHTS)" },
@@ -288,7 +288,7 @@ static const RpcParam mount_upload_params[] = {
 };
 
 static const RpcParam mount_download_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, or with that before it, as inside" },
         { "offset", RPC_UINT, false, 0, "the first byte; 0" },
         { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; 512 KiB" },
         { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
@@ -296,7 +296,7 @@ static const RpcParam mount_download_params[] = {
 };
 
 static const RpcParam mount_delete_params[] = {
-        { "path", RPC_STRING, true, 4000, "below /mnt/files, or with that before it, as inside" },
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, or with that before it, as inside" },
 };
 
 static const char content_result[] = "content, next: where the next part begins, eof, size";
@@ -394,13 +394,15 @@ const RpcMethod session_methods[] = {
         { "files.receive", "as files.write, all that an fd gives, which comes along (SCM_RIGHTS)",
           "size", PARAMS(files_receive_params), method_files_receive },
         { "files.list", "what is in a directory, in byte order of names",
-          "entries: [{name, type, size, modified_ms, mode, target}], next",
+          "entries: [{name, raw, type, size, modified_ms, mode, target}], next, missed {name, raw, "
+          "errno}",
           PARAMS(files_list_params), method_files_list },
         { "files.glob", "paths that match a pattern",
-          "entries: [{name, type, size, modified_ms, mode, target}], more",
+          "entries: [{name, raw, type, size, modified_ms, mode, target}], more",
           PARAMS(files_glob_params), method_files_glob },
         { "files.grep", "lines that match a regular expression; no binary files",
-          "matches: [{name, line, text}], more", PARAMS(files_grep_params), method_files_grep },
+          "matches: [{name, raw, line, text}], more", PARAMS(files_grep_params),
+          method_files_grep },
         { "files.stat", "what is at a path",
           "type: \"file\", \"directory\", \"link\" or \"other\"; size, modified_ms, mode, target",
           PARAMS(files_stat_params), method_files_stat },
@@ -416,8 +418,8 @@ const RpcMethod session_methods[] = {
           PARAMS(files_copy_params), method_files_copy },
 
         { "mount.list", "files below /mnt/files, in byte order of paths",
-          "items: [{mount_relative_path, sandbox_mount_prefix, size, last_modified, mime_type}], "
-          "next_cursor",
+          "items: [{mount_relative_path, raw, sandbox_mount_prefix, size, last_modified, "
+          "mime_type}], next_cursor, missed {name, raw, errno}",
           PARAMS(mount_list_params), method_mount_list },
         { "mount.upload", "puts a file below /mnt/files, with the directories above it",
           "mount_relative_path, sandbox_mount_prefix, size", PARAMS(mount_upload_params),

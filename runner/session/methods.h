@@ -86,11 +86,9 @@ int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path,
 /* Answers with an fd of the file. */
 int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
 
-/* Where a page ends. A name has any bytes and JSON has not: one that is no UTF-8 goes as U+0001 and
- * base64, or pages would not meet. name NULL is null. */
-void method_write_cursor(JsonWriter *w, const char *key, const char *name);
-/* ... and where the next begins: "" without it. *ret is owned by the caller. */
-int method_take_cursor(const RpcCall *call, const char *param, char **ret, Error *error);
+/* Writes where the next page begins, or null, as the member key; and "missed", if the walk could
+ * not look into some directory. */
+void method_write_next(JsonWriter *w, const char *key, const FilesWork *work);
 
 /* The names that process.signal takes, without SIG; NULL past the last. */
 const char *method_signal_name(size_t i);

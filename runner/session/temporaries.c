@@ -40,7 +40,7 @@ static int add_name(void *data, int dir_fd, const char *name, unsigned char type
 int temporaries_list(const Files *files, StrList *ret) {
         uint64_t left = NOTES_MAX;
 
-        return files->notes_fd < 0 ? 0 : walk_names(files->notes_fd, &left, add_name, ret);
+        return files->notes_fd < 0 ? 0 : walk_names(files->notes_fd, 0, &left, add_name, ret);
 }
 
 int temporary_remove(Files *files, const char *name) {

@@ -40,7 +40,6 @@ static FilesWork *work_free(FilesWork *work) {
         free(work->path);
         free(work->to);
         free(work->pattern);
-        free(work->after);
         free(work->content);
         strlist_clear(&work->names);
         json_write_clear(&work->list);

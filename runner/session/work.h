@@ -27,7 +27,7 @@ typedef struct Works Works;
 /* One call. Strings are its own copies, NULL of what it does not take. */
 typedef struct FilesWork {
         Files *files; /* borrowed */
-        char *path, *to, *pattern, *after;
+        char *path, *to, *pattern;
         char *content; /* owned; of length bytes */
         size_t length;
         unsigned mode;
@@ -39,6 +39,7 @@ typedef struct FilesWork {
         JsonWriter list;     /* an array */
         bool full, more;     /* the answer has no room for more; there would be more */
         char last[PATH_MAX]; /* in the list; "" of none */
+        FilesMissed missed;
         uint64_t left_out;
         uint64_t size; /* of the file that was written */
 } FilesWork;

@@ -272,6 +272,23 @@ def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
     assert found == ["\1", "a", "z", *["�"] * 4]
 
 
+def test_what_is_listed_is_found_again_by_its_raw_name(session: Session, rpc: Rpc) -> None:
+    session.out(r"""mkdir d; cd d; for c in '\1' a '\351'; do printf "$c" > "$(printf "$c")"; done""")
+    entries = rpc("files.list", path="d")["entries"]
+    assert [e.get("raw") for e in entries] == ["\1AQ==", None, "\1" + base64.b64encode(b"\xe9").decode()]
+    found = rpc("files.glob", pattern="d/*")["entries"]
+    raws = [e.get("raw", e["name"]) for e in found]
+    assert [rpc("files.read", path=raw, base64=True)["content"] for raw in raws] == ["AQ==", "YQ==", "6Q=="]
+    assert rpc("files.grep", pattern="a", path="d")["matches"] == [{"name": "a", "line": 1, "text": "a"}]
+
+
+@pytest.mark.parametrize("odd", ["\1a", "\1YQ", "\1AA==", "\1L2V0Yw==\n"])
+def test_a_path_that_is_no_base64_is_refused(rpc: Rpc, odd: str) -> None:
+    assert rpc.refused("files.read", path=odd).kind == "usage"
+    assert rpc.refused("files.list", path=odd).kind == "usage"
+    assert rpc.refused("files.move", **{"from": "a", "to": odd}).kind == "usage"
+
+
 def test_a_list_of_proc(rpc: Rpc) -> None:
     """Its "self" leads nowhere for the keeper, and the links of a process are not its to read."""
     entries = {e["name"]: e for e in rpc("files.list", path="/proc")["entries"]}

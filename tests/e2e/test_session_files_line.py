@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +128,98 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     assert "exists" in session.cp("-r", f"{name}:t", place / "back").refusal()
     assert session.out("ls -A") == "t\n"
     assert not list(place.glob(".holt-*"))
+
+
+def make_deep(top: Path, depth: int) -> None:
+    """Directories called d in each other, with a file f in each."""
+    top.mkdir(parents=True)
+    fd = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(os.open("f", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=below))
+        os.close(fd)
+        fd = below
+    os.close(fd)
+
+
+DEEP = r"""python3 -c '
+import os, sys
+fd = os.open(".", os.O_RDONLY)
+for name in ["e"] + ["d"] * 1100:
+    os.mkdir(name, dir_fd=fd)
+    fd = os.open(name, os.O_RDONLY, dir_fd=fd)
+'"""
+
+
+@pytest.mark.identities("user", "root")
+def test_a_deep_tree_is_copied_whole_both_ways(session: Session, place: Path, workspace: Path) -> None:
+    make_deep(workspace / "deep", 100)
+    name = session.name
+
+    session.cp("-r", workspace / "deep", f"{name}:deep").ok()
+    assert session.out("find deep -type f | wc -l") == "100\n"
+    session("files", "cp", "-r", "deep", "again").ok()
+    assert session.out("find again -type f | wc -l") == "100\n"
+    session.cp("-r", f"{name}:again", place / "back").ok()
+    assert sum(len(files) for _, _, files in os.walk(place / "back")) == 100
+    assert session("files", "ls", "-r", "again").ok().out.count("/f\n") == 100
+    assert len(json.loads(session("files", "ls", "-r", "--json", "again").ok().out)["entries"]) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.identities("user", "root")
+def test_a_tree_that_is_too_deep_is_refused_by_name(session: Session, place: Path, workspace: Path) -> None:
+    make_deep(workspace / "deep", 1100)
+    name = session.name
+    session.out(DEEP)
+
+    for told in (
+        session.cp("-r", workspace / "deep", f"{name}:deep"),
+        session.cp("-r", f"{name}:e", place / "back"),
+        session("files", "cp", "-r", "e", "e2"),
+    ):
+        assert "d/d/d/d/d" in told.refusal() and "1024" in told.err
+    assert not (place / "back").exists()
+    assert session.out("ls -A") == "e\n", "nothing is left of half a copy"
+    assert 'not all is listed: cannot look into "d/d/d' in session("files", "ls", "-r", "e").ok().err
+    subprocess.run(["rm", "-rf", workspace / "deep"], check=True)  # pytest's own removal recurses
+    session("files", "rm", "-r", "e").ok()
+
+
+@pytest.mark.identities("user", "root")
+def test_what_is_closed_in_a_tree_is_refused_by_name(session: Session, place: Path) -> None:
+    session.out("mkdir -p t/none t/names; echo 1 >t/none/f; echo 1 >t/names/f; chmod 0 t/none; chmod 444 t/names")
+    assert 'directory "names"' in session.cp("-r", f"{session.name}:t", place / "back").refusal() + ""
+    session.out("chmod 755 t/names")
+    assert 'directory "none"' in session.cp("-r", f"{session.name}:t", place / "back").refusal()
+    assert not (place / "back").exists()
+    assert '"none" (EACCES)' in session("files", "ls", "-r", "t").ok().err
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_names_of_any_bytes_are_copied_as_they_are(session: Session, place: Path, workspace: Path) -> None:
+    odd = os.fsencode(workspace) + b"/odd"
+    os.makedirs(odd + b"/sub\xff")
+    for path, text in ((b"/caf\xe9", b"1"), (b"/sub\xff/\x01mark", b"2"), (b"/\xed\xa0\x80", b"3"), (b"/ok", b"4")):
+        with open(odd + path, "wb") as file:
+            file.write(text)
+    name = session.name
+
+    session.cp("-r", odd, f"{name}:odd").ok()
+    assert session.out(r"""cat odd/*/$'\x01mark' odd/ok odd/$'caf\xe9' odd/$'\xed\xa0\x80'""") == "2413"
+    session.cp("-r", f"{name}:odd", place / "back").ok()
+    back = os.fsencode(place / "back")
+    assert sorted(os.listdir(back)) == sorted(os.listdir(odd))
+    with open(back + b"/sub\xff/\x01mark") as file:
+        assert file.read() == "2"
+    session.cp(odd + b"/caf\xe9", f"{name}:").ok()
+    shown = session("files", "ls", "-r", "odd").ok().out
+    assert r" caf\xe9" in shown and r" sub\xff/\x01mark" in shown
+    assert session("files", "cat", b"caf\xe9").ok().out == "1"
+    session("files", "mv", b"caf\xe9", b"caf\xea").ok()
+    session("files", "rm", b"caf\xea").ok()
+    assert session.out("ls -A") == "odd\n"
 
 
 def test_what_was_copied_as_json(session: Session, place: Path) -> None:

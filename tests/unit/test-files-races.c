@@ -114,8 +114,10 @@ static void test_search(void **state) {
 
         for (int i = 0; i < files_races_rounds() / 4; i++) {
                 bool more;
+                FilesMissed missed;
 
-                (void)files_list(f->files, "/", true, "", 0, found_name, NULL, &more, NULL);
+                (void)files_list(f->files, "/", true, "", 0, found_name, NULL, &more, &missed,
+                                 NULL);
                 (void)files_glob(f->files, ".", "**/secret", 0, found_name, NULL, &more, NULL);
                 (void)files_grep(f->files, ".", "stays", false, NULL, 0, found_line, NULL, &more,
                                  NULL);

@@ -61,21 +61,24 @@ static void test_list(void **state) {
         Fixture *f = *state;
         Found found = { 0 };
         bool more;
+        FilesMissed missed;
 
         make_tree();
-        assert_works(f,
-                     files_list(f->files, ".", false, "", 0, found_name, &found, &more, &f->error));
+        assert_works(f, files_list(f->files, ".", false, "", 0, found_name, &found, &more, &missed,
+                                   &f->error));
         assert_string_equal(found.text, ".hidden a a-b src top.c ");
         assert_false(more);
         found = (Found){ 0 };
-        assert_works(f,
-                     files_list(f->files, "a", true, "", 0, found_name, &found, &more, &f->error));
+        assert_works(f, files_list(f->files, "a", true, "", 0, found_name, &found, &more, &missed,
+                                   &f->error));
         assert_string_equal(found.text, "b b/c b/c/three.h b/two.c one.c ");
-        assert_fails(
-                f, files_list(f->files, "top.c", true, "", 0, found_name, &found, &more, &f->error),
-                ERROR_USAGE, ENOTDIR);
         assert_fails(f,
-                     files_list(f->files, "x", true, "", 0, found_name, &found, &more, &f->error),
+                     files_list(f->files, "top.c", true, "", 0, found_name, &found, &more, &missed,
+                                &f->error),
+                     ERROR_USAGE, ENOTDIR);
+        assert_fails(f,
+                     files_list(f->files, "x", true, "", 0, found_name, &found, &more, &missed,
+                                &f->error),
                      ERROR_MISSING, ENOENT);
 }
 
@@ -97,11 +100,13 @@ static void test_list_below(void **state) {
                 for (uint64_t limit = 1; limit < 10; limit++) {
                         Found found = { 0 };
                         bool more = true;
+                        FilesMissed missed;
 
                         while (more)
-                                assert_works(f, files_list_below(f->files, ".", cases[i][0],
-                                                                 found.last, limit, found_name,
-                                                                 &found, &more, &f->error));
+                                assert_works(f,
+                                             files_list_below(f->files, ".", cases[i][0],
+                                                              found.last, limit, found_name, &found,
+                                                              &more, &missed, &f->error));
                         assert_string_equal(found.text, cases[i][1]);
                 }
 }
@@ -114,10 +119,11 @@ static void test_list_in_pages(void **state) {
         for (uint64_t limit = 1; limit < 20; limit++) {
                 Found found = { 0 };
                 bool more = true;
+                FilesMissed missed;
 
                 while (more)
                         assert_works(f, files_list(f->files, ".", true, found.last, limit,
-                                                   found_name, &found, &more, &f->error));
+                                                   found_name, &found, &more, &missed, &f->error));
                 assert_string_equal(
                         found.text,
                         ".hidden .hidden/x.c a a-b a/b a/b/c a/b/c/three.h a/b/two.c "
@@ -129,6 +135,7 @@ static void test_list_while_entries_come(void **state) {
         Fixture *f = *state;
         Found found = { 0 };
         bool more = true;
+        FilesMissed missed;
         char path[64];
 
         for (int i = 0; i < 3000; i++) {
@@ -139,7 +146,7 @@ static void test_list_while_entries_come(void **state) {
                 size_t before = found.count;
 
                 assert_works(f, files_list(f->files, ".", false, found.last, 100, found_name,
-                                           &found, &more, &f->error));
+                                           &found, &more, &missed, &f->error));
                 assert_true(found.count - before <= 100);
                 (void)snprintf(path, sizeof(path), "root/work/new%04d", i);
                 make_file(path, "");
@@ -195,10 +202,11 @@ static void test_names_of_any_bytes(void **state) {
         Fixture *f = *state;
         Found found = { 0 };
         bool more;
+        FilesMissed missed;
 
         make_file("root/work/\xff\xfe\n\x1b", "");
-        assert_works(f,
-                     files_list(f->files, ".", false, "", 0, found_name, &found, &more, &f->error));
+        assert_works(f, files_list(f->files, ".", false, "", 0, found_name, &found, &more, &missed,
+                                   &f->error));
         assert_string_equal(found.text, "\xff\xfe\n\x1b ");
         found = (Found){ 0 };
         assert_works(f,

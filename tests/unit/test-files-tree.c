@@ -181,16 +181,17 @@ static void test_copy_one(void **state) {
 
 static void test_copy_too_deep_leaves_nothing(void **state) {
         Fixture *f = *state;
-        char path[1024] = "root/work/deep";
+        char path[PATH_MAX] = "root/work/deep";
         uint64_t left_out;
 
-        for (int i = 0; i < 70; i++) {
+        for (int i = 0; i < FILES_DEPTH_MAX + 6; i++) {
                 assert_int_equal(mkdir(path, 0755), 0);
                 (void)strcat(path, "/d");
         }
         assert_int_equal(mkdir("root/to", 0755), 0);
         assert_fails(f, files_copy(f->files, "deep", "/to/x", true, false, &left_out, &f->error),
                      ERROR_LIMIT, E2BIG);
+        assert_non_null(strstr(f->error.text, "deep/d/d/d"));
         assert_works(f, files_remove(f->files, "/to", false, &f->error));
 }
 
