@@ -3,9 +3,52 @@
 # Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
 # that they are those of the holt that is installed.
 
+# What has been typed is data. It is never part of a pattern or of a program (sed, grep, an unquoted word), and compgen -W,
+# which expands its words, gets only words of this file.
+
+# The help of a verb, which may be two words. Another word that was typed is no verb, and holt is not run with it.
+_holt_help() {
+        local word
+
+        for word in "$@"; do
+                [[ -n $word && $word != *[!abcdefghijklmnopqrstuvwxyz]* ]] || return
+        done
+        command holt "$@" --help 2>/dev/null
+}
+
+# The lines of stdin that begin with a word.
+_holt_begin() {
+        local line
+
+        while IFS= read -r line; do
+                [[ -z $line || $line != "$1"* ]] || printf '%s\n' "$line"
+        done
+}
+
+# The argument of an option, by the lines of _holt_options.
+_holt_argument() {
+        local line
+
+        while IFS= read -r line; do
+                [[ $line == "$1 "* ]] || continue
+                printf '%s\n' "${line#"$1 "}"
+                return
+        done <<<"$2"
+}
+
+# Whether a session is live.
+_holt_is_live() {
+        local name state rest
+
+        while read -r name state rest; do
+                [[ $name == "$1" && $state == live ]] && return
+        done < <(command holt ls 2>/dev/null)
+        return 1
+}
+
 # The options of a verb, one a line with its argument: "--ro PATH[:TARGET]", "--json".
 _holt_options() {
-        command holt "$@" --help 2>/dev/null | sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
+        _holt_help "$@" | sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
 }
 
 _holt_verbs() {
@@ -18,7 +61,7 @@ _holt_policy_verbs() {
 
 # The words that the help of a verb lists below a value: run LAYER, run @GROUP, kill SIG.
 _holt_listed() {
-        command holt "$1" --help 2>/dev/null | sed -nE "/^  $2 /,/^(  [^ ]|$)/s/^ {30}([A-Za-z@].*)/\1/p"
+        _holt_help "$1" | sed -nE "/^  $2 /,/^(  [^ ]|$)/s/^ {30}([A-Za-z@].*)/\1/p" | tr -s ' ' '\n'
 }
 
 _holt_syscalls() {
@@ -35,7 +78,7 @@ _holt_sessions() {
 
 # Whether what comes behind the verb is the name of a session.
 _holt_takes_session() {
-        [[ $1 != create ]] && command holt "$1" --help 2>/dev/null | grep -q "^Usage: holt $1 NAME"
+        [[ $1 != create && $(_holt_help "$1") == "Usage: holt $1 NAME"* ]]
 }
 
 # Completes the value of an option from what its help calls it.
@@ -43,30 +86,30 @@ _holt_value() {
         case $1 in
         NAME\|FILE)
                 mapfile -t COMPREPLY < <(
-                        compgen -W "$(_holt_presets)" -- "$2"
+                        _holt_presets | _holt_begin "$2"
                         compgen -d -- "$2"
                         # The pattern is of what to leave out.
                         compgen -f -X '!*.json' -- "$2"
                 )
                 ;;
-        LAYER) mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed run LAYER)" -- "$2") ;;
+        LAYER) mapfile -t COMPREPLY < <(_holt_listed run LAYER | _holt_begin "$2") ;;
         NAME\|@GROUP)
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed run @GROUP) $(_holt_syscalls)" -- "$2")
+                mapfile -t COMPREPLY < <({ _holt_listed run @GROUP; _holt_syscalls; } | _holt_begin "$2")
                 # No file name, whose "@" would be quoted.
                 compopt +o filenames 2>/dev/null
                 ;;
         SIG)
                 # Those that holt takes, which are not all that the shell has; SIG only where it is begun.
                 if [[ $2 == SIG* ]]; then
-                        mapfile -t COMPREPLY < <(compgen -P SIG -W "$(_holt_listed kill SIG)" -- "${2#SIG}")
+                        mapfile -t COMPREPLY < <(_holt_listed kill SIG | sed 's/^/SIG/' | _holt_begin "$2")
                 else
-                        mapfile -t COMPREPLY < <(compgen -W "$(_holt_listed kill SIG)" -- "$2")
+                        mapfile -t COMPREPLY < <(_holt_listed kill SIG | _holt_begin "$2")
                 fi
                 ;;
         NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -e -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
         PATH* | FILE) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-        [a-z]*) mapfile -t COMPREPLY < <(compgen -W "${1//|/ }" -- "$2") ;;
+        [a-z]*) mapfile -t COMPREPLY < <(printf '%s\n' "${1//|/$'\n'}" | _holt_begin "$2") ;;
         esac
 }
 
@@ -81,7 +124,7 @@ _holt_inside() {
         local name above=""
 
         [[ $2 == */* ]] && above=${2%/*}/
-        command holt ls 2>/dev/null | grep -q "^$1 *live " || return
+        _holt_is_live "$1" || return
         mapfile -t COMPREPLY < <(
                 command holt files "$1" ls -- "${above:-.}" 2>/dev/null |
                         sed -nE "${3:+/^d/!d;}"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p' |
@@ -95,7 +138,7 @@ _holt_inside() {
 # What a session or the caller has to copy: sessions with a ":" that a path is to follow, and files.
 _holt_copied() {
         mapfile -t COMPREPLY < <(
-                compgen -W "$(_holt_sessions | sed 's/$/:/')" -- "$1"
+                _holt_sessions | sed 's/$/:/' | _holt_begin "$1"
                 [[ $1 == *:* ]] || compgen -f -- "$1"
         )
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null
@@ -106,7 +149,7 @@ _holt_operand() {
         case $1:$3 in
         'policy show':*) _holt_value 'NAME|FILE' "$2" ;;
         'policy check':*) _holt_value FILE "$2" ;;
-        stop:* | rm:*) mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2") ;;
+        stop:* | rm:*) mapfile -t COMPREPLY < <(_holt_sessions | _holt_begin "$2") ;;
         tier:1) mapfile -t COMPREPLY < <(compgen -W 'standard medium large xlarge' -- "$2") ;;
         files:1) mapfile -t COMPREPLY < <(compgen -W 'ls cat get put stat mkdir rm mv cp' -- "$2") ;;
         files:[2-9]*)
@@ -121,11 +164,11 @@ _holt_operand() {
         kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
         logs:1 | wait:1 | kill:1)
                 mapfile -t COMPREPLY < <(
-                        compgen -W "$(command holt ps "$4" 2>/dev/null | sed '1d;s/ .*//')" -- "$2")
+                        command holt ps "$4" 2>/dev/null | sed '1d;s/ .*//' | _holt_begin "$2")
                 ;;
         *:0)
                 _holt_takes_session "$1" &&
-                        mapfile -t COMPREPLY < <(compgen -W "$(_holt_sessions)" -- "$2")
+                        mapfile -t COMPREPLY < <(_holt_sessions | _holt_begin "$2")
                 ;;
         esac
 }
@@ -195,10 +238,9 @@ _holt_behind() {
         *) command=-1 ;;
         esac
 
-        # shellcheck disable=SC2086 # two words
-        options=$(_holt_options $verb)
+        options=$(_holt_options "${words[@]:1:start-1}")
         for ((i = start; i < last; i++)); do
-                argument=$(sed -n "s/^${words[i]} //p" <<<"$options")
+                argument=$(_holt_argument "${words[i]}" "$options")
                 if [[ ${words[i]} == -- || ${words[i]} != -* ]]; then
                         if ((count == command)); then
                                 [[ ${words[i]} == -- ]] && ((i++))
@@ -215,10 +257,10 @@ _holt_behind() {
                 fi
         done
         if [[ $word == --*=* ]]; then
-                argument=$(sed -n "s/^${word%%=*} //p" <<<"$options")
+                argument=$(_holt_argument "${word%%=*}" "$options")
                 _holt_complete_value "$verb" "${word%%=*}" "$argument" "${word#*=}" "$first"
         elif [[ $word == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word")
+                mapfile -t COMPREPLY < <(sed 's/ .*//' <<<"$options" | _holt_begin "$word")
         elif ((count == command)); then
                 # One that is in several directories of the PATH is one.
                 mapfile -t COMPREPLY < <(compgen -c -- "$word" | sort -u)
@@ -240,11 +282,11 @@ _holt() {
                 ((${#words[@]} == 2)) || [[ ${#words[@]} -eq 3 && ${words[1]} == policy ]] || return
         fi
         if ((${#words[@]} == 2)); then
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_verbs) --help --version" -- "${words[1]}")
+                mapfile -t COMPREPLY < <({ _holt_verbs; printf '%s\n' --help --version; } | _holt_begin "${words[1]}")
         elif [[ ${words[1]} != policy ]]; then
                 _holt_behind "${words[1]}" 2
         elif ((${#words[@]} == 3)); then
-                mapfile -t COMPREPLY < <(compgen -W "$(_holt_policy_verbs) --help" -- "${words[2]}")
+                mapfile -t COMPREPLY < <({ _holt_policy_verbs; printf '%s\n' --help; } | _holt_begin "${words[2]}")
         else
                 _holt_behind "policy ${words[2]}" 3
         fi

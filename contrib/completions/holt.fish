@@ -3,14 +3,42 @@
 # Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
 # that they are those of the holt that is installed.
 
+# What has been typed is data: it is never part of a pattern, a format or a program (sed, grep).
+
+# The help of a verb, which may be two words. Another word that was typed is no verb, and holt is not run with it.
+function __holt_help
+    for word in $argv
+        string match -qr '^[a-z]+$' -- $word; or return
+    end
+    test (count $argv) -gt 0; and command holt $argv --help 2>/dev/null
+end
+
+# Whether a session is live.
+function __holt_is_live
+    for line in (command holt ls 2>/dev/null)
+        set -l fields (string match -r '^(\S+) +(\S+)' -- $line)
+        test "$fields[2]" = "$argv[1]"; and test "$fields[3]" = live; and return 0
+    end
+    return 1
+end
+
+# Whether a word is an option that takes a value, by the rows of __holt_rows behind it.
+function __holt_takes_value
+    for row in $argv[2..]
+        set -l fields (string split -- \t $row)
+        test "$fields[1]" = "$argv[1]"; and test -n "$fields[2]"; and return 0
+    end
+    return 1
+end
+
 # The verb that is being typed for: "run", "doctor", "policy show". Empty while there is none.
 function __holt_verb
     set -l words (commandline -opc)
     set -e words[1]
     if test "$words[1]" = policy
-        string join ' ' $words[1..2]
+        string join -- ' ' $words[1..2]
     else
-        echo $words[1]
+        printf '%s\n' $words[1]
     end
 end
 
@@ -37,8 +65,8 @@ function __holt_operands
     set -l i 3
     while test $i -le (count $words)
         if not string match -q -- '-*' $words[$i]
-            echo $words[$i]
-        else if string match -qr -- "^$words[$i]\t.+\t" $rows
+            printf '%s\n' $words[$i]
+        else if __holt_takes_value $words[$i] $rows
             set i (math $i + 1)
         end
         set i (math $i + 1)
@@ -49,10 +77,10 @@ end
 # second word it is these alone.
 function __holt_inside
     set -l above (commandline -ct | string unescape | string match -r '.*/')
-    command holt ls 2>/dev/null | grep -q "^$argv[1] *live "; or return
-    set -l names (command holt files $argv[1] ls -- (test -n "$above"; and echo $above; or echo .) 2>/dev/null |
+    __holt_is_live $argv[1]; or return
+    set -l names (command holt files $argv[1] ls -- (test -n "$above"; and printf '%s\n' $above; or echo .) 2>/dev/null |
         sed -nE "$argv[2]"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p')
-    printf "$above%s\n" $names
+    test (count $names) -gt 0; and printf '%s\n' "$above"$names
 end
 
 # Files, and sessions with a ":" that a path is to follow.
@@ -109,7 +137,7 @@ end
 function __holt_rows
     set -l verb (string split ' ' (__holt_verb))
     test -n "$verb"; or return
-    command holt $verb --help 2>/dev/null | sed -E '/^  --[^ ]+( [^ ]+)?$/{N;s/\n +/  /;}' |
+    __holt_help $verb | sed -E '/^  --[^ ]+( [^ ]+)?$/{N;s/\n +/  /;}' |
         sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?  +(.*)$/\1\t\3\t\4/p'
 end
 
@@ -134,7 +162,7 @@ end
 
 # The words that the help of a verb lists below a value.
 function __holt_listed
-    command holt $argv[1] --help 2>/dev/null | sed -nE "/^  $argv[2] /,/^(  [^ ]|\$)/s/^ {30}([A-Za-z@].*)/\1/p" |
+    __holt_help $argv[1] | sed -nE "/^  $argv[2] /,/^(  [^ ]|\$)/s/^ {30}([A-Za-z@].*)/\1/p" |
         string split ' '
 end
 
@@ -187,12 +215,19 @@ function __holt_command
         else if not string match -q -- '-*' $words[$i]
             string join \n -- $words[$i..]
             return 0
-        else if string match -qr -- "^$words[$i]\t.+\t" $rows
+        else if __holt_takes_value $words[$i] $rows
             set i (math $i + 1)
         end
         set i (math $i + 1)
     end
     return 1
+end
+
+# What fish itself completes a command line to. "complete -C" runs a command substitution in the word for the command (fish
+# 3.6), so that no word with one is handed to it.
+function __holt_delegate
+    string match -q '*(*' -- $argv[-1]; and return
+    complete -C (string join ' ' -- $argv)
 end
 
 function __holt_complete
@@ -206,7 +241,7 @@ function __holt_complete
         test (count $words) -eq 2; and __holt_verbs
         test "$words[3..]" = policy; and __holt_policy_verbs
     else if set -l command (__holt_command)
-        complete -C (string join ' ' -- (string escape -- $command) (commandline -ct))
+        __holt_delegate (string escape -- $command) (commandline -ct)
     else if test -n "$argument"
         __holt_values
     else if string match -q -- '-*' (commandline -ct)
@@ -214,7 +249,7 @@ function __holt_complete
     else if __holt_of_session
         return
     else if contains -- "$words[2]" run exec
-        complete -C (commandline -ct)
+        __holt_delegate (commandline -ct)
     else
         __holt_options
         if test "$words[2..3]" = 'policy show'

@@ -66,15 +66,15 @@ def others(holt: Holt) -> Callable[[str, str], list[str]]:
     """The completions of a line in another shell."""
     directory = PROJECT / "contrib" / "completions"
 
-    def complete(shell: str, line: str) -> list[str]:
+    def complete(shell: str, line: str, more: dict[str, str] | None = None) -> list[str]:
         # fish makes itself a ~/.config.
-        own = {"PATH": f"{holt.binary.parent}:{os.environ['PATH']}", "HOME": str(holt.cwd), **sessions(holt)}
+        own = {"PATH": f"{holt.binary.parent}:{os.environ['PATH']}", "HOME": str(holt.cwd), **sessions(holt), **(more or {})}
         environment = holt.identity.environment(own)
         argv = {"fish": ["fish", "--no-config", "-c", FISH, "/dev/stdin", line],
                 "zsh": ["zsh", "-fc", ZSH, "zsh", "/dev/stdin", *line.split(" ")]}[shell]
         file = (directory / {"fish": "holt.fish", "zsh": "_holt"}[shell]).open()
         done = holt.identity.run(argv, cwd=holt.cwd, env=environment, stdin=file)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert more or (done.returncode, done.stderr) == (0, "")
         return sorted(filter(None, done.stdout.splitlines()))
 
     return complete
@@ -85,13 +85,15 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     """The completions of a line, by the file that is installed."""
     file = PROJECT / "contrib" / "completions" / "holt.bash"
 
-    def complete(line: str) -> list[str]:
+    def complete(line: str, word: str = "", more: dict[str, str] | None = None) -> list[str]:
+        """WORD in the line is one word, whatever is in it."""
+        words = [part.replace("WORD", word) for part in split(line)]
         path = f"{holt.binary.parent}:{os.environ['PATH']}:{holt.cwd}/bin:{holt.cwd}/more/bin"
         done = holt.identity.run(
-            ["bash", "-c", SCRIPT, "bash", "/dev/stdin", line, *split(line)], cwd=holt.cwd,
-            env=holt.identity.environment({"PATH": path, **sessions(holt)}), stdin=file.open(),
+            ["bash", "-c", SCRIPT, "bash", "/dev/stdin", line.replace("WORD", word), *words], cwd=holt.cwd,
+            env=holt.identity.environment({"PATH": path, **sessions(holt), **(more or {})}), stdin=file.open(),
         )
-        assert done.returncode == 0, done.stderr
+        assert more or done.returncode == 0, done.stderr
         return sorted(filter(None, done.stdout.splitlines()))
 
     return complete
@@ -194,6 +196,58 @@ def test_paths_inside_are_completed_of_a_live_session(
     assert completed("holt exec work --cwd=in") == ["in/"]
     for complete in shells[:2]:
         assert complete("holt files work put in") == complete("holt files work get inside in") == ["inhost" + "/" * (complete != completed)]
+    holt(["stop", "work"], env=sessions(holt)).ok()
+
+
+HOSTILE = (
+    "x//;e_touch_pwned;s/x", "--x//;e_touch_pwned;s/x", "-x/e;w_pwned", "--ro=$(touch_pwned)", "$(touch_pwned)",
+    "`touch_pwned`", "*", "pwn[", "--.*", "a\\/b", "%s%n\\x41", "run_--_touch_pwned", "-n", "'", '"', "\\", "(touch pwned)",
+)
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("shell", ("bash", "fish", "zsh"))
+@pytest.mark.parametrize("line", (
+    "holt WORD ", "holt run WORD", "holt exec WORD --cwd in",
+    *(pytest.param(line, marks=pytest.mark.slow) for line in (
+        "holt help WORD ", "holt policy WORD ", "holt policy show WORD -", "holt WORD work -", "holt run WORD -",
+        "holt run --ro WORD --js", "holt exec work WORD --cwd in", "holt files WORD ls in", "holt files work cat WORD/in",
+        "holt files work WORD in", "holt kv WORD get ke", "holt kv work get WORD", "holt kv work WORD ke",
+        "holt kill WORD p", "holt cp WORD f", "holt create WORD --policy WORD", "holt rm WORD w",
+    )),
+))
+def test_typed_words_are_no_program(
+    shell: str, line: str, completed: Callable[..., list[str]], others: Callable[..., list[str]], holt: Holt, put: Put
+) -> None:
+    """sed, grep and holt are played by programs that note their arguments: the first two never get a word that was typed,
+    and holt is asked for nothing that runs a command. Blanks in a word are written "_"."""
+    holt(["create", "work"], env=sessions(holt)).ok()
+    holt(["exec", "work", "--", "touch", "inside"], env=sessions(holt)).ok()
+    put("run")
+    put("touch")
+    for name in ("sed", "grep", "awk"):
+        put(f"spy/{name}", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >>\"$SPIED\"\nexec /usr/bin/{name} \"$@\"\n", 0o755)
+    put("spy/holt", f"#!/bin/sh\necho \"$*\" >>\"$ASKED\"\nexec '{holt.binary}' \"$@\"\n", 0o755)
+    spied, asked = holt.cwd / "spied", holt.cwd / "asked"
+    more = {"PATH": f"{holt.cwd}/spy:{os.environ['PATH']}", "SPIED": str(spied), "ASKED": str(asked)}
+    for each in HOSTILE:
+        word = each.replace("_", " ") if shell == "bash" else each.replace("_", "${IFS}" if shell == "zsh" else "\\ ")
+        spied.write_text("")
+        asked.write_text("")
+        for path in (spied, asked):
+            path.chmod(0o666)
+        if shell == "bash":
+            completed(line, word=word, more=more)
+        else:
+            others(shell, line.replace("WORD", word), more=more)
+
+        assert not (holt.cwd / "pwned").exists(), each
+        marks = ("pwn", "s%n", "a\\/b", "--.*")
+        assert not [w for w in spied.read_text().splitlines() if any(m in w for m in marks)], each
+        for call in asked.read_text().splitlines():
+            known = ("ls", "files ", "kv ", "ps ", "policy list", "policy syscalls")
+            assert call.endswith("--help") and len(call.split()) <= 3 or call.startswith(known), (each, call)
     holt(["stop", "work"], env=sessions(holt)).ok()
 
 
