@@ -260,7 +260,7 @@ _holt_behind() {
                 argument=$(_holt_argument "${word%%=*}" "$options")
                 _holt_complete_value "$verb" "${word%%=*}" "$argument" "${word#*=}" "$first"
         elif [[ $word == -* ]]; then
-                mapfile -t COMPREPLY < <(sed 's/ .*//' <<<"$options" | _holt_begin "$word")
+                mapfile -t COMPREPLY < <(printf '%s\n' "$options" | sed 's/ .*//' | _holt_begin "$word")
         elif ((count == command)); then
                 # One that is in several directories of the PATH is one.
                 mapfile -t COMPREPLY < <(compgen -c -- "$word" | sort -u)

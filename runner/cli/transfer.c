@@ -361,14 +361,75 @@ static int replace(RpcClient *client, int source_fd, const char *path, unsigned 
         return r;
 }
 
-/* What can't be replaced: a pipe, a terminal, a device. */
+static int write_zeros(int fd, uint64_t length) {
+        static const char zeros[64 * 1024];
+        int r = 0;
+
+        for (uint64_t part; r == 0 && length > 0; length -= part) {
+                part = length < sizeof(zeros) ? length : sizeof(zeros);
+                r = sys_write_all(fd, zeros, (size_t)part);
+        }
+        return r;
+}
+
+/* Whether a hole can be made in what is written to: not behind the writes of others (O_APPEND). */
+static bool takes_holes(int fd) {
+        struct stat st;
+        int flags = fcntl(fd, F_GETFL);
+
+        return flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Leaves a hole in a regular file; zeros over what it has there already. */
+static int write_hole(int fd, uint64_t length) {
+        const off_t at = lseek(fd, 0, SEEK_CUR);
+        uint64_t old;
+        struct stat st;
+        off_t end;
+        int r;
+
+        if (at < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        old = st.st_size > at ? (uint64_t)(st.st_size - at) : 0;
+        r = write_zeros(fd, old < length ? old : length);
+        if (r < 0 || old >= length)
+                return r;
+        if (__builtin_add_overflow(at, length, &end))
+                return -EFBIG;
+        return ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0 ? -errno : 0;
+}
+
+/* Makes the hole that the source has where it stands, if any. Without it, a file of holes that
+ * costs a command nothing would fill the caller's disk. */
+static int copy_hole(int source_fd, int fd, uint64_t *length) {
+        const off_t at = lseek(source_fd, 0, SEEK_CUR);
+        off_t data = at < 0 ? -1 : lseek(source_fd, at, SEEK_DATA);
+        struct stat st;
+        int r;
+
+        if (data < 0 && errno == ENXIO && at >= 0 && fstat(source_fd, &st) == 0)
+                data = st.st_size;
+        if (data <= at) /* no hole, or a file system that knows of none */
+                return at < 0 || lseek(source_fd, at, SEEK_SET) >= 0 ? 0 : -errno;
+        r = write_hole(fd, (uint64_t)(data - at));
+        if (r == 0 && lseek(source_fd, data, SEEK_SET) < 0)
+                r = -errno;
+        *length += (uint64_t)(data - at);
+        return r;
+}
+
+/* What can't be replaced: a pipe, a terminal, a device, a file that is stdout. */
 static int write_to(int source_fd, int fd) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
+        const bool holes = takes_holes(fd);
         int r = buffer ? 0 : -ENOMEM;
         uint64_t length = 0;
         ssize_t n = 1;
 
         while (r == 0 && n != 0) {
+                r = holes ? copy_hole(source_fd, fd, &length) : 0;
+                if (r < 0)
+                        break;
                 n = read(source_fd, buffer, BUFFER_SIZE);
                 if (n < 0 && errno != EINTR)
                         return -errno;

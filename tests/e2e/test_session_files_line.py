@@ -130,6 +130,45 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     assert not list(place.glob(".holt-*"))
 
 
+@pytest.mark.identities("user", "root")
+def test_holes_stay_holes_whichever_way_they_go(session: Session, place: Path, identity: Identity) -> None:
+    """1 TiB of holes costs a command nothing, and must not cost the host its disk."""
+    size = 1 << 40
+    session.out(f"truncate -s {size} holes; printf begin | dd of=holes conv=notrunc status=none;"
+                f"printf middle | dd of=holes bs=1 seek={size // 2} conv=notrunc status=none; printf x >small")
+
+    def check(path: Path, length: int = size, at: int = 0) -> None:
+        status = path.stat()
+        assert status.st_size == length and status.st_blocks * 512 < 1 << 20, path
+        with path.open("rb") as file:
+            assert os.pread(file.fileno(), 6, at) == b"begin\0"
+            assert os.pread(file.fileno(), 8, at + size // 2) == b"middle\0\0"
+
+    name = session.name
+    session.cp(f"{name}:holes", place / "cp").ok()
+    session("files", "get", "holes", place / "get").ok()
+    session.out("mkdir d; mv holes d")
+    session.cp("-r", f"{name}:d", place / "tree").ok()
+    for path in (place / "cp", place / "get", place / "tree/holes"):
+        check(path)
+    for old, at in (("", 0), ("old", 0), ("0123456789" * 5000, 0)):
+        shell = place / "shell"
+        shell.write_text(old)
+        identity.own(shell)
+        fd = os.open(shell, os.O_RDWR)
+        try:
+            os.lseek(fd, 0, os.SEEK_SET)
+            session("files", "cat", "d/holes", "small", stdout=fd).ok()
+        finally:
+            os.close(fd)
+        check(shell, size + 1)
+        with shell.open("rb") as file:
+            assert os.pread(file.fileno(), 50000, 0) == b"begin".ljust(50000, b"\0"), "what was there is overwritten"
+            assert os.pread(file.fileno(), 2, size) == b"x"
+    session.cp(place / "cp", f"{name}:again").ok()
+    assert int(session.out("stat -c %b again")) < 2048
+
+
 def make_deep(top: Path, depth: int) -> None:
     """Directories called d in each other, with a file f in each."""
     top.mkdir(parents=True)
