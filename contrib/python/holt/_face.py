@@ -7,11 +7,15 @@ import base64
 import contextlib
 import math
 import os
+import posixpath
 from concurrent.futures import Future
 from io import FileIO
+from pathlib import Path as HostPath
 from threading import Thread
-from typing import Any, BinaryIO, Callable, List, Mapping, Optional, Union
+from typing import Any, BinaryIO, Callable, Iterator, List, Mapping, Optional, Tuple, Union
 
+from ._contents import READ_MAX, check_max, check_size, copy_contents, size_of, take_all
+from ._host import save_file
 from ._operations import Steps
 from ._server import Server
 from .errors import LimitError, UsageError
@@ -127,9 +131,59 @@ def in_thread(function: Callable[[], Any]) -> "Future[Any]":
     return future
 
 
-def _take_all(file: FileIO) -> bytes:
-    with file:  # closed by who reads: that may go on when nobody waits any more
-        return file.readall()
+_PATHS = ("path", "from", "to", "prefix")  # parameters of files.* and mount.*
+
+_MARK = "\1"
+"""Begins a path that is written in base64, since it is not UTF-8."""
+
+
+def _path_text(path: Any) -> Any:
+    """As holt serve takes it. Python has bytes that are not UTF-8 as halves of surrogate pairs (os.fsencode())."""
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    if not isinstance(path, str):
+        return path
+    odd = path.startswith(_MARK)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        odd = True
+    if not odd:
+        return path
+    try:
+        return _MARK + encoded(path.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{path!r} has half of a surrogate pair that stands for no byte") from error
+
+
+def path_of(answer: Mapping[str, Any], name: str = "name") -> str:
+    """A path of an answer, as os.fsdecode() has it: of its bytes, if they are not UTF-8."""
+    raw = answer.get("raw")
+    if not raw:
+        return str(answer[name])
+    return base64.b64decode(raw[1:]).decode("utf-8", "surrogateescape")
+
+
+def check_whole(page: Mapping[str, Any], path: Any) -> None:
+    """Raises LimitError where a listing lacks what lies too deep. What is closed to commands inside is closed here."""
+    missed = page.get("missed")
+    if missed and missed["errno"] != "EACCES":
+        raise LimitError(
+            f"what is in the directory {path_of(missed)!r} below {os.fspath(path)!r} can't be listed",
+            errno=missed["errno"],
+            hint="A listing takes paths of 4095 bytes, directories nested 1024 deep, and 10000000 entries.",
+        )
+
+
+def chunks(file: FileIO, chunk_size: int) -> Iterator[bytes]:
+    """Of what the file has at the start: who keeps adding to it holds nobody."""
+    with file:
+        left = size_of(file)
+        while left > 0 and (piece := file.read(min(chunk_size, left))):
+            left -= len(piece)
+            yield piece
 
 
 class Part:
@@ -146,8 +200,7 @@ class Part:
 
     def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
         """params without those that are None."""
-        given = {name: value for name, value in params.items() if value is not None}
-        return self._server.submit(method, {"session": self._session, **given}, urgent)
+        return self._server.submit(method, self._params(method, params), urgent)
 
     def _ask_and_forget(self, method: str, **params: Any) -> None:
         """While another exception is under way, which is the one to be seen."""
@@ -156,29 +209,62 @@ class Part:
         except Exception:
             pass
 
-    def _get(self, method: str, whole: str, path: Path) -> "Steps[bytes]":
-        """A whole file: what is small by method, what is large by an fd, as whole answers."""
-        asked = {"path": path, "length": PIECE, "base64": True}
-        part = yield self._ask(method, asked)
+    def _params(self, method: str, params: Mapping[str, Any]) -> "dict[str, Any]":
+        """Those that are given, with paths as holt serve takes them."""
+        paths = _PATHS if method.startswith(("files.", "mount.")) else ()
+        given = {name: _path_text(v) if name in paths else v for name, v in params.items() if v is not None}
+        return {"session": self._session, **given}
+
+    def _get(self, method: str, whole: str, path: Path, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
+        """A whole file: what is small by method, what is large by an fd, as whole answers. Raises LimitError."""
+        check_max(max_bytes)
+        part = yield self._ask(method, {"path": path, "length": PIECE, "base64": True})
+        check_size(path, part["size"], max_bytes)
         if part["eof"]:
-            return base64.b64decode(part["content"])
+            data = base64.b64decode(part["content"])
+            check_size(path, len(data), max_bytes)
+            return data
         turn = self._server.transfers.begin()
         try:
             yield turn
-            answer = yield self._ask(whole, {"path": path, "fd": True if whole == method else None})
-            if not answer.get("files"):
-                raise LimitError("the file's fd has not come", errno="EMFILE", hint="This program has too many open.")
-            return bytes((yield in_thread(lambda: _take_all(answer["files"][0]))))
+            file = yield from self._opened(whole, path)
+            return bytes((yield in_thread(lambda: take_all(path, file, max_bytes))))
         finally:
             self._server.transfers.end(turn)
 
+    def _opened(self, method: str, path: Path) -> "Steps[FileIO]":
+        """A file by its fd, which closes itself where nobody wants it."""
+        answer = yield self._ask(method, {"path": path, "fd": True if method == "mount.download" else None})
+        if not answer.get("files"):
+            raise LimitError("the file's fd has not come", errno="EMFILE", hint="This program has too many open.")
+        return answer["files"][0]  # type: ignore[no-any-return]
+
+    def _writable(self) -> "Steps[Tuple[str, ...]]":
+        """Directories of the host that the session can write."""
+        shown = yield self._ask("session.show", {})
+        return tuple(m["source"] for m in shown["mounts"] if m.get("source") and not m["read_only"])
+
+    def _save(self, method: str, path: Path, target: "Union[str, os.PathLike[str], None]") -> "Steps[HostPath]":
+        """To a file of the host, by default to its name in the working directory; where."""
+        name = posixpath.basename(os.fspath(path).rstrip("/"))
+        if target is None and not name:
+            raise UsageError(f"{os.fspath(path)!r} has no name for the file", hint='Say target="name".')
+        writable = yield from self._writable()
+        file = yield from self._opened(method, path)
+
+        def save() -> HostPath:
+            with file:
+                there = HostPath(target if target is not None else name)
+                return save_file(there, name, lambda out: copy_contents(file, out), writable)
+
+        return (yield in_thread(save))  # type: ignore[no-any-return]
+
     def _give(self, method: str, params: Mapping[str, Any], fd: int) -> "Steps[Any]":
         """Asks with an fd."""
-        given = {name: value for name, value in params.items() if value is not None}
         turn = self._server.transfers.begin()
         try:
             yield turn
-            return (yield self._server.submit(method, {"session": self._session, **given}, fds=[fd]))
+            return (yield self._server.submit(method, self._params(method, params), fds=[fd]))
         finally:
             self._server.transfers.end(turn)
 

@@ -14,9 +14,11 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from typing import BinaryIO, Iterator, Sequence, Tuple
+from typing import Any, BinaryIO, Callable, Iterator, Sequence, Tuple
 
 from .errors import UsageError
+
+Fill = Callable[[BinaryIO], Any]
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY
 
@@ -69,25 +71,41 @@ def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[i
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def _replace(directory: int, name: str, data: bytes, mode: int) -> None:
+def _replace(directory: int, name: str, fill: Fill, mode: int) -> None:
     """What is there may be another thing a moment later, so it is not opened."""
     beside = f".holt-{secrets.token_hex(8)}"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(mode) or 0o666, dir_fd=directory)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-    os.replace(beside, name, src_dir_fd=directory, dst_dir_fd=directory)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            fill(file)
+        os.replace(beside, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside, dir_fd=directory)
+        raise
 
 
-def write_file(path: Path, data: bytes, writable: Sequence[str]) -> None:
-    """Makes directories above it. Raises IsADirectoryError."""
+def write_file(path: Path, fill: Fill, writable: Sequence[str]) -> None:
+    """fill writes to the file, which is empty. Makes directories above it. Raises IsADirectoryError."""
     with _above(path, writable, make=True) as (directory, name, inside):
         mode = _mode_of(directory, name, inside)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if inside:
-            _replace(directory, name, data, mode)
+            _replace(directory, name, fill, mode)
         else:
-            Path(f"/proc/self/fd/{directory}/{name}").write_bytes(data)
+            with open(f"/proc/self/fd/{directory}/{name}", "wb") as file:
+                fill(file)
+
+
+def save_file(target: Path, name: str, fill: Fill, writable: Sequence[str]) -> Path:
+    """The same, or to the name in a directory that is there; where."""
+    try:
+        write_file(target, fill, writable)
+    except IsADirectoryError:
+        target = target / name
+        write_file(target, fill, writable)
+    return target
 
 
 def open_file(path: "str | os.PathLike[str]", writable: Sequence[str]) -> BinaryIO:

@@ -129,6 +129,19 @@ def _disguised(method: Callable[..., Any], steps: Callable[..., Any]) -> Callabl
     return method
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def host_only(*names: str) -> "Callable[[F], F]":
+    """Marks parameters that a program may give, but no code inside and no model: see Tool.of()."""
+
+    def mark(steps: F) -> F:
+        steps.host_only = names  # type: ignore[attr-defined]
+        return steps
+
+    return mark
+
+
 def done(value: Optional[T] = None) -> "Future[Optional[T]]":
     """A future that has its result."""
     future: Future[Optional[T]] = Future()

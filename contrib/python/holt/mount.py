@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._face import PIECE, Part, Path as Inside, encoded, in_memory, in_thread
-from ._host import open_file, write_file
-from ._operations import AsyncFace, Steps, SyncFace, drive, operation
+from ._face import PIECE, Part, Path as Inside, check_whole, encoded, in_memory, in_thread, path_of
+from ._contents import READ_MAX, copy_contents, take_all
+from ._host import open_file, save_file
+from ._operations import AsyncFace, Steps, SyncFace, drive, host_only, operation
 from .errors import UsageError
 
 MOUNT_ID = "files"
@@ -59,7 +60,7 @@ class RemoteFile:
     mount_relative_path: str
     sandbox_mount_prefix: str
     content: Optional[bytes] = None
-    fetch: Optional[Callable[[], bytes]] = field(default=None, repr=False, compare=False)
+    fetch: Optional[Callable[[], io.FileIO]] = field(default=None, repr=False, compare=False)  # opens it
     writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # by the session, of the host
 
     def __reduce__(self) -> Any:
@@ -70,30 +71,34 @@ class RemoteFile:
         """Inside."""
         return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
 
-    def buffer(self) -> bytes:
-        """Its bytes."""
+    def buffer(self, max_bytes: Optional[int] = READ_MAX) -> bytes:
+        """Its bytes. Raises LimitError where they would be fetched now and are more than max_bytes (64 MiB; None for no
+        limit)."""
         if self.content is not None:
             return self.content
-        if self.fetch:
-            return self.fetch()
-        raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
+        return take_all(self.mount_relative_path, self._fetched(), max_bytes)
 
-    def text(self, encoding: str = "utf-8") -> str:
-        return self.buffer().decode(encoding)
+    def text(self, encoding: str = "utf-8", max_bytes: Optional[int] = READ_MAX) -> str:
+        return self.buffer(max_bytes).decode(encoding)
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
-        """Writes it to a file of the host, by default to its name in the working directory; where.
+        """Writes it to a file of the host, by default to its name in the working directory; where. It may have any size,
+        and holes of it stay holes where it is fetched now.
 
         A link in the session's workspace, or in another directory that it can write, is not followed: UsageError.
         """
         name = posixpath.basename(self.mount_relative_path)
-        target = Path(path) if path is not None else Path(name)
-        try:
-            write_file(target, self.buffer(), self.writable)
-        except IsADirectoryError:
-            target = target / name
-            write_file(target, self.buffer(), self.writable)
-        return target
+        target, content = Path(path) if path is not None else Path(name), self.content
+        if content is not None:
+            data = content
+            return save_file(target, name, lambda out: out.write(data), self.writable)
+        with self._fetched() as file:
+            return save_file(target, name, lambda out: copy_contents(file, out), self.writable)
+
+    def _fetched(self) -> io.FileIO:
+        if self.fetch:
+            return self.fetch()
+        raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
 
 
 def _is_url(source: Any) -> bool:
@@ -169,11 +174,6 @@ class MountApi(Part):
             if ours:
                 stream.close()
 
-    def _writable(self) -> "Steps[Tuple[str, ...]]":
-        """Directories of the host that the session can write."""
-        shown = yield self._ask("session.show", {})
-        return tuple(m["source"] for m in shown["mounts"] if m.get("source") and not m["read_only"])
-
     def _upload_bytes(self, name: str, data: bytes) -> "Steps[RemoteFile]":
         if len(data) <= PIECE:
             return (yield from self._placed((yield self._ask("mount.upload", {"path": name, "base64": encoded(data)}))))
@@ -207,11 +207,11 @@ class MountApi(Part):
         return placed
 
     def _placed(self, answer: Any) -> "Steps[RemoteFile]":
-        path = answer["mount_relative_path"]
+        path = path_of(answer, "mount_relative_path")
         if not isinstance(self, SyncFace):
             return _remote(answer)
         writable = yield from self._writable()
-        fetch = lambda: drive(self._get("mount.download", "mount.download", path))  # noqa: E731
+        fetch = lambda: drive(self._opened("mount.download", path))  # noqa: E731
         return RemoteFile(path, answer["sandbox_mount_prefix"], None, fetch, writable)
 
     @operation
@@ -222,20 +222,34 @@ class MountApi(Part):
         _check_mount(mount_id)
         params: Dict[str, Any] = {"prefix": os.fspath(path or "") or None, "cursor": cursor, "limit": limit}
         page = yield self._ask("mount.list", params)
+        check_whole(page, "/mnt/files")
         items = [
             RemoteItem(
-                i["mount_relative_path"], i["sandbox_mount_prefix"], i["size"], i["last_modified"], i.get("mime_type")
+                path_of(i, "mount_relative_path"), i["sandbox_mount_prefix"], i["size"], i["last_modified"], i.get("mime_type")
             )
             for i in page["items"]
         ]
         return Listing(items, page.get("next_cursor"))
 
     @operation
-    def download(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
-        """A file with its bytes. Raises MissingError."""
+    @host_only("max_bytes")
+    def download(
+        self, path: Inside, mount_id: str = MOUNT_ID, *, max_bytes: Optional[int] = READ_MAX
+    ) -> "Steps[RemoteFile]":
+        """A file with its bytes. Raises MissingError, and LimitError where it has more than max_bytes (64 MiB; None for
+        no limit): save() takes any size."""
         _check_mount(mount_id)
-        data = yield from self._get("mount.download", "mount.download", path)
+        data = yield from self._get("mount.download", "mount.download", path, max_bytes)
         return RemoteFile(_relative(path), "/mnt/files", data, None, (yield from self._writable()))
+
+    @operation
+    def save(
+        self, path: Inside, target: "Union[str, os.PathLike[str], None]" = None, mount_id: str = MOUNT_ID
+    ) -> "Steps[Path]":
+        """Writes a file of any size to a file of the host, by default to its name in the working directory; where. Holes
+        stay holes, and links are not followed as with RemoteFile.save()."""
+        _check_mount(mount_id)
+        return (yield from self._save("mount.download", path, target))
 
     @operation
     def delete(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
@@ -259,7 +273,7 @@ def _relative(path: Inside) -> str:
 
 
 def _remote(answer: Any) -> RemoteFile:
-    return RemoteFile(answer["mount_relative_path"], answer["sandbox_mount_prefix"])
+    return RemoteFile(path_of(answer, "mount_relative_path"), answer["sandbox_mount_prefix"])
 
 
 class Mount(MountApi, SyncFace):

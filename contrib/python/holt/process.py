@@ -20,6 +20,9 @@ _NOTES = ("process.output", "process.exited")
 BUFFER_MAX = 16 << 20
 """Bytes of output that wait to be read here; past it the oldest go, and are counted in `dropped`."""
 
+CHUNK_COST = 256
+"""Bytes that a chunk counts beside its data: a command that prints byte by byte makes many."""
+
 
 @dataclass(frozen=True)
 class ProcessInfo:
@@ -88,10 +91,10 @@ class Output:
             return
         self._seen[id] = seq
         self._chunks.append(Chunk(params["stream"], base64.b64decode(params["base64"])))
-        self._size += len(self._chunks[-1].data)
+        self._size += len(self._chunks[-1].data) + CHUNK_COST
         while self._size > BUFFER_MAX:
             oldest = self._chunks.popleft()
-            self._size -= len(oldest.data)
+            self._size -= len(oldest.data) + CHUNK_COST
             self.dropped += len(oldest.data)
 
     def take(self) -> "Union[Chunk, None, Future[Optional[Chunk]]]":
@@ -99,7 +102,7 @@ class Output:
         with self._lock:
             if self._chunks:
                 chunk = self._chunks.popleft()
-                self._size -= len(chunk.data)
+                self._size -= len(chunk.data) + CHUNK_COST
                 return chunk
             if self.ended is not None or self.lost:
                 return None

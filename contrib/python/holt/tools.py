@@ -141,8 +141,15 @@ def _described(schema: JsonSchema, texts: Mapping[str, Optional[str]]) -> JsonSc
     return schema
 
 
+def _host_only(function: Any) -> Sequence[str]:
+    """Parameters of ours that no model may give: how much of this program's memory an answer may take."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return tuple(getattr(function, "host_only", ()))
+
+
 def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:
-    given = function.keywords if isinstance(function, functools.partial) else ()
+    given = {*(function.keywords if isinstance(function, functools.partial) else ()), *_host_only(function)}
     parameters = [each for each in inspect.signature(function).parameters.values() if each.name not in given]
     for each in parameters:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):

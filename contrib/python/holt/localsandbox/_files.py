@@ -33,6 +33,9 @@ SCRIPTS = ("call.bash", "limits.bash", "names.bash")
 PYTHON = f"{HERE}/python"
 """In PYTHONPATH of all that runs inside: names.py."""
 
+SNAPSHOT_MAX = 256 << 20
+"""Bytes of a snapshot's files, which are in this program's memory."""
+
 HOME = "/home/user"
 
 SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
@@ -170,7 +173,7 @@ class Names:
         if not result.ok:
             raise HoltError(f"the files can't be packed: {result}")
         try:
-            return (yield from FilesApi.read_bytes.steps(self.files, path))
+            return (yield from FilesApi.read_bytes.steps(self.files, path, max_bytes=SNAPSHOT_MAX))
         finally:
             self.box._ask_and_forget("files.remove", path=path)
 
@@ -205,7 +208,9 @@ def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
             for name in (_STATE, _FILES):
                 member = archive.extractfile(name)
                 assert member
-                parts[name] = member.read()
+                parts[name] = member.read(SNAPSHOT_MAX + 1)
+                if len(parts[name]) > SNAPSHOT_MAX:
+                    raise ValueError(f"it has more than {SNAPSHOT_MAX} bytes")
         state = json.loads(parts[_STATE])
         if state["holt_localsandbox"] != 1:
             raise ValueError(f"of version {state['holt_localsandbox']}")

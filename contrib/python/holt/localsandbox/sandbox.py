@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .._face import WORD_MAX
 from .._operations import Steps, drive, drive_async
-from ..errors import ClosedError, HoltError, MissingError, UsageError
+from ..errors import ClosedError, HoltError, LimitError, MissingError, UsageError
 from ..files import FilesApi
 from ..results import Outcome, Result
 from ..sandbox import SandboxApi
@@ -305,8 +305,9 @@ class LocalSandbox:
             raise TimeoutError(f"the command took longer than {BASH_TIMEOUT_MS} ms", BASH_TIMEOUT_MS)
         if result.signal == 9:
             try:
-                text = (yield from FilesApi.read_bytes.steps(self._names.files, mark)).decode().split()
-            except MissingError:
+                data = yield from FilesApi.read_bytes.steps(self._names.files, mark, max_bytes=4096)
+                text = data.decode().split()
+            except (MissingError, LimitError, UnicodeDecodeError):  # what is there may be the command's
                 text = []
             if len(text) >= 2:
                 self._box._ask_and_forget("process.kill", id=result.id)
