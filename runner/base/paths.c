@@ -53,6 +53,13 @@ bool path_below(const char *path, const char *prefix) {
         return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
+const char *path_rest(const char *path, const char *prefix) {
+        if (!path_below(path, prefix))
+                return NULL;
+        path += streq(prefix, "/") ? 0 : strlen(prefix);
+        return path + (*path == '/');
+}
+
 int path_of_fd(int fd, char ret[PATH_MAX]) {
         char link[32];
         ssize_t n;

@@ -22,6 +22,10 @@ char *path_join(const char *base, const char *path);
 /* Whether path is prefix or lies below it; both in normal form. */
 bool path_below(const char *path, const char *prefix);
 
+/* What path has below prefix, without a slash at its start: "" for prefix itself, NULL if path does
+ * not lie below it. */
+const char *path_rest(const char *path, const char *prefix);
+
 /* The kernel's own path of an open fd, whatever links led to it. 0 or a negative errno of
  * readlink(2). */
 int path_of_fd(int fd, char ret[PATH_MAX]);

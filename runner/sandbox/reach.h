@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files of the host a sandbox can write, or put another in place of.
+ *
+ * Theory of operation. holt must not obey a file that a sandbox has written. A path is safe only if
+ * the sandbox can neither write the file that it leads to, nor change what any of its names leads
+ * to. So a path is looked up here one name at a time, through symlinks and "..", and each directory
+ * on the way is judged as well as the file at its end.
+ *
+ * Each place is judged by an open fd. The kernel says which mount the fd belongs to, and
+ * /proc/self/mountinfo says which part of which file system that mount shows. Two paths that show
+ * the same directory by a bind mount are the same place therefore, even if only a directory below
+ * the workspace is mounted a second time. A hard link leaves no such trace: a regular file that has
+ * several names, and lies on the same file system as a writable mount, counts as reachable. */
+#pragma once
+
+#include <limits.h>
+
+#include "policy/plan.h"
+
+typedef struct Reach Reach;
+
+enum {
+        REACH_REPLACE = 1 << 0, /* can make a name of the path lead to another file */
+        REACH_WRITE = 1 << 1,   /* can write the file, or what is in the directory */
+        REACH_LINKED = 1 << 2,  /* may write it by another name, a hard link */
+};
+
+/* What the sandbox can do, and by which mount. */
+typedef struct Reached {
+        unsigned how;           /* REACH_ bits; 0 for nothing, and the rest is unset then */
+        const PlanMount *mount; /* the writable mount that is to blame; borrowed of the plan */
+        char inside[PATH_MAX];  /* the first place that the sandbox can change, by its path inside;
+                                 * "" for REACH_LINKED alone */
+} Reached;
+
+/* Looks at the writable mounts of plan, which is borrowed: the workspace, those of --rw and
+ * --files, and of a session its root. Their sources are opened if they are not yet. The plan's
+ * read-only mounts are taken away from them, and so is what a guard of the plan is pinned over
+ * (PlanGuard.pinned, which only prepare_guards() sets).
+ *
+ * A mount whose source does not exist is passed over. 0, or a negative errno. */
+int reach_new(const LaunchPlan *plan, Reach **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+Reach *reach_free(Reach *reach);
+
+/* Looks up path, which may be relative to the working directory, and says in *ret what the sandbox
+ * can do to it. *ret_fd is an O_PATH fd of what the path leads to, which the caller owns: open or
+ * execute /proc/self/fd/N from then on and never the path again.
+ *
+ * -ENOENT if the path leads nowhere: *ret is set nevertheless, for a sandbox that could make a file
+ * there. Another negative errno of the lookup. */
+int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret);
+
+/* The same for an open file, whatever path has led to it: REACH_WRITE or REACH_LINKED. 0 or a
+ * negative errno. */
+int reach_fd(const Reach *reach, int fd, Reached *ret);
