@@ -401,7 +401,8 @@ static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         if (r == 0 && !exec->line.options.detach && !exec->show.result)
                 r = prepare_document(exec, reterr);
         if (r == 0)
-                r = tool_host_new(exec->client, &exec->line.options.tools, &exec->tools, reterr);
+                r = tool_host_new(exec->line.name, exec->client, &exec->line.options.tools,
+                                  &exec->tools, reterr);
         if (r == 0 && exec->signal_fd < 0)
                 r = open_signals(exec, reterr);
         return r < 0 ? r : spawn(exec, ret_started, reterr);

@@ -329,7 +329,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
         if (r == 0)
                 r = rpc_client_new(fd, &run.client, reterr);
         if (r == 0)
-                r = tool_host_new(run.client, &options->tools, &run.tools, reterr);
+                r = tool_host_new(name, run.client, &options->tools, &run.tools, reterr);
         if (r == 0)
                 r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
         if (r == 0)

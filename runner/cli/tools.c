@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/sys.h"
+#include "cli/tool-command.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -39,7 +40,7 @@ typedef struct Call {
 
 struct ToolHost {
         RpcClient *client;
-        const StrList *specs; /* borrowed */
+        StrList specs, env; /* checked; the environment of the commands */
         int epoll_fd;
         Call *calls; /* in the order that they came */
 };
@@ -78,6 +79,8 @@ ToolHost *tool_host_free(ToolHost *host) {
         while (host->calls)
                 drop(host, host->calls);
         (void)fd_close(host->epoll_fd);
+        strlist_clear(&host->specs);
+        strlist_clear(&host->env);
         free(host);
         return NULL;
 }
@@ -156,8 +159,9 @@ static void answer_exit(const ToolHost *host, Call *call, int status) {
 
 /* --- running --- */
 
-/* In the child. */
-static _noreturn_ void execute(const char *command, int payload_fd, const int outputs[STREAMS]) {
+/* In the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
+static _noreturn_ void execute(const ToolHost *host, const char *command, int payload_fd,
+                               const int outputs[STREAMS]) {
         const char *const argv[] = { "sh", "-c", command, NULL };
         sigset_t none;
 
@@ -168,7 +172,8 @@ static _noreturn_ void execute(const char *command, int payload_fd, const int ou
         (void)dup2(payload_fd, STDIN_FILENO);
         (void)dup2(outputs[PRINTED], STDOUT_FILENO);
         (void)dup2(outputs[SAID], STDERR_FILENO);
-        (void)execv("/bin/sh", (char *const *)(uintptr_t)argv);
+        if (chdir("/") == 0)
+                (void)execve("/bin/sh", (char *const *)(uintptr_t)argv, host->env.items);
         _exit(127);
 }
 
@@ -205,8 +210,8 @@ static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAM
 static const char *find_command(const ToolHost *host, const char *name) {
         const size_t length = strlen(name);
 
-        for (size_t i = 0; i < host->specs->count; i++) {
-                const char *spec = host->specs->items[i];
+        for (size_t i = 0; i < host->specs.count; i++) {
+                const char *spec = host->specs.items[i];
 
                 if (strncmp(spec, name, length) == 0 && spec[length] == '=')
                         return spec + length + 1;
@@ -223,7 +228,7 @@ static int run(const ToolHost *host, Call *call) {
         if (r == 0)
                 call->pid = fork();
         if (r == 0 && call->pid == 0)
-                execute(command, payload_fd, outputs);
+                execute(host, command, payload_fd, outputs);
         for (int s = 0; s < STREAMS; s++)
                 (void)fd_close(outputs[s]);
         if (r < 0 || call->pid < 0) {
@@ -429,7 +434,7 @@ static int find_tool(RpcClient *client, const char *name, Error *reterr) {
                         "--tool %.100s: not NAME=COMMAND, and no client of the session offers a "
                         "tool of that name",
                         name);
-        return error_cure(reterr, -ENOENT, "As --tool 'lookup=./lookup.py'");
+        return error_cure(reterr, -ENOENT, "As --tool 'lookup=~/tools/lookup.py'");
 }
 
 static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
@@ -443,7 +448,7 @@ static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
                 return find_tool(client, spec, reterr);
         if (!equals || equals == spec || !equals[1]) {
                 r = error_set(reterr, ERROR_USAGE, 0, "--tool %.100s: not NAME=COMMAND", spec);
-                return error_cure(reterr, r, "As --tool 'lookup=./lookup.py'");
+                return error_cure(reterr, r, "As --tool 'lookup=~/tools/lookup.py'");
         }
         if (!name)
                 return error_oom(reterr);
@@ -459,28 +464,39 @@ static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
         return rpc_client_call(client, "tools.register", &w, NULL, 0, &message, reterr);
 }
 
-int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error *reterr) {
-        ToolHost *host;
+static int register_all(RpcClient *client, const StrList *specs, Error *reterr) {
         int r = 0;
 
-        *ret = NULL;
         if (specs->count > 0)
                 rpc_client_queue(
                         client); /* first: the first tool may be called before the second */
         for (size_t i = 0; r == 0 && i < specs->count; i++)
                 r = register_tool(client, specs->items[i], reterr);
-        if (r < 0 || !tool_specs_have_command(specs))
-                return r;
+        return r;
+}
+
+int tool_host_new(const char *session, RpcClient *client, const StrList *specs, ToolHost **ret,
+                  Error *reterr) {
+        ToolHost *host;
+        int r = 0;
+
+        *ret = NULL;
+        if (!tool_specs_have_command(specs))
+                return register_all(client, specs, reterr);
         host = calloc(1, sizeof(*host));
         if (!host)
                 return error_oom(reterr);
-        *host = (ToolHost){ .client = client, .specs = specs };
+        *host = (ToolHost){ .client = client };
         host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (host->epoll_fd < 0) {
+        if (host->epoll_fd < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot watch the tools' commands");
-                free(host);
-                return r;
-        }
-        *ret = host;
-        return 0;
+        if (r == 0)
+                r = tool_commands_check(session, specs, &host->specs, &host->env, reterr);
+        if (r == 0)
+                r = register_all(client, specs, reterr);
+        if (r < 0)
+                tool_host_free(host);
+        else
+                *ret = host;
+        return r;
 }

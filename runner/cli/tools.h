@@ -3,8 +3,8 @@
  * NAME: one that another client of the session offers.
  *
  * Each call runs COMMAND by sh, with the payload as JSON on stdin, and what it prints, one JSON
- * value, is what the code inside gets. It runs as the caller, out of any sandbox: the payload is an
- * attacker's. */
+ * value, is what the code inside gets. It runs as the caller, out of any sandbox, in "/" and with a
+ * clean environment: the payload is an attacker's. */
 #pragma once
 
 #include "base/strings.h"
@@ -17,10 +17,12 @@ enum {
 
 typedef struct ToolHost ToolHost;
 
-/* Registers "NAME=COMMAND" for each of specs that is one, with client, whose sends are queued from
- * now on (rpc_client_queue()). *ret is NULL for none. 0, -ENOENT with an ERROR_USAGE for a NAME
- * that nobody offers, or another negative errno. */
-int tool_host_new(RpcClient *client, const StrList *specs, ToolHost **ret, Error *reterr);
+/* Registers each "NAME=COMMAND" of specs with client, a client of session. The client's sends are
+ * queued from now on (rpc_client_queue()). *ret is NULL if specs has no command. 0; -EPERM with an
+ * ERROR_POLICY for a command that the session could change (cli/tool-command.h); -ENOENT with an
+ * ERROR_USAGE for a NAME that nobody offers; or another negative errno. */
+int tool_host_new(const char *session, RpcClient *client, const StrList *specs, ToolHost **ret,
+                  Error *reterr);
 /* Whether one of them has a command, which somebody here has to run. */
 bool tool_specs_have_command(const StrList *specs);
 /* Writes the member "tools" of a request: all of specs by their names, where one is another

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing inside can write what holt runs or obeys: the programs of tools, policy files, holt itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.sessions import Session, Sessions
+
+USER_AND_ROOT = pytest.mark.identities("user", "root")
+
+GOOD = "#!/bin/sh\necho 3.5\n"
+
+
+@pytest.fixture
+def program(place: Path, workspace: Path, holt: Holt) -> Callable[[str], Path]:
+    """Makes a program below the place: that of the tool."""
+
+    def make(name: str, text: str = GOOD) -> Path:
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        holt.identity.own(path.parent)
+        return holt.identity.own(path)
+
+    return make
+
+
+@pytest.fixture
+def work(sessions: Sessions, workspace: Path) -> Session:
+    return sessions.create("work", "--workspace", str(workspace))
+
+
+def used(session: Session, command: str, **options: object) -> None:
+    result = session.exec("holt-tool", "price", "{}", flags=["--tool", f"price={command}"], **options).ok()
+    assert result.out == "3.5\n"
+
+
+def refused(session: Session, command: str, **options: object) -> None:
+    """By both verbs, before anything runs."""
+    flag = ["--tool", f"price={command}"]
+    for result in (
+        session.exec("touch", "/workspace/ran", flags=flag, **options),
+        session("python", "-c", "open('/workspace/ran', 'w')", *flag, **options),
+    ):
+        assert "--tool price: " in result.refusal() and "can write" in result.err, str(result)
+        assert "Move it out of the workspace" in result.cure
+    assert not session.exec("test", "-e", "/workspace/ran").code == 0
+
+
+# --- tools ---
+
+# W is the workspace.
+COMMANDS = {
+    "relative": "./price",
+    "without a slash, after the interpreter": "sh price",
+    "absolute": "W/price",
+    "in quotes": "'W/price'",
+    "in half quotes": 'W/"price"',
+    "by an interpreter": "sh W/price",
+    "of an option": "env --chdir=W sh price",
+    "of a short option": "env -CW ./price",
+    "behind a pipe": "true | ./price",
+    "behind an assignment": "A=1 ./price",
+    "in a variable": "PYTHONPATH=W python3 -c 'print(3)'",
+    "in a list": "PYTHONPATH=/nowhere:W python3 -c 'print(3)'",
+    "in a subshell": "(cat; ./price)",
+    "in $()": "echo $(W/price)",
+    "in ``": "echo `W/price`",
+    "in code": "python3 -c 'exec(open(\"W/price\").read())'",
+    "in a shell's line": "sh -c 'cd W; ./price'",
+    "by a glob": "W/pri*",
+    "by an expansion": "W/$PRICE",
+    "redirected": "sh <W/price",
+    "not there yet": "W/not-yet",
+    "up and down": "W/../workspace/price",
+    "the directory": "cd W && ./price",
+    "a link out of it": "./link",
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_tool_in_the_workspace(
+    command: str, work: Session, workspace: Path, place: Path, program: Callable[..., Path]
+) -> None:
+    program("workspace/price")
+    (workspace / "link").symlink_to(program("tools/price"))
+    refused(work, command.replace("W", str(workspace)).replace("../workspace", f"../{workspace.name}"))
+
+
+@USER_AND_ROOT
+def test_tools_that_only_lead_into_the_workspace(
+    work: Session, workspace: Path, place: Path, program: Callable[..., Path], holt: Holt
+) -> None:
+    price = program("workspace/price")
+    link = place / "link"
+    link.symlink_to(price)
+    refused(work, str(link))
+    hard = place / "hard"
+    os.link(price, hard)
+    result = work.exec("true", flags=["--tool", f"price={hard}"])
+    assert "hard links" in result.refusal() and "copy" in result.cure
+    price.unlink()
+    refused(work, str(program("tools/script", f"#!{price}\n")))
+    refused(work, str(program("tools/script", f"#!/usr/bin/env {price}\n")))
+
+
+@USER_AND_ROOT
+def test_a_tool_that_path_finds_in_the_workspace(work: Session, workspace: Path, place: Path, program: Callable[..., Path]) -> None:
+    program("workspace/bin/price")
+    program("workspace/bin/env")
+    path = f"{workspace}/bin:{os.environ['PATH']}"
+    for command in ("price", "env price", "true; price", "if true; then price; fi"):
+        refused(work, command, env={"PATH": path})
+    # The tool's own programs are not looked up there either.
+    used(work, str(program("tools/price", "#!/usr/bin/python3\nimport os; print(3.5 if 'workspace' not in os.environ['PATH'] else 1)")),
+         env={"PATH": path})
+
+
+@USER_AND_ROOT
+def test_a_tool_in_another_writable_mount(sessions: Sessions, place: Path, program: Callable[..., Path]) -> None:
+    price = program("shared/price")
+    session = sessions.create("shared", "--rw", str(price.parent))
+    refused(session, str(price))
+    own = session.directory / "workspace" / "price"
+    session.exec("cp", "/bin/true", "/workspace/price").ok()
+    refused(session, str(own))
+    session.exec("mkdir", "-p", "/opt/tool").ok()
+    session.exec("cp", "/bin/true", "/opt/tool/price").ok()
+    refused(session, str(session.directory / "root" / "opt" / "tool" / "price"))
+
+
+@USER_AND_ROOT
+def test_a_tool_elsewhere_is_used(
+    sessions: Sessions, work: Session, workspace: Path, place: Path, program: Callable[..., Path], holt: Holt
+) -> None:
+    price = program("tools/price")
+    used(work, str(price))
+    used(work, f"../tools/{price.name}")
+    used(work, "./price", cwd=price.parent)
+    used(work, "sh price", cwd=price.parent)
+    used(work, "env --chdir=. ./price", cwd=price.parent)
+    used(work, "~/tools/price", env={"HOME": str(place)})
+    used(work, "$HOME/tools/price", env={"HOME": str(place)})
+    read_only = sessions.create("ro", "--workspace", str(workspace), "--workspace-mode", "ro")
+    program("workspace/price")
+    used(read_only, "./price")
+
+
+@USER_AND_ROOT
+def test_a_tool_starts_in_the_root_and_with_a_clean_environment(work: Session) -> None:
+    code = "import json, os; print(json.dumps([os.getcwd(), sorted(os.environ)]))"
+    variables = {"SECRET": "x", "PYTHONPATH": ".", "LD_PRELOAD": "", "BASH_ENV": "x", "ENV": "x", "LANG": "C.UTF-8"}
+    flags = ["--tool", f"price=python3 -I -c '{code}'"]
+    result = work.exec("holt-tool", "price", "{}", flags=flags, env=variables).ok()
+    assert result.out.startswith('["/", [') and '"LANG"' in result.out and '"HOME"' in result.out
+    assert not [name for name in variables if name != "LANG" and f'"{name}"' in result.out], result.out
