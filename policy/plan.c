@@ -31,6 +31,7 @@ void plan_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 free(plan->guards[i].path);
         free(plan->mounts);
+        strlist_clear(&plan->inputs);
         free(plan->guards);
         free(plan->rootfs);
         free(plan->rootfs_origin);

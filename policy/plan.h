@@ -139,6 +139,7 @@ typedef struct LaunchPlan {
         size_t mounts_count;
         PlanGuard *guards;
         size_t guards_count;
+        StrList inputs;    /* host paths of what holt obeys, which the sandbox must not change */
         PlanStrays strays; /* prepared: the caller's */
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */

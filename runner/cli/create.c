@@ -21,6 +21,7 @@
 #include "policy/schema.h"
 #include "sandbox/landlock.h"
 #include "sandbox/prepare.h"
+#include "sandbox/reach.h"
 #include "session/keeper.h"
 #include "session/tier.h"
 
@@ -119,9 +120,25 @@ static int warn(const Settings *settings, const LaunchPlan *plan, StrList *warni
                                                                               : 0;
 }
 
+/* The session lasts longer than the caller's word: its policy protects the policy files that lie in
+ * its workspace at every start. */
+static int protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
+        const size_t before = plan->guards_count;
+        struct Reach *reach = NULL;
+        int r = settings->inputs.count ? reach_new(plan, &reach, reterr) : 0;
+
+        for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
+                r = prepare_input(plan, reach, settings->inputs.items[i], reterr);
+        for (size_t i = before; r == 0 && i < plan->guards_count; i++)
+                r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
+                               ORIGIN_CALLER, "--policy", reterr);
+        reach_free(reach);
+        return r;
+}
+
 /* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
  * first use. */
-static int try_plan(const Settings *settings, const char *path, StrList *warnings, Error *reterr) {
+static int try_plan(Settings *settings, const char *path, StrList *warnings, Error *reterr) {
         LaunchPlan plan;
         int r = settings_plan(settings, path, &plan, reterr);
 
@@ -130,6 +147,8 @@ static int try_plan(const Settings *settings, const char *path, StrList *warning
         r = prepare_try_mounts(&plan, reterr);
         if (r == 0) {
                 r = warnings ? warn(settings, &plan, warnings, reterr) : 0;
+                if (r == 0)
+                        r = protect_inputs(settings, &plan, reterr);
                 prepare_close_mounts(&plan);
         }
         plan_clear(&plan);
@@ -205,6 +224,8 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
                 r = options_degraded(&options->allow_degraded, &ret->degraded, reterr);
         if (r == 0)
                 r = resolve(words, &ret->policy, ret_env, reterr);
+        if (r == 0 && policy_files_inputs(words, &ret->inputs) < 0)
+                r = error_oom(reterr);
         /* --memory says it more exactly. */
         if (r == 0 && options->tier < TIERS)
                 r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);

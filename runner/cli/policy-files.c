@@ -133,6 +133,15 @@ int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 
+int policy_files_inputs(const OptionResult *result, StrList *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < result->policies_count; i++)
+                if (options_policy_is_file(result->policies[i]) && !streq(result->policies[i], "-"))
+                        r = strlist_add(ret, result->policies[i]);
+        return r;
+}
+
 static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,
                         Error *reterr) {
         _cleanup_close_ int fd = sys_open_beneath(workspace_fd, POLICY_PROJECT_FILE, OPEN_FLAGS);

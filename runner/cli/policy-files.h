@@ -26,6 +26,9 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
  * policy_load(), policy_preset() or policy_set(). */
 int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr);
 
+/* Adds the policy files of --policy, which are not presets or stdin. 0 or -ENOMEM. */
+int policy_files_inputs(const OptionResult *result, StrList *ret);
+
 /* Lets the project's own file narrow policy.
  *
  * workspace_fd  borrowed; a directory, which the sandbox may have written in: the file is opened

@@ -117,6 +117,29 @@ static bool names_policy_file(const Run *run) {
         return false;
 }
 
+#ifdef HOLT_FULL
+/* The policy files that were read: the command must not write those that the next run obeys. */
+static int add_inputs(Run *run, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(&run->plan);
+        int r = policy_files_inputs(&run->words, &run->plan.inputs);
+        _cleanup_free_ char *project = workspace ? str_format("%s/" POLICY_PROJECT_FILE,
+                                                              workspace->source)
+                                                 : NULL;
+
+        if (r == 0 && workspace && !project)
+                r = -ENOMEM;
+        if (r == 0 && project && access(project, F_OK) == 0)
+                r = strlist_add(&run->plan.inputs, project);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+#else
+static int add_inputs(Run *run, Error *reterr) {
+        (void)run;
+        (void)reterr;
+        return 0;
+}
+#endif
+
 /* --- one run --- */
 
 static int make_plan(Run *run, Error *reterr) {
@@ -135,7 +158,7 @@ static int make_plan(Run *run, Error *reterr) {
         run->result.policy = &run->policy;
         run->result.plan = &run->plan;
         run->result.command = (const char *const *)run->plan.argv.items;
-        return 0;
+        return add_inputs(run, reterr);
 }
 
 static int open_report(Run *run, Error *reterr) {

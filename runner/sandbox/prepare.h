@@ -27,6 +27,14 @@ const char *prepare_within(const PlanMount *workspace, const char *path);
 /* Guards one more path, relative to the workspace, unless a guard holds it already. */
 int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path, Error *reterr);
 
+/* Keeps from the sandbox what holt obeys: the plan's inputs, and holt's own programs if they lie in
+ * a writable mount. What lies in the workspace gets a guard. 0; -EPERM with an ERROR_POLICY if the
+ * sandbox could change it nevertheless; or another negative errno. After prepare_guards(). */
+int prepare_inputs(LaunchPlan *plan, Error *reterr);
+/* The same for one path. reach is of this plan, whose mounts are open. */
+struct Reach;
+int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
+
 /* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,3 +163,114 @@ def test_a_tool_starts_in_the_root_and_with_a_clean_environment(work: Session) -
     result = work.exec("holt-tool", "price", "{}", flags=flags, env=variables).ok()
     assert result.out.startswith('["/", [') and '"LANG"' in result.out and '"HOME"' in result.out
     assert not [name for name in variables if name != "LANG" and f'"{name}"' in result.out], result.out
+
+
+# --- policies ---
+
+POLICY = '{"holt": 1, "env": {"set": {"MARK": "good"}}}'
+TAMPER = """
+for way in 'echo evil > F' 'echo evil >> F' 'rm -f F' 'mv F F.old' 'ln -sf /tmp/x F' 'cp /etc/passwd F' \
+    'mv D D.old' 'rm -rf D' 'chmod 777 F'; do
+    (eval "$way") 2>/dev/null && echo "$way"
+done
+cat F
+"""
+
+
+def tamper(path: str) -> list[str]:
+    parent = os.path.dirname(path)
+    # There is nothing above a file at the top but the workspace.
+    script = TAMPER.replace("F", path) if parent else TAMPER.replace("'mv D D.old' 'rm -rf D'", "").replace("F", path)
+    return ["sh", "-c", script.replace("D", parent or ".")]
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("preset", [[], ["--policy", "strict"], ["--protect", "none"]], ids=["plain", "strict", "unprotected"])
+@pytest.mark.parametrize("name", ["policy.json", "conf/deep/policy.json"])
+def test_a_policy_file_in_the_workspace(name: str, preset: list[str], holt: Holt, program: Callable[..., Path]) -> None:
+    path = program(f"workspace/{name}", POLICY)
+    for spelled in (f"./{name}", str(path)):
+        result = holt(["run", *preset, "--policy", spelled, "--", *tamper(name)])
+        assert result.out == POLICY, str(result)
+    assert path.read_text() == POLICY
+    assert sorted(p.name for p in path.parent.iterdir()) == ["policy.json"]
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("protect", [[], ["--protect", "none"]], ids=["protected", "unprotected"])
+def test_the_project_s_own_file(protect: list[str], holt: Holt, program: Callable[..., Path]) -> None:
+    path = program("workspace/.holt.json", '{"holt": 1}')
+    result = holt(["run", *protect, "--", *tamper(".holt.json")])
+    assert result.out == '{"holt": 1}' == path.read_text(), str(result)
+
+
+@USER_AND_ROOT
+def test_a_policy_file_that_no_guard_keeps(holt: Holt, place: Path, workspace: Path, program: Callable[..., Path]) -> None:
+    policy = program("shared/policy.json", POLICY)
+    link = workspace / "link.json"
+    link.symlink_to(program("elsewhere/policy.json", POLICY))
+    through = workspace / "through"
+    through.symlink_to(place / "elsewhere")
+    for flags in (
+        ["--rw", str(policy.parent), "--policy", str(policy)],
+        ["--rw", str(policy.parent), "--policy", f"{workspace}/../shared/policy.json"],
+        ["--policy", "link.json"],
+        ["--policy", "./through/policy.json"],
+    ):
+        result = holt(["run", *flags, "--", "touch", "ran"])
+        assert "the command could change it" in result.refusal() and "Move it" in result.cure, str(result)
+    hard = workspace / "hard.json"
+    os.link(policy, hard)
+    result = holt(["run", "--policy", str(policy), "--", "touch", "ran"])
+    assert "hard links" in result.refusal()
+    assert holt(["run", "--policy", str(hard), "--", "touch", "ran"]).code == 125
+    assert not (workspace / "ran").exists()
+    hard.unlink()
+    holt(["run", "--policy", str(policy), "--", "true"]).ok()
+    holt(["run", "--ro", str(policy.parent), "--policy", str(policy), "--", "true"]).ok()
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("name", ["policy.json", "conf/deep/policy.json"])
+def test_a_session_s_policy_file_in_its_workspace(
+    name: str, sessions: Sessions, workspace: Path, program: Callable[..., Path]
+) -> None:
+    path = program(f"workspace/{name}", POLICY)
+    session = sessions.create("made", "--workspace", str(workspace), "--policy", f"./{name}")
+    for _ in range(2):
+        assert session.exec(*tamper(name)).out == POLICY
+        session.stop()
+    assert path.read_text() == POLICY
+    shared = program("shared/policy.json", POLICY)
+    result = sessions(["create", "no", "--rw", str(shared.parent), "--policy", str(shared)])
+    assert result.code == 125 and "the command could change it" in result.err, str(result)
+
+
+# --- holt itself ---
+
+
+@USER_AND_ROOT
+def test_holt_in_the_workspace(holt: Holt, workspace: Path) -> None:
+    """As in a checkout of its own: it works, and the command can't change it."""
+    build = workspace / "build" / "runner"
+    build.mkdir(parents=True)
+    for program in ("holt", "holt-full"):
+        shutil.copy(holt.binary.parent / program, build / program)
+        holt.identity.own(build / program)
+    for path in (build.parent, build):
+        holt.identity.own(path)
+    own = Holt(build / "holt", holt.identity, workspace)
+    before = (build / "holt").read_bytes(), (build / "holt-full").read_bytes()
+    script = "cd build/runner; for p in holt holt-full; do echo x >> $p; rm -f $p; mv $p $p.old; cp /bin/true $p; done; cd; mv build b; true"
+    own(["run", "--", "sh", "-c", script])
+    assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before
+    own(["run", "--", "sh", "-c", "echo ok > made && cat made"]).ok()
+    data = workspace.parent / "data"
+    sessions = Sessions(own, data)
+    data.mkdir()
+    holt.identity.own(data)
+    try:
+        sessions.create("own", "--workspace", str(workspace)).sh(script.replace("cd;", "cd /workspace;"))
+    finally:
+        assert not sessions.clean_up()
+    assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before

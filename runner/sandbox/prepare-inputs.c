@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that holt obeys and runs: what the sandbox could change of them is pinned, as a guard
+ * is, or refused. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "sandbox/guard.h"
+#include "sandbox/prepare.h"
+#include "sandbox/reach.h"
+
+static int refuse_input(const char *path, const Reached *reached, Error *reterr) {
+        char quoted[400], inside[400];
+        int r;
+
+        if (reached->how == REACH_LINKED) {
+                r = error_set(reterr, ERROR_POLICY, EPERM,
+                              "holt obeys %s, which has several names (hard links): the command "
+                              "may be able to write one of them",
+                              str_quote(path, quoted, sizeof(quoted)));
+                return error_cure(reterr, r, "Use a copy of the file.");
+        }
+        r = error_set(reterr, ERROR_POLICY, EPERM,
+                      "holt obeys %s, and the command could change it (%s inside)",
+                      str_quote(path, quoted, sizeof(quoted)),
+                      str_quote(reached->inside, inside, sizeof(inside)));
+        return error_cure(reterr, r,
+                          "Move it to where the command cannot write, or give the directory "
+                          "read-only: --ro, --workspace-mode ro");
+}
+
+/* A guard reaches what lies in the workspace, if no link of the command's is on the way there. */
+static int pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(plan);
+        const char *rest;
+        Reached reached;
+        int r = reach_fd(reach, fd, &reached);
+
+        if (r < 0 || !(reached.how & REACH_WRITE) || !workspace || reached.mount != workspace)
+                return 0;
+        rest = path_rest(reached.inside, workspace->target);
+        return rest && rest[0] ? prepare_guard(plan, workspace, rest, reterr) : 0;
+}
+
+int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE, again_fd = FD_NONE;
+        Reached reached;
+        int r = reach_path(reach, path, &fd, &reached);
+
+        if (r == -ENOENT && !reached.how)
+                return 0;
+        if (r == 0 && reached.how) {
+                r = pin_input(plan, reach, fd, reterr);
+                if (r < 0)
+                        return r;
+                r = reach_path(reach, path, &again_fd, &reached);
+        }
+        if (r == 0 && !reached.how)
+                return 0;
+        return reached.how ? refuse_input(path, &reached, reterr)
+                           : error_set(reterr, ERROR_SETUP, -r,
+                                       "cannot tell whether the command could change %s", path);
+}
+
+/* --- holt's own programs --- */
+
+/* Only a checkout or a home that is the workspace has them. They are compared as text, since each
+ * start of holt does this. */
+static bool is_within_mounts(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY) &&
+                    ((mount->real && path_below(path, mount->real)) ||
+                     path_below(path, mount->source)))
+                        return true;
+        }
+        return false;
+}
+
+/* holt executes holt-full from its own directory (cli/full.c). */
+static int add_programs(LaunchPlan *plan, Error *reterr) {
+        static const char *const names[] = { "holt", "holt-full" };
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        char *slash;
+
+        self[n < 0 ? 0 : n] = '\0';
+        slash = strrchr(self, '/');
+        if (!slash || !is_within_mounts(plan, self))
+                return 0;
+        *slash = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                char *path = str_format("%s/%s", self, names[i]);
+
+                if (!path || (access(path, F_OK) == 0 && strlist_add(&plan->inputs, path) < 0)) {
+                        free(path);
+                        return error_oom(reterr);
+                }
+                free(path);
+        }
+        return 0;
+}
+
+int prepare_inputs(LaunchPlan *plan, Error *reterr) {
+        Reach *reach = NULL;
+        int r = add_programs(plan, reterr);
+
+        if (r < 0 || plan->inputs.count == 0)
+                return r;
+        r = reach_new(plan, &reach, reterr);
+        for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
+                r = prepare_input(plan, reach, plan->inputs.items[i], reterr);
+        reach_free(reach);
+        return r;
+}
