@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,12 +202,26 @@ static bool is_relative_file(const Check *c, const char *text) {
         return path && access(path, F_OK) == 0;
 }
 
+/* A "~" that the shell may expand: of the caller or, as "~name", of another user. Owned by the
+ * caller; NULL if there is none. */
+static char *expand_tilde(const Check *c, const char *text) {
+        const size_t length = strcspn(text, "/");
+        _cleanup_free_ char *name = strndup(text + 1, length - 1);
+        const struct passwd *user = name && name[0] ? getpwnam(name) : NULL;
+        const char *home = name && !name[0] ? c->home : user ? user->pw_dir : NULL;
+
+        return home ? str_format("%s%s", home, text + length) : NULL;
+}
+
 /* A relative path that leads nowhere stays as it is, and so is looked up in "/" later. */
 static int judge_text(const Check *c, const char *text) {
         _cleanup_free_ char *path = NULL;
 
         if (text[0] == '/')
                 return judge_file(c, text, text);
+        path = text[0] == '~' ? expand_tilde(c, text) : NULL;
+        if (path)
+                return judge_file(c, path, text);
         if (!is_relative_file(c, text))
                 return 0;
         path = relative_path(c, text);

@@ -97,6 +97,13 @@ def test_a_tool_in_the_workspace(
 
 
 @USER_AND_ROOT
+def test_a_home_that_the_shell_puts_in(work: Session, place: Path, program: Callable[..., Path]) -> None:
+    program("workspace/price")
+    for command in ("~/workspace/price", "A=~/workspace/price true", "env A=/x:~/workspace true", '"$HOME"/workspace/price'):
+        refused(work, command, env={"HOME": str(place)})
+
+
+@USER_AND_ROOT
 def test_tools_that_only_lead_into_the_workspace(
     work: Session, workspace: Path, place: Path, program: Callable[..., Path], holt: Holt
 ) -> None:
