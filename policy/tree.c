@@ -74,6 +74,8 @@ const size_t tree_private_count = ELEMENTSOF(tree_private);
 const char *const tree_covered[] = { "etc", "dev", "proc", "run" };
 const size_t tree_covered_count = ELEMENTSOF(tree_covered);
 
+/* Anyone may write to the files of pressure, which makes a monitor in the host's kernel. Reading
+ * them tells how busy the host is, to the microsecond. */
 const TreeProc tree_proc[] = {
         { "sys", false },        { "sysrq-trigger", false },
         { "irq", false },        { "bus", false },
@@ -82,5 +84,6 @@ const TreeProc tree_proc[] = {
         { "sched_debug", true }, { "latency_stats", true },
         { "acpi", true },        { "scsi", true },
         { "asound", true },      { "interrupts", true },
+        { "pressure", true },
 };
 const size_t tree_proc_count = ELEMENTSOF(tree_proc);

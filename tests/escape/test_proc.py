@@ -53,6 +53,13 @@ def test_no_setting_of_the_host_can_be_written(path: str, holds: Run) -> None:
     holds(Attack("files", "write", (path,), control="root"))
 
 
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("name", ("cpu", "io", "memory", "irq"))
+def test_no_pressure_trigger_can_be_made(name: str, holds: Run) -> None:
+    """Anyone may write to these files, and each write starts a monitor in the host's kernel."""
+    holds(Attack("files", "write", (f"/proc/pressure/{name}",)))
+
+
 def test_the_limits_of_namespaces_can_not_be_raised(holds: Run) -> None:
     holds(Attack("files", "write", ("/proc/sys/user/max_user_namespaces",), control="caps"))
 

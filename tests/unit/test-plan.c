@@ -221,6 +221,7 @@ static void test_what_proc_has_of_the_host_is_covered(void **state) {
                 { "sched_debug", true }, { "latency_stats", true },
                 { "acpi", true },        { "scsi", true },
                 { "asound", true },      { "interrupts", true },
+                { "pressure", true },
         };
 
         (void)state;
