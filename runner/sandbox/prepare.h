@@ -4,9 +4,16 @@
 
 #include "sandbox/launch.h"
 
-/* Fds 0 to 2: opens /dev/null where one is closed; refuses what leads out of a sandbox (stdio.c).
- */
+/* Fds 0 to 2: opens /dev/null where one is closed, and refuses what leads out of a sandbox
+ * (stdio.c). */
 int prepare_stdio(Error *reterr);
+
+/* Whether a command may have fd as its stdin, stdout or stderr: a file that holds data, a pipe, a
+ * terminal or another character device, a connected local stream. */
+bool stdio_is_harmless(int fd);
+
+/* The error for one that is not; fd is the number that the command would have it by, 0 to 2. */
+int stdio_refuse(int fd, Error *reterr);
 
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);

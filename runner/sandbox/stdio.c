@@ -1,27 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "sandbox/prepare.h"
 
-/* What an inherited fd is good for inside. A directory leads out (openat(0, "..")); an Internet
- * socket belongs to the host's network and can be connected anew, a local datagram socket sent
- * from; a pidfd and its like act on processes of the host. */
-static bool is_harmless(int fd, const struct stat *st) {
+#ifndef PIDFS_MAGIC
+#define PIDFS_MAGIC 0x50494446
+#endif
+#ifndef MQUEUE_MAGIC
+#define MQUEUE_MAGIC 0x19800202
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+
+static bool is_among(unsigned long type, const unsigned long *types, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (types[i] == type)
+                        return true;
+        return false;
+}
+
+/* A regular file may be an object of the kernel. A namespace's file passes the namespace on;
+ * writing to a file of /proc or /sys changes the host. A file system without any blocks is the
+ * kernel's own, unless it is one of those that hold data and need not count it. */
+static bool is_harmless_file(int fd, const struct stat *st, int flags) {
+        static const unsigned long of_data[] = { TMPFS_MAGIC,      RAMFS_MAGIC,
+                                                 HUGETLBFS_MAGIC,  OVERLAYFS_SUPER_MAGIC,
+                                                 FUSE_SUPER_MAGIC, V9FS_MAGIC };
+        static const unsigned long of_objects[] = { NSFS_MAGIC, PIDFS_MAGIC, ANON_INODE_FS_MAGIC,
+                                                    BPF_FS_MAGIC, MQUEUE_MAGIC };
+        struct statfs fs;
+
+        if (fstatfs(fd, &fs) < 0)
+                return false;
+        if (is_among((unsigned long)fs.f_type, of_objects, ELEMENTSOF(of_objects)))
+                return false;
+        if (fs.f_blocks > 0 || is_among((unsigned long)fs.f_type, of_data, ELEMENTSOF(of_data)))
+                return true;
+        return (flags & O_ACCMODE) == O_RDONLY && st->st_mode & S_IROTH;
+}
+
+/* A connected stream has one peer. An Internet socket belongs to the host's network and can be
+ * connected anew; a local datagram socket can send to others. */
+static bool is_harmless_socket(int fd) {
         struct sockaddr_un peer;
         socklen_t size = sizeof(int), peer_size = sizeof(peer);
         int domain = 0, type = 0;
 
-        if (S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode))
-                return true;
-        return S_ISSOCK(st->st_mode) &&
-               getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
                getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_DGRAM &&
                getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0;
+}
+
+/* A directory leads out (openat(0, "..")); a pidfd acts on a process of the host. */
+bool stdio_is_harmless(int fd) {
+        const int flags = fcntl(fd, F_GETFL);
+        struct stat st;
+
+        if (flags < 0 || flags & O_PATH || fstat(fd, &st) < 0)
+                return false;
+        if (S_ISREG(st.st_mode))
+                return is_harmless_file(fd, &st, flags);
+        if (S_ISSOCK(st.st_mode))
+                return is_harmless_socket(fd);
+        return S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode);
 }
 
 /* Of a closed fd 0 to 2 main() has kept the place. */
@@ -38,22 +87,23 @@ static int open_null(int fd) {
         return open("/dev/null", fd ? O_WRONLY : O_RDONLY) == fd ? 0 : -errno;
 }
 
-int prepare_stdio(Error *reterr) {
+int stdio_refuse(int fd, Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-        for (int fd = 0; fd <= 2; fd++) {
-                struct stat st;
+        return error_set(
+                reterr, ERROR_USAGE, 0,
+                "%s is neither an ordinary file, a pipe, a terminal nor a connected local socket, "
+                "and may give the command a way out of the sandbox; put a pipe between: "
+                "... | holt run ... | cat",
+                names[fd]);
+}
 
+int prepare_stdio(Error *reterr) {
+        for (int fd = 0; fd <= 2; fd++) {
                 if (is_closed(fd) && open_null(fd) < 0)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot open /dev/null");
-                if (fstat(fd, &st) < 0)
-                        continue;
-                if (fcntl(fd, F_GETFL) & O_PATH || !is_harmless(fd, &st))
-                        return error_set(reterr, ERROR_USAGE, 0,
-                                         "%s is neither a file, a pipe, a terminal nor a connected "
-                                         "local socket, and may give the command a way out of the "
-                                         "sandbox; put a pipe between: ... | holt run ... | cat",
-                                         names[fd]);
+                if (!stdio_is_harmless(fd))
+                        return stdio_refuse(fd, reterr);
         }
         return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/paths.h"
+#include "sandbox/prepare.h"
 #include "sandbox/result.h"
 #include "session/bridge.h"
 #include "session/methods.h"
@@ -174,6 +175,8 @@ static int take_fds(RpcCall *call, ProcessSpec *spec, Error *error) {
                 if (spec->fds[fd] < 0 || given & spec->terminal)
                         return error_set(error, ERROR_USAGE, 0,
                                          "fds does not say what came with the request");
+                if (!stdio_is_harmless(spec->fds[fd]))
+                        return stdio_refuse(fd, error);
         }
         return 0;
 }

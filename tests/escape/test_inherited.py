@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import pytest
 
 from lib.hostile import SYSCALLS
 from lib.sandbox import Holt
+from lib.sessions import Session
 
 OTHER_USE = "import socket; s = socket.socket(fileno=0); s.connect(('127.0.0.1', {port})); print('reached')"
 
@@ -42,6 +44,76 @@ def test_a_pidfd_is_no_stdin(holt: Holt) -> None:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
     finally:
         os.close(handed)
+
+
+# The namespace that owns it: a step towards the host's.
+OWNER = "import fcntl, os; print('reached', fcntl.ioctl(0, 0xB701))"
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("name", ("user", "net", "mnt"))
+def test_a_namespace_is_no_stdin(name: str, holt: Holt) -> None:
+    """Its file is a regular one, and read-only to everybody."""
+    with open(f"/proc/self/ns/{name}", "rb") as handed:
+        assert stat.S_ISREG(os.fstat(handed.fileno()).st_mode)
+        control = subprocess.run(["python3", "-c", OWNER], stdin=handed, capture_output=True)
+        assert b"reached" in control.stdout or b"PermissionError" in control.stderr
+
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("path", ("/proc/self/mem", "/proc/self/environ"))
+def test_a_private_file_of_proc_is_no_stdin(path: str, holt: Holt) -> None:
+    """It is the memory of whoever opened it."""
+    with open(path, "rb") as handed:
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+
+
+@pytest.mark.identities("user", "root")
+def test_a_setting_of_the_kernel_is_no_stdin(holt: Holt) -> None:
+    """Opened for writing, it can be written inside by whoever holds the descriptor."""
+    with open("/proc/self/comm", "r+b", buffering=0) as handed:
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+
+
+def test_a_message_queue_is_no_stdin(holt: Holt) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    name = f"/holt-test-{os.getpid()}".encode()
+    handed = libc.mq_open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644, None)
+    if handed < 0:
+        pytest.skip("this host has no message queues")
+    libc.mq_unlink(name)
+    try:
+        assert stat.S_ISREG(os.fstat(handed).st_mode)
+        assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
+    finally:
+        os.close(handed)
+
+
+def test_what_everybody_may_read_of_proc_is_a_stdin(holt: Holt) -> None:
+    with open("/proc/version", "rb") as handed:
+        assert holt(["run", "--", "cat"], stdin=handed).ok().out == Path("/proc/version").read_text()
+
+
+def test_a_memory_file_is_a_stdin(holt: Holt) -> None:
+    handed = os.memfd_create("text")
+    try:
+        os.write(handed, b"text\n")
+        os.lseek(handed, 0, os.SEEK_SET)
+        assert holt(["run", "--", "cat"], stdin=handed).ok().out == "text\n"
+    finally:
+        os.close(handed)
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("number", (0, 1, 2))
+def test_a_keeper_hands_no_namespace_over(number: int, session: Session) -> None:
+    """process.spawn with descriptors obeys the same rule, whatever its client has checked."""
+    with session.rpc() as rpc, open("/proc/self/ns/user", "rb") as handed:
+        error = rpc.refused("process.spawn", [handed.fileno()], argv=["true"], fds=1 << number)
+
+    assert ("stdin", "stdout", "stderr")[number] in str(error)
 
 
 def test_a_connected_local_socket_is_a_stdin(holt: Holt) -> None:

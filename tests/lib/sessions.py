@@ -184,7 +184,7 @@ class Rpc:
         while view:
             view = view[os.write(self.writer, view) :]
 
-    def send(self, method: str, fds: Sequence[int] = (), **params: Any) -> int:
+    def send(self, method: str, fds: Sequence[int] = (), /, **params: Any) -> int:
         """Asks without waiting; the id for result()."""
         self._drop_fds()
         number, line = self._request(method, params)
@@ -202,13 +202,13 @@ class Rpc:
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         return number, json.dumps(request, ensure_ascii=False).encode() + b"\n"
 
-    def call(self, method: str, fds: Sequence[int] = (), *, timeout: float = HANGS, **params: Any) -> Json:
+    def call(self, method: str, fds: Sequence[int] = (), /, *, timeout: float = HANGS, **params: Any) -> Json:
         """The result. Raises RpcError, or Closed."""
         return self.result(self.send(method, fds, **params), timeout)
 
     __call__ = call
 
-    def refused(self, method: str, fds: Sequence[int] = (), **params: Any) -> RpcError:
+    def refused(self, method: str, fds: Sequence[int] = (), /, **params: Any) -> RpcError:
         """The error of a call that has to fail."""
         try:
             result = self.call(method, fds, **params)
