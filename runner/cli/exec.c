@@ -293,6 +293,8 @@ static int open_signals(Exec *exec, Error *reterr) {
 }
 
 static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
+        int r;
+
         if (exec->plan.fds && started->fds[0] >= 0) {
                 exec->terminal = terminal_new(&exec->plan, started->fds[0], NULL);
                 if (!exec->terminal)
@@ -301,7 +303,9 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
                 if (!exec->plan.background)
                         terminal_enter(exec->terminal);
         }
-        return wait_for_end(exec, reterr);
+        r = wait_for_end(exec, reterr);
+        stdio_restore(exec->plan.fds);
+        return r;
 }
 
 /* --- the result --- */
@@ -413,6 +417,7 @@ static int run(Exec *exec, Error *reterr) {
         unsigned tries = 0;
         int r;
 
+        stdio_note();
         do
                 r = start(exec, &started, reterr);
         while (keeper_may_retry(r, &tries));

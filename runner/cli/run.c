@@ -194,8 +194,10 @@ static int warn(Run *run, Error *reterr) {
 }
 
 static int start(Run *run, Error *reterr) {
-        int r = launch_prepare(&run->plan, &run->launch, reterr);
+        int r;
 
+        stdio_note();
+        r = launch_prepare(&run->plan, &run->launch, reterr);
         if (r == 0)
                 r = warn(run, reterr);
         if (r == 0)
@@ -214,6 +216,7 @@ static int run_command(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
         int swept = 0;
 
+        stdio_restore(run->launch.terminal.fds);
         if (run->launch.workspace_fd >= 0)
                 swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
                                     r < 0 ? NULL : reterr);

@@ -15,6 +15,11 @@ bool stdio_is_harmless(int fd);
 /* The error for one that is not; fd is the number that the command would have it by, 0 to 2. */
 int stdio_refuse(int fd, Error *reterr);
 
+/* Notes the status flags and locks of fds 0 to 2 before the command has them, and puts them back
+ * after it has ended (stdio-state.c). except has a bit for each that the command did not have. */
+void stdio_note(void);
+void stdio_restore(unsigned except);
+
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
 

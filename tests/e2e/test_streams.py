@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
+from lib.sessions import Sessions
 
 MEGABYTE = 1 << 20
 
@@ -163,3 +165,92 @@ def test_no_descriptor_of_the_caller_comes_along(holt: Holt) -> None:
     result = through_shell(holt, 'exec 5< /etc/passwd 9>&1; "$0" "$@"', "run", "--", "sh", "-c", script).ok()
 
     assert result.out == "4\n"  # 0, 1, 2, and the one that ls has open
+
+
+# --- what the command leaves on the caller's open files ---
+
+MEDDLE = """
+import fcntl, os
+for fd in (0, 1, 2):
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    fcntl.fcntl(fd, fcntl.F_SETFL, flags ^ os.O_NONBLOCK ^ os.O_APPEND)
+    assert fcntl.fcntl(fd, fcntl.F_GETFL) != flags
+"""
+
+LOCK = """
+import fcntl, struct
+fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB)
+fcntl.fcntl(0, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+assert open("/proc/self/fdinfo/0").read().count("lock:") == 2
+"""
+
+LEASE = "import fcntl; fcntl.fcntl(0, fcntl.F_SETLEASE, fcntl.F_RDLCK)"
+
+
+@pytest.fixture(params=("run", "exec"))
+def verb(request: pytest.FixtureRequest) -> list[str]:
+    """The first words of a command line that hands the caller's own stdin, stdout and stderr to a command."""
+    if request.param == "run":
+        return ["run", "--"]
+    return ["exec", request.getfixturevalue("session").name, "--"]
+
+
+def locks(fd: int) -> str:
+    """The kinds of locks on the open file description."""
+    lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+    return " ".join(line.split()[2] for line in lines if line.startswith("lock:"))
+
+
+@pytest.fixture
+def owned(place: Path, identity: Identity) -> Path:
+    path = place / "owned"
+    path.write_text("text\n")
+    identity.own(path)
+    path.chmod(0o666)
+    return path
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("kind", ("files", "pipes"))
+def test_the_flags_of_the_caller_s_streams_are_put_back(
+    kind: str, verb: list[str], sessions: Sessions, owned: Path
+) -> None:
+    """Somebody else's write would fail with EAGAIN, or overwrite a log that was opened to append."""
+    if kind == "files":
+        fds = [os.open(owned, os.O_RDWR | flag) for flag in (0, os.O_APPEND, os.O_NONBLOCK)]
+        others = []
+    else:
+        pipes = [os.pipe() for _ in range(3)]
+        fds = [pipes[0][0], pipes[1][1], pipes[2][1]]
+        others = [pipes[0][1], pipes[1][0], pipes[2][0]]
+    before = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in fds]
+    try:
+        result = sessions([*verb, "python3", "-c", MEDDLE], stdin=fds[0], stdout=fds[1], stderr=fds[2])
+
+        assert result.code == 0
+        assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in fds] == before
+    finally:
+        for fd in (*fds, *others):
+            os.close(fd)
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("script", (LOCK, LEASE), ids=("locks", "lease"))
+def test_the_command_s_locks_on_stdin_do_not_outlive_it(
+    script: str, verb: list[str], sessions: Sessions, owned: Path, identity: Identity
+) -> None:
+    if script == LEASE and identity.uid == 0:
+        pytest.skip("root's sandbox is a uid that owns no file")
+    with owned.open("rb" if script == LEASE else "r+b") as handed:
+        sessions([*verb, "python3", "-c", script], stdin=handed).ok()
+
+        assert locks(handed.fileno()) == ""
+
+
+@pytest.mark.identities("user", "root")
+def test_the_caller_s_own_lock_on_stdin_stays(verb: list[str], sessions: Sessions, owned: Path) -> None:
+    with owned.open("r+b") as handed:
+        fcntl.flock(handed, fcntl.LOCK_SH)
+        sessions([*verb, "python3", "-c", LOCK], stdin=handed).ok()
+
+        assert locks(handed.fileno()) == "FLOCK"
