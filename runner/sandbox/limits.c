@@ -129,12 +129,24 @@ static int limit_core(Error *error) {
         return set_limit(RLIMIT_CORE, 1, "core", error);
 }
 
+/* Queued signals and timers of the whole user count against the caller's own limit, too. */
+static int limit_signals(Error *error) {
+        enum { SIGNALS_MAX = 1024 };
+        struct rlimit own;
+
+        if (getrlimit(RLIMIT_SIGPENDING, &own) == 0 && own.rlim_max <= SIGNALS_MAX)
+                return 0;
+        return set_limit(RLIMIT_SIGPENDING, SIGNALS_MAX, "pending signals", error);
+}
+
 int limits_confine(Launch *launch, Error *error) {
         int r;
 
         if (launch->layers.missing & LAYER_BIT(LAYER_LIMITS))
                 return 0;
         r = limit_core(error);
+        if (r == 0)
+                r = limit_signals(error);
         if (r == 0)
                 r = confine_cpus(launch->plan, error);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {

@@ -196,3 +196,25 @@ def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt) -> None:
         signal.signal(signal.SIGCHLD, before)
 
     assert result.code == 3
+
+
+SIGNALS = """
+import os, resource, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+count = 0
+while count < 5000 and libc.sigqueue(os.getpid(), signal.SIGRTMIN, None) == 0:
+    count += 1
+print(count)
+"""
+
+
+@pytest.mark.identities("user", "root")
+def test_the_caller_s_queue_of_signals_is_not_used_up(holt: Holt) -> None:
+    """It is one count for all processes of the user, and what holt itself needs of it would fail."""
+    control = int(subprocess.run(["python3", "-c", SIGNALS], capture_output=True, text=True).stdout)
+    if control <= 1024:
+        pytest.skip("this host's own limit is as low")
+
+    assert int(holt(["run", "--", "python3", "-c", SIGNALS]).ok().out) <= 1024
