@@ -345,7 +345,8 @@ static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
 
                 if (!path)
                         return error_oom(reterr);
-                plan->guards[plan->guards_count].path = strdup(path + 1);
+                plan->guards[plan->guards_count] = (PlanGuard){ .path = strdup(path + 1),
+                                                                .fd = FD_NONE };
                 if (!plan->guards[plan->guards_count++].path)
                         return error_oom(reterr);
         }

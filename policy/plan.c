@@ -23,13 +23,18 @@ static void mount_clear(PlanMount *mount) {
                 fd_close(mount->fd);
 }
 
+static void guard_clear(PlanGuard *guard) {
+        free(guard->path);
+        fd_close(guard->fd);
+}
+
 void plan_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 mount_clear(&plan->mounts[i]);
         mount_clear(&plan->root);
         mount_clear(&plan->state);
         for (size_t i = 0; i < plan->guards_count; i++)
-                free(plan->guards[i].path);
+                guard_clear(&plan->guards[i]);
         free(plan->mounts);
         strlist_clear(&plan->inputs);
         free(plan->guards);

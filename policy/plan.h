@@ -117,8 +117,9 @@ typedef struct PlanGuard {
         char *path;
 
         /* prepared */
-        bool pinned; /* it exists, and is mounted read-only over itself: what is this */
-        dev_t device;
+        bool pinned;  /* it exists, and is mounted read-only over itself */
+        int fd;       /* O_PATH of it, or FD_NONE; while it is open, no other file gets its inode */
+        dev_t device; /* ... which these name */
         ino_t inode;
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;

@@ -139,8 +139,9 @@ static bool is_there(int dir_fd, const char *name) {
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* A mount holds only inside. Whoever renames what lies below it, the host's git or another holt
- * that sets it aside, takes the mount along, and the command may have had the name since then. */
+/* A mount holds only inside. The host's git, or another holt that sets the file aside, may rename
+ * it; the command may then have made another of that name. The guard's open fd keeps the inode from
+ * being freed, so the command can't get its number for a file of its own. */
 static bool is_held(int dir_fd, const char *name, const PlanGuard *guard) {
         struct stat st;
 

@@ -46,7 +46,8 @@ static void raise_own(int resource) {
 static struct rlimit open_before; /* limits_open_more(); nothing before it */
 
 void limits_open_more(void) {
-        (void)getrlimit(RLIMIT_NOFILE, &open_before);
+        if (open_before.rlim_max == 0)
+                (void)getrlimit(RLIMIT_NOFILE, &open_before);
         raise_own(RLIMIT_NOFILE);
 }
 

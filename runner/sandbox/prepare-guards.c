@@ -12,21 +12,33 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/guard.h"
+#include "sandbox/limits.h"
 #include "sandbox/prepare.h"
 #include "sandbox/repository.h"
 #include "sandbox/strays.h"
 
-enum { GUARDS_MAX = 20000 };
+enum {
+        GUARDS_MAX = 20000,
+        GUARD_FDS_FEW = 64, /* an fd above that shows that many are needed */
+};
 
 /* --- one path --- */
 
+/* The fd stays open if the path is to be pinned. */
 static int open_guarded(int workspace_fd, const char *path) {
-        return sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
+        static bool raised;
+        int fd = sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
+
+        if (raised || (fd < GUARD_FDS_FEW && !(fd < 0 && errno == EMFILE)))
+                return fd;
+        raised = true;
+        limits_open_more();
+        return fd >= 0 ? fd : sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
 }
 
 /* The .git of a worktree or a submodule is a file that names another directory: where a part of the
  * path is a file, that file is what has to stay. */
-static int guard_file(int workspace_fd, char *path, struct stat *ret) {
+static int guard_file(int workspace_fd, char *path, struct stat *ret, int *ret_fd) {
         for (size_t i = 1; path[i]; i++) {
                 _cleanup_close_ int fd = FD_NONE;
 
@@ -36,8 +48,10 @@ static int guard_file(int workspace_fd, char *path, struct stat *ret) {
                 fd = open_guarded(workspace_fd, path);
                 if (fd < 0)
                         return -errno;
-                if (fstat(fd, ret) == 0 && !S_ISDIR(ret->st_mode))
+                if (fstat(fd, ret) == 0 && !S_ISDIR(ret->st_mode)) {
+                        *ret_fd = TAKE_FD(fd);
                         return 0;
+                }
                 path[i] = '/';
         }
         return -ENOTDIR;
@@ -113,6 +127,16 @@ int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *r
                           "protection up for this run: --protect none");
 }
 
+static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int r, Error *reterr) {
+        (void)error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
+                        workspace->source);
+        return r == -EMFILE ? error_cure(reterr, r,
+                                         "Holt keeps every protected file open: raise the limit of "
+                                         "open files (ulimit -Hn), or give protection up for this "
+                                         "run: --protect none")
+                            : r;
+}
+
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
                          Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
@@ -127,7 +151,7 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         if (r == -ELOOP)
                 return refuse_link(guard, workspace, reterr);
         if (r == -ENOTDIR) {
-                r = guard_file(workspace->fd, guard->path, &st);
+                r = guard_file(workspace->fd, guard->path, &st, &fd);
                 if (r == 0 && check_git_file(plan, workspace, guard->path, reterr) < 0)
                         return -EINVAL;
         } else if (r == 0 && guard->submodule && S_ISREG(st.st_mode) &&
@@ -135,13 +159,13 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
                 return -EINVAL;
         }
         if (r < 0 && r != -ENOENT)
-                return error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
-                                 workspace->source);
+                return refuse_guard(guard, workspace, r, reterr);
         if (r == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1)
                 return prepare_refuse_shared(workspace, guard->path, reterr);
         guard->pinned = r == 0;
         guard->device = r == 0 ? st.st_dev : 0;
         guard->inode = r == 0 ? st.st_ino : 0;
+        guard->fd = r == 0 ? TAKE_FD(fd) : FD_NONE;
         return 0;
 }
 
@@ -166,7 +190,7 @@ static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
 
         if (!copy)
                 return error_oom(reterr);
-        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy };
+        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy, .fd = FD_NONE };
         return 0;
 }
 
@@ -224,7 +248,7 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
         path = str_format("%s/.git", found->links.items[index]);
         if (!path)
                 return error_oom(reterr);
-        *guard = (PlanGuard){ .path = path, .submodule = true };
+        *guard = (PlanGuard){ .path = path, .fd = FD_NONE, .submodule = true };
         plan->guards_count++;
         r = look_at_guard(plan, guard, workspace, reterr);
         if (r < 0 || !guard->pinned)
@@ -301,6 +325,7 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
         for (size_t i = 0; guard->pinned && i < *index; i++)
                 if (plan->guards[i].pinned && streq(plan->guards[i].path, guard->path)) {
                         free(guard->path);
+                        fd_close(guard->fd);
                         memmove(guard, guard + 1, (--plan->guards_count - *index) * sizeof(*guard));
                         --*index;
                         return;

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host replaces a protected file while a command runs: what the command then makes of that name is not the host's."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from lib.repository import Repository, config
+from lib.sandbox import Holt
+from lib.sessions import Sessions, until
+
+pytestmark = pytest.mark.identities("user", "root")
+
+# Makes files until one has the inode number that .git/config had, and renames it there.
+RECYCLE = """
+import os, time
+wanted = os.stat('.git/config').st_ino
+print('ready', flush=True)
+open('ready', 'w').close()
+while os.stat('.git/config').st_ino == wanted: time.sleep(0.01)
+for i in range(5000):
+    name = f'.git/new-{i}'
+    with open(name, 'w') as f: f.write(open('evil').read())
+    if os.stat(name).st_ino == wanted: break
+os.rename(name, '.git/config')
+open('done', 'w').close()
+"""
+
+
+@pytest.fixture
+def prepared(repository: Repository) -> Repository:
+    repository.identity.run(["bash", "-c", config(repository, "evil")], cwd=repository.path).check_returncode()
+    (repository.path / "recycle.py").write_text(RECYCLE)
+    repository.identity.own(repository.path / "recycle.py")
+    return repository
+
+
+def replace_meanwhile(repository: Repository, holt_pid: int) -> None:
+    """git renames a new file over .git/config, and the command goes on, while holt itself can do nothing."""
+    until(lambda: (repository.path / "ready").exists(), "the command runs")
+    os.kill(holt_pid, signal.SIGSTOP)
+    try:
+        repository.git("config", "user.nickname", "x")
+        until(lambda: (repository.path / "done").exists(), "the command has a file there")
+    finally:
+        os.kill(holt_pid, signal.SIGCONT)
+
+
+def test_a_recycled_inode_is_not_the_protected_file(holt: Holt, prepared: Repository) -> None:
+    with holt.start(["run", "--", "/usr/bin/python3", "recycle.py"]) as running:
+        replace_meanwhile(prepared, running.pid)
+        result = running.wait()
+
+    assert not prepared.use(), str(result)
+    assert result.set_aside == [".git/config.holt-untrusted"], str(result)
+
+
+def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
+    session = sessions.create("w", "--workspace", workspace)
+    process = session.detach("exec /usr/bin/python3 recycle.py")
+    replace_meanwhile(prepared, session.keeper())
+    result = session("wait", process)
+
+    assert not prepared.use(), str(result)
+    assert (workspace / ".git/config.holt-untrusted").exists(), str(result)
+
+
+def test_the_control_runs_the_payload(prepared: Repository) -> None:
+    script = "/usr/bin/python3 recycle.py & while [ ! -e ready ]; do sleep 0.05; done; git config user.nickname x; wait"
+    prepared.identity.run(["bash", "-c", script], cwd=prepared.path)
+
+    assert prepared.use()
