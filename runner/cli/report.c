@@ -147,6 +147,10 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         write_output(w, result);
         write_denials(w, result);
         write_list(w, "set_aside", result->moved);
+        if (out->replaced)
+                json_write_string(w, "replaced", out->replaced);
+        else
+                json_write_null(w, "replaced");
         write_list(w, "warnings", result->warnings);
         json_write_end(w);
         return json_write_finish(w);
@@ -436,12 +440,24 @@ static void reset_colours(const RunResult *result, FILE *out) {
                 (void)fputs("\033[0m", out);
 }
 
+static void print_replaced(const RunResult *result, FILE *out) {
+        char name[256];
+
+        if (result->outcome.replaced)
+                (void)fprintf(out,
+                              "holt: stopped it because the host replaced %s, which the policy "
+                              "protects or hides\n  Start it again: the new file is then "
+                              "protected.\n",
+                              str_quote(result->outcome.replaced, name, sizeof(name)));
+}
+
 void report_print_text(const RunResult *result, FILE *out) {
         reset_colours(result, out);
         if (result->error)
                 error_print(result->error, out);
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
+                print_replaced(result, out);
                 print_denials(result, out);
         }
         print_moved(result, out);

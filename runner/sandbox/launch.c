@@ -18,6 +18,7 @@
 #include "sandbox/prepare.h"
 #include "sandbox/probe.h"
 #include "sandbox/step.h"
+#include "sandbox/watch.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
@@ -126,6 +127,7 @@ void launch_clear(Launch *launch) {
         fd_close(launch->control_fd);
         fd_close(launch->terminal.output_fd);
         output_free(launch->output);
+        watch_free(launch->watch);
         *launch = (Launch){ .init_fd = FD_NONE,
                             .workspace_fd = FD_NONE,
                             .control_fd = FD_NONE,

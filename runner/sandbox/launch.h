@@ -43,6 +43,8 @@ typedef struct LayerState {
         unsigned switched_off; /* LAYER_BITs that the policy has switched off */
 } LayerState;
 
+typedef struct Watch Watch; /* sandbox/watch.h */
+
 typedef struct Launch {
         LaunchPlan *plan;
         Identity identity;
@@ -53,6 +55,7 @@ typedef struct Launch {
         int init_fd;      /* sealed memory file */
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
         int control_fd;   /* the child's end of the socket pair */
+        Watch *watch;     /* of what is guarded or hidden; NULL if that is nothing */
         LayerState layers;
         Error error; /* written by the child; error.text is "" when all went well */
 } Launch;

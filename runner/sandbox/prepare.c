@@ -13,6 +13,7 @@
 #include "sandbox/landlock.h"
 #include "sandbox/limits.h"
 #include "sandbox/prepare.h"
+#include "sandbox/watch.h"
 
 enum { TEXT_MAX = 16 * 1024 }; /* bytes; a longer file of /etc is mounted instead of copied */
 
@@ -160,6 +161,8 @@ int prepare_all(Launch *launch, Error *reterr) {
                 r = prepare_guards(launch, reterr);
         if (r == 0)
                 r = prepare_inputs(launch->plan, reterr);
+        if (r == 0)
+                r = watch_new(launch->plan, &launch->watch, reterr);
         if (r == 0)
                 r = check_landlock(launch, reterr);
         return r;

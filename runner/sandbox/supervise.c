@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/failure.h"
+#include "sandbox/watch.h"
 
 static const char *const cause_names[] = {
         [CAUSE_EXITED] = "exited",   [CAUSE_SIGNALED] = "signaled",
@@ -42,16 +43,17 @@ typedef struct Supervisor {
         Terminal *terminal; /* NULL without one */
         int signal_fd;
         uint64_t started, deadline; /* usec of CLOCK_MONOTONIC; deadline 0 is none */
-        bool timed_out;    /* TERM has been sent for the time; at the deadline comes KILL */
-        bool told_to_stop; /* a TERM, INT, HUP or QUIT came to holt */
-        bool stopping;     /* ... TERM or HUP: at the deadline comes KILL */
-        int stop_signal;   /* ... the last of them, */
-        bool undelivered;  /* ... which has ended the wait for who reads the output */
-        bool cut;          /* TERM has been sent for the output; at the deadline comes KILL */
-        bool killing;      /* holt has sent SIGKILL, or had init send it */
-        bool ended;        /* init has said how the command ended */
-        int status;        /* wait status of the command */
-        bool failed;       /* init could not execute it */
+        bool timed_out;       /* TERM has been sent for the time; at the deadline comes KILL */
+        bool told_to_stop;    /* a TERM, INT, HUP or QUIT came to holt */
+        bool stopping;        /* ... TERM or HUP: at the deadline comes KILL */
+        int stop_signal;      /* ... the last of them, */
+        bool undelivered;     /* ... which has ended the wait for who reads the output */
+        bool cut;             /* TERM has been sent for the output; at the deadline comes KILL */
+        bool killing;         /* holt has sent SIGKILL, or had init send it */
+        const char *replaced; /* the protection of this path has ended: all is killed */
+        bool ended;           /* init has said how the command ended */
+        int status;           /* wait status of the command */
+        bool failed;          /* init could not execute it */
         InitMessage failure;
         uint64_t oom_due; /* like deadline: when oom is started; 0 once that is done or vain */
         OomWatch oom;
@@ -124,6 +126,16 @@ static void stop_alone(Supervisor *s, int signal) {
                 terminal_stop(s->terminal, getpid(), false);
 }
 
+static void check_protection(Supervisor *s, int signal) {
+        (void)signal;
+        if (!s->replaced && !s->ended)
+                s->replaced = watch_find_replaced(s->launch->watch);
+        if (s->replaced) {
+                s->told_to_stop = true;
+                kill_all(s);
+        }
+}
+
 static void pass_on(Supervisor *s, int signal) {
         tell_init(s, INIT_SIGNAL, signal);
 }
@@ -133,10 +145,13 @@ static const struct {
         int signal;
         void (*act)(Supervisor *s, int signal);
 } signal_actions[] = {
-        { SIGWINCH, resize },     { SIGCONT, go_on },       { SIGTSTP, stop_alone },
-        { SIGTTIN, stop_alone },  { SIGTTOU, stop_alone },  { SIGTERM, told_to_stop },
-        { SIGINT, told_to_stop }, { SIGHUP, told_to_stop }, { SIGQUIT, told_to_stop },
-        { SIGUSR1, pass_on },     { SIGUSR2, pass_on },     { SIGALRM, pass_on },
+        { SIGWINCH, resize },      { SIGCONT, go_on },
+        { SIGTSTP, stop_alone },   { SIGTTIN, stop_alone },
+        { SIGTTOU, stop_alone },   { SIGTERM, told_to_stop },
+        { SIGINT, told_to_stop },  { SIGHUP, told_to_stop },
+        { SIGQUIT, told_to_stop }, { WATCH_SIGNAL, check_protection },
+        { SIGUSR1, pass_on },      { SIGUSR2, pass_on },
+        { SIGALRM, pass_on },
 };
 
 static void on_signal(Supervisor *s, int signal) {
@@ -418,6 +433,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 return r;
         }
         fill_cause(out, s);
+        out->replaced = s->replaced;
         return fill_output(out, s->launch->output, reterr);
 }
 

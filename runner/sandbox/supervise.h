@@ -26,8 +26,9 @@ typedef struct Usage {
 
 typedef struct Outcome {
         Cause cause;
-        int exit_code; /* what holt exits with */
-        int signal;    /* that ended the command, or 0 */
+        int exit_code;        /* what holt exits with */
+        int signal;           /* that ended the command, or 0 */
+        const char *replaced; /* the path inside for which holt stopped it (watch.h), or NULL */
         Usage usage;
         OomKills oom_kills;
         Denials denials;

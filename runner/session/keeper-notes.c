@@ -156,6 +156,10 @@ static void audit_guard(Keeper *keeper, const char *what, const char *text) {
                 unwritten_audit(keeper->unwritten, "guard", w.data);
 }
 
+void keeper_audit_replaced(Keeper *keeper, const char *path) {
+        audit_guard(keeper, "replaced", path);
+}
+
 /* It may have been another's, which goes on; who waits for one that has ended hears of it. */
 static void tell_set_aside(Process *process, const StrList *moved, const char *failure) {
         process->sweep_due = false;

@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "base/time.h"
 #include "sandbox/limits.h"
+#include "sandbox/watch.h"
 #include "session/acts.h"
 #include "session/bridge.h"
 #include "session/inside.h"
@@ -181,7 +182,13 @@ static void on_sandbox_end(void *data, uint32_t events) {
         (void)events;
         (void)processes_listen(keeper->processes);
         processes_give_up(keeper->processes);
-        (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
+        if (keeper->replaced)
+                (void)error_set(&error, ERROR_SETUP, 0,
+                                "the sandbox of the session was stopped: the host replaced %s, "
+                                "which the policy protects or hides",
+                                keeper->replaced);
+        else
+                (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
         (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
         keeper_fail_waiters(keeper, &error);
         keeper->sandbox.pidfd = fd_close(keeper->sandbox.pidfd);
@@ -210,6 +217,17 @@ static void on_listener(void *data, uint32_t events) {
                 (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd);
 }
 
+/* A protection that has ended can't be laid again from outside: the sandbox is stopped. */
+static void check_protection(Keeper *keeper) {
+        if (keeper->replaced)
+                return;
+        keeper->replaced = watch_find_replaced(keeper->launch.watch);
+        if (!keeper->replaced)
+                return;
+        (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
+        keeper_audit_replaced(keeper, keeper->replaced);
+}
+
 static void on_signal(void *data, uint32_t events) {
         Keeper *keeper = data;
         struct signalfd_siginfo info;
@@ -219,6 +237,8 @@ static void on_signal(void *data, uint32_t events) {
                 if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
                     info.ssi_signo == SIGHUP)
                         keeper_stop(keeper);
+                else if (info.ssi_signo == WATCH_SIGNAL)
+                        check_protection(keeper);
 }
 
 /* The session goes with its owner; who takes it away waits for the lock. */

@@ -75,6 +75,7 @@ typedef struct Keeper {
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why the last look could not set all aside; or ""
                                                 */
         LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
+        const char *replaced;  /* the path for which the sandbox was stopped (sandbox/watch.h) */
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
@@ -137,7 +138,9 @@ void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
 /* What commands have made at protected places goes aside, as after a single run, and those that
  * have ended since the last time are told. */
 void keeper_sweep(Keeper *keeper);
-/* The same in the loop's next turn. */
+/* The sandbox was stopped because the host replaced the path. */
+void keeper_audit_replaced(Keeper *keeper, const char *path);
+/* The same as keeper_sweep() in the loop's next turn. */
 void keeper_sweep_soon(Keeper *keeper);
 /* At once, behind a run of the interpreter, which is process: what is told of it then is that of
  * this run. */

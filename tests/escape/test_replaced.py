@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A protection lasts as long as the sandbox: if the host replaces a protected or hidden file, the sandbox is stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.sessions import Sessions, until
+
+pytestmark = pytest.mark.identities("user", "root")
+
+# What a person does on the host, and the path inside the workspace that it concerns.
+REPLACED = {
+    "sed -i": ("sed -i s/a/b/ .env", ".env"),
+    "sed with a backup": ("sed -i.bak s/a/b/ .env", ".env"),
+    "removed": ("rm .env", ".env"),
+    "moved away": ("mv .env other", ".env"),
+    "hidden below": ("cp keys/key k; mv k keys/key", "keys/key"),
+    "directory above": ("mv keys old; cp -r old keys", "keys"),
+    "git config": ("cp .git/config c; mv c .git/config", ".git/config"),
+    "repository": ("mv .git .gone; cp -r .gone .git", ".git"),
+}
+HIDES = ("--hide", ".env", "--hide", "keys/key")
+# The command looks for the secret as long as it runs.
+LOOK = "echo ready; touch ready; while :; do cat .env keys/key; sleep 0.01; done"
+
+
+@pytest.fixture
+def secret(put: Callable[..., Path], workspace: Path) -> Path:
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    put(".git/config", "[core]\n")
+    put(".env", "secret a\n")
+    put("keys/key", "secret a\n")
+    return workspace
+
+
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_run_is_stopped(how: str, holt: Holt, secret: Path, identity: Identity) -> None:
+    script, path = REPLACED[how]
+    with holt.start(["run", *HIDES, "--", "bash", "-c", LOOK]) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-c", script], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert (result.cause, result.code) == ("killed", 137), str(result)
+    assert result.report and result.report["replaced"].endswith("/" + path)
+    assert f"{path}, which the policy protects or hides" in result.err
+
+
+@pytest.mark.parametrize("how", ("sed with a backup", "git config"))
+def test_a_session_is_stopped(how: str, sessions: Sessions, secret: Path, identity: Identity) -> None:
+    script, path = REPLACED[how]
+    session = sessions.create("w", "--workspace", secret, *HIDES)
+    with session.start("bash", "-c", LOOK) as running:
+        until(lambda: (secret / "ready").exists(), "the command runs")
+        identity.run(["bash", "-c", script], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.code != 0
+    rows = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "guard"]
+    assert [row["replaced"].endswith("/" + path) for row in rows if "replaced" in row] == [True], str(rows)
+    assert session.sh("cat .env keys/key 2>&1").out.count("secret") == 0
+
+
+def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity) -> None:
+    """Neither the command's own nor the host's, in the same directories, or a write without a new file."""
+    script = "echo ready; for i in $(seq 300); do touch x keys/x .git/x; mv x y; rm y keys/x .git/x; done; read -r _"
+    with holt.start(["run", *HIDES, "--", "bash", "-c", script], stdin=-1) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-c", "touch z .git/z; echo b >>.env; echo >>.git/config; rm z"], cwd=secret)
+        result = running.wait(b"\n")
+
+    assert (result.cause, result.code) == ("exited", 0), str(result)
+    assert result.report and result.report["replaced"] is None
