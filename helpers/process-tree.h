@@ -172,8 +172,9 @@ static int kill_round(int pid, int stop_all) {
 }
 
 /* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes
- * up one of the processes that the limit allows. Then all of them are killed. A monitor that has
- * not started its command yet is waited for. */
+ * up one of the processes that the limit allows. Then all of them are killed, a child that has not
+ * executed its command yet among them. A monitor that others stop again and again is killed in the
+ * end: what is below it comes to init as orphans. */
 static void kill_below(int pid) {
         int before = -1, now = 0;
 
@@ -187,4 +188,6 @@ static void kill_below(int pid) {
                 if (pid)
                         pause_round();
         }
+        if (pid)
+                (void)sys2(__NR_kill, pid, SIGKILL);
 }

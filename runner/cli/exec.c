@@ -115,6 +115,19 @@ static unsigned given_fds(const Exec *exec) {
         return 7 & ~exec->plan.fds;
 }
 
+/* A command that has not started has no signals, and what runs in the session may hold it up. What
+ * ends a program ends this one meanwhile, and the keeper then kills what was to start. */
+static void let_signals_end(bool let) {
+        sigset_t ends;
+
+        (void)sigemptyset(&ends);
+        (void)sigaddset(&ends, SIGINT);
+        (void)sigaddset(&ends, SIGTERM);
+        (void)sigaddset(&ends, SIGHUP);
+        (void)sigaddset(&ends, SIGQUIT);
+        (void)sigprocmask(let ? SIG_UNBLOCK : SIG_BLOCK, &ends, NULL);
+}
+
 static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const unsigned given = given_fds(exec);
@@ -128,7 +141,9 @@ static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         write_request(exec, given, &w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
+        let_signals_end(true);
         r = rpc_client_call(exec->client, "process.spawn", &w, fds, count, ret, reterr);
+        let_signals_end(false);
         if (r < 0)
                 return r;
         (void)snprintf(exec->id, sizeof(exec->id), "%s",

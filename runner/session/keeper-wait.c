@@ -22,9 +22,14 @@ static void drop_waiter(Waiter *waiter) {
         free(waiter);
 }
 
+/* Who goes before the start has been answered never learns the id: nobody would end the command. */
 static void on_call_end(RpcCall *call, void *data) {
+        Waiter *waiter = data;
+
         (void)call;
-        drop_waiter(data);
+        if (waiter->what == WAIT_START && !waiter->process->answered)
+                process_kill(waiter->process);
+        drop_waiter(waiter);
 }
 
 static bool has_ended(const Waiter *waiter) {

@@ -101,6 +101,14 @@ static void on_gone(void *data, Process *process) {
         keeper_answer_settled(data);
 }
 
+/* The pid namespace ends with its init, and on_sandbox_end() does the rest. */
+static void on_stuck(void *data) {
+        const Keeper *keeper = data;
+
+        if (keeper->sandbox.pidfd >= 0)
+                (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
+}
+
 static void on_dropped(void *data, Process *process) {
         keeper_fail_dropped(data, process);
 }
@@ -347,8 +355,8 @@ static int watch_all(Keeper *keeper, Error *reterr) {
 }
 
 static int serve(Keeper *keeper, Error *reterr) {
-        const ProcessEvents events = { on_answered, on_stopped, on_settled,
-                                       on_gone,     on_dropped, keeper };
+        const ProcessEvents events = { on_answered, on_stopped, on_settled, on_gone,
+                                       on_stuck,    on_dropped, keeper };
         int fd, r;
 
         r = loop_new(&keeper->loop, reterr);

@@ -21,6 +21,7 @@
 enum {
         HANG_UP_TIME = 100000, /* usec between two HUPs */
         OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
+        KILL_TIME = 5000000,   /* usec in which init has to report the end of what it has to kill */
 };
 
 /* --- the table --- */
@@ -125,6 +126,8 @@ void processes_make_room(Processes *all) {
 
 /* --- what init is told --- */
 
+static void on_gone(Process *process, const SessionMessage *message);
+
 /* Nobody can refuse SIGSTOP or SIGCONT; who is told all of a signal goes on for it. */
 static void expect_stop(Process *process, int signal, bool all) {
         if (signal == SIGSTOP)
@@ -150,9 +153,19 @@ void process_resume(Process *process) {
         process_tell_resume(process);
 }
 
+/* What runs inside may hold up a start, or init itself: after KILL_TIME the sandbox is stopped. */
+static void kill_in_time(Process *process) {
+        process_tell_kill(process, SIGKILL);
+        if (process->settled || process->doomed || !process->timer)
+                return;
+        process->doomed = true;
+        process->hang_up = false;
+        loop_timer_set(process->timer, time_now_usec() + KILL_TIME);
+}
+
 void process_kill(Process *process) {
         process->killed |= !process->settled && !process->timed_out;
-        process_tell_kill(process, SIGKILL);
+        kill_in_time(process);
 }
 
 /* An interactive shell does not heed TERM: its terminal goes. Once more a moment later: of two
@@ -160,7 +173,9 @@ void process_kill(Process *process) {
 void process_terminate(Process *process) {
         const uint64_t kill_after = process->all->launch->plan->kill_after;
 
-        process->killed |= process->running && !process->timed_out;
+        process->killed |= !process->settled && !process->timed_out;
+        if (process->doomed)
+                return;
         process_tell_kill(process, SIGTERM);
         if (process->has_terminal)
                 process_tell_kill(process, SIGHUP);
@@ -174,12 +189,24 @@ bool process_is_over(const Process *process) {
         return process->gone || process->alone;
 }
 
-/* At the first time TERM, at the next KILL; and KILL for what was told to end. */
+/* Its end is answered now, whatever becomes of its processes. */
+static void give_up_on(Process *process) {
+        const SessionMessage gone = { .value = SIGKILL };
+        Processes *all = process->all;
+
+        on_gone(process, &gone);
+        all->events.stuck(all->events.data);
+}
+
+/* At the first time TERM, at the next KILL; and KILL for what was told to end, or has not started
+ * yet, where TERM is lost. */
 void process_on_time(void *data) {
         Process *process = data;
 
         if (process->gone)
                 return;
+        if (process->doomed && !process->settled)
+                return give_up_on(process);
         if (process->hang_up) {
                 process->hang_up = false;
                 process_tell_kill(process, SIGHUP);
@@ -189,8 +216,8 @@ void process_on_time(void *data) {
                 return;
         }
         if (process->timed_out || process->killed || !process->running) {
-                process_tell_kill(process, SIGKILL);
-                return;
+                process->timed_out |= !process->settled && !process->killed;
+                return kill_in_time(process);
         }
         process->timed_out = true;
         process_tell_kill(process, SIGTERM);
@@ -228,8 +255,6 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
                 return;
         process->answered = process->started = process->running = true;
         process->pid = message->value;
-        if (process->timeout)
-                loop_timer_set(process->timer, time_now_usec() + process->timeout);
         /* Nothing else is taken from inside, and only by who has asked for it. */
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);

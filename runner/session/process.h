@@ -38,7 +38,7 @@ typedef struct ProcessSpec {
         StrList argv, env; /* argv is taken over; env is the whole environment */
         const char *cwd;   /* borrowed; absolute */
         const char *asked; /* for what cwd, as messages name it; borrowed; NULL: as it is */
-        uint64_t timeout;  /* usec of wall time; 0 is none */
+        uint64_t timeout;  /* usec of wall time from the request on; 0 is none */
         int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal, made inside */
@@ -96,6 +96,7 @@ typedef struct Process {
         LoopTimer *timer;
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
+        bool doomed;         /* init was told KILL: the timer is for its report of the end */
         bool hang_up;        /* its terminal is to be told so again, at the time of the timer */
         ProcessStart *start; /* init has not been told yet, or NULL */
         bool resume_due;     /* init is to put it into the foreground */
@@ -112,6 +113,8 @@ typedef struct ProcessEvents {
         void (*settled)(void *data, Process *process);
         /* Nothing that it has started is there any more. */
         void (*gone)(void *data, Process *process);
+        /* Init has not ended one that it was to kill: the sandbox has to be stopped. */
+        void (*stuck)(void *data);
         /* It makes room for others, and is freed after this. */
         void (*dropped)(void *data, Process *process);
         void *data;
@@ -158,7 +161,9 @@ void process_signal_all(Process *process, int signal);
 void process_resume(Process *process);
 /* Whether nothing is left of it, or only its monitor, which is ending. */
 bool process_is_over(const Process *process);
-/* Kills everything it has started, what its command has left included. */
+/* Kills everything it has started, what its command has left included, also before its command has
+ * started. Where init does not report that end within seconds, the process ends as lost, and the
+ * sandbox is stopped. */
 void process_kill(Process *process);
 /* The same, by TERM first, with HUP for what has a terminal, and after the policy's kill_after by
  * KILL. */

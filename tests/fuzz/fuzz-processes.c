@@ -101,6 +101,10 @@ static void on_dropped(void *data, Process *process) {
         REQUIRE(data == &world && process->gone && process->settled);
 }
 
+static void on_stuck(void *data) {
+        REQUIRE(data == &world);
+}
+
 static void stop(void *loop) {
         loop_stop(loop);
 }
@@ -422,6 +426,7 @@ static void begin(const Launch *launch) {
                                        .stopped = on_stopped,
                                        .settled = on_settled,
                                        .gone = on_gone,
+                                       .stuck = on_stuck,
                                        .dropped = on_dropped,
                                        .data = &world };
         const int small = SMALL_ROOM;
