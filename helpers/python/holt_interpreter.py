@@ -378,7 +378,7 @@ def run(request):
         if request.get("cwd"):
             here = os.open(".", os.O_PATH | os.O_DIRECTORY)
             os.chdir(request["cwd"])
-        result, error, code = guarded(lambda: run_source(source, name))
+        result, error, code = guarded(lambda: customized_run(source, name))
         if "matplotlib.pyplot" in sys.modules:
             _, failed, _ = guarded(displays.take_figures)
             error, code = (error, code) if error or not failed else (failed, 1)
@@ -490,6 +490,42 @@ def serve():
         send({"id": request["id"], "spent": done.get("spent") or used(), **done})
 
 
+def add_paths():
+    """What -E and -s leave out: modules are found there, but nothing of them runs by itself (.pth files, usercustomize)."""
+    import site
+
+    own = sys.prefix == sys.base_prefix  # a venv has no other place than itself
+    users = site.getusersitepackages() if own else ""
+    if users and os.path.isdir(users) and users not in sys.path:
+        system = (n for n, path in enumerate(sys.path) if path.endswith(("/site-packages", "/dist-packages")))
+        sys.path.insert(next(system, len(sys.path)), users)
+    sys.path[1:1] = named_paths
+
+
+customized = False
+named_paths = [os.path.abspath(path) for path in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+
+
+def customize():
+    """The sitecustomize of PYTHONPATH, which -E leaves out, belongs to the first run, and to its time."""
+    global customized
+    if customized:
+        return
+    customized = True
+    if others := [path for path in named_paths if path != HERE]:
+        from importlib.machinery import PathFinder
+        from importlib.util import module_from_spec
+
+        spec = PathFinder.find_spec("sitecustomize", others)
+        if spec and spec.loader:
+            spec.loader.exec_module(module_from_spec(spec))
+
+
+def customized_run(source, name):
+    customize()
+    return run_source(source, name)
+
+
 def prepare():
     _signal.signal(_signal.SIGINT, interrupted)
     os.environ.setdefault("MPLBACKEND", "module://holt_matplotlib")
@@ -498,6 +534,7 @@ def prepare():
     builtins.input = no_input
     sys.argv = [""]
     sys.path[0] = ""
+    add_paths()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
     os.register_at_fork(before=lambda: flush((sys.stdout, sys.stderr)))  # or both would print what has not left yet

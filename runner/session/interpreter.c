@@ -13,7 +13,11 @@
 #include "policy/policy.h"
 #include "session/bridge.h"
 
-enum { STALE_MAX = 16 };
+enum {
+        STALE_MAX = 16,
+        READY_TIME = 10000000,    /* usec that it has to become ready, at most ... */
+        READY_TIME_MIN = 3000000, /* ... and at least, however short the run may be */
+};
 
 static void on_wake(void *data);
 static void on_deadline(void *data);
@@ -192,6 +196,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
                 return give_up(i);
         if (number == 0 && !i->ready) {
                 i->ready = true;
+                loop_timer_set(i->deadline, 0);
                 note_spent(i, root);
                 return ask_next(i);
         }
@@ -241,16 +246,28 @@ static void on_channel(void *data, uint32_t events) {
         read_channel(data);
 }
 
-/* It has no token of its own: each run has one. */
+/* It has no token of its own: each run has one. What the session's home has for python3 to run at
+ * its start (-s), and variables that do the same (-E), have no say in whether it becomes ready. */
 static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
         const char *program = keeper->settings.policy.python;
         int r = strlist_add(&spec->argv, program ? program : "python3");
 
         if (r == 0)
+                r = strlist_add(&spec->argv, "-s") < 0 ? -ENOMEM : strlist_add(&spec->argv, "-E");
+        if (r == 0)
                 r = strlist_add(&spec->argv, INTERPRETER_MODULE);
         for (size_t n = 0; r == 0 && n < keeper->plan.env.count; n++)
                 r = strlist_add(&spec->env, keeper->plan.env.items[n]);
         return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
+}
+
+/* The time that it has for that: what it runs by then is the session's, too. */
+static uint64_t ready_time(const Interpreter *i) {
+        const uint64_t timeout = i->first ? i->first->timeout : 0;
+
+        if (timeout == 0 || timeout > READY_TIME)
+                return READY_TIME;
+        return timeout < READY_TIME_MIN ? READY_TIME_MIN : timeout;
 }
 
 static int start(Interpreter *i, Error *reterr) {
@@ -271,6 +288,7 @@ static int start(Interpreter *i, Error *reterr) {
         i->stale = 0;
         i->interrupts = i->settled = 0;
         i->spent = (Usage){ 0 };
+        loop_timer_set(i->deadline, time_now_usec() + ready_time(i));
         i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
         if (i->channel < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");
@@ -356,11 +374,27 @@ static void ask_next(Interpreter *i) {
                 loop_timer_set(i->deadline, request->asked_at + request->timeout);
 }
 
+/* Whoever comes meanwhile waits for the next one. */
+static void end_unready(Interpreter *i) {
+        Error error;
+
+        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT, "the interpreter did not become ready");
+        (void)error_cure(&error, 0,
+                         "Look for what holds it up in the session: holt ps lists its commands.");
+        i->stopped = true;
+        fail_all(i, &error);
+        let_go(i);
+}
+
 /* Interrupts it, and the next time kills it. */
 static void on_deadline(void *data) {
         Interpreter *i = data;
 
-        if (!i->asked || !i->process)
+        if (!i->process)
+                return;
+        if (!i->ready)
+                return end_unready(i);
+        if (!i->asked)
                 return;
         if (i->first->timed_out) {
                 i->process->timed_out = true;

@@ -105,3 +105,48 @@ def test_an_init_that_does_not_answer_ends_with_its_sandbox(sessions: Sessions) 
     assert time.monotonic() - before < 10
     until(lambda: not alive([init]), "the sandbox is stopped", 5)
     assert session.exec("echo", "next").ok().out == "next\n"
+
+
+# What python3 runs at its start, by name in the user site.
+HANGS_AT_START = {
+    "usercustomize.py": "import time; time.sleep(3000)\n",
+    "sitecustomize.py": "import time; time.sleep(3000)\n",
+    "hang.pth": "import time; time.sleep(3000)\n",
+}
+
+
+@pytest.mark.parametrize("fresh", ((), ("--fresh",)), ids=("lasting", "fresh"))
+@pytest.mark.parametrize("name", HANGS_AT_START)
+def test_nothing_in_the_home_keeps_the_interpreter_from_becoming_ready(
+    name: str, fresh: tuple[str, ...], sessions: Sessions
+) -> None:
+    """And what was installed there is found."""
+    session = sessions.create("w")
+    site = session.out("python3 -c 'import site; print(site.getusersitepackages())'").strip()
+    write = f'cat > "$p/{name}"; echo v=7 > "$p/beside_it.py"'
+    session.sh(f"for p in {site}; do mkdir -p $p; {write} <<< '{HANGS_AT_START[name]}'; done").ok()
+
+    result = session("python", *fresh, "--timeout", "20s", "-c", "import beside_it; beside_it.v", timeout=60)
+    assert result.ok().out == "7\n"
+
+
+@pytest.mark.slow
+def test_the_sitecustomize_of_pythonpath_has_the_time_of_the_run(sessions: Sessions) -> None:
+    session = sessions.create("w", "--env", "PYTHONPATH=/workspace/more", "--kill-after", "200ms")
+    session.sh("mkdir more; echo 'import time; time.sleep(3000)' > more/sitecustomize.py").ok()
+
+    assert session("python", "--timeout", "1s", "-c", "1", timeout=20).code == 124
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fresh", ((), ("--fresh",)), ids=("lasting", "fresh"))
+def test_an_interpreter_that_does_not_become_ready_is_killed(
+    fresh: tuple[str, ...], sessions: Sessions, hostile: Hostile
+) -> None:
+    with held_up(sessions, hostile) as session:
+        start_held(session)[0].process.kill()
+        before = time.monotonic()
+        result = session("python", *fresh, "--timeout", "1s", "-c", "1", timeout=60)
+        assert "the interpreter did not become ready" in result.refusal()
+        assert time.monotonic() - before < 8
+        until(lambda: not [p for p in session.ps().values() if p["state"] == "starting"], "it is killed", 10)
