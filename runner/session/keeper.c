@@ -189,6 +189,8 @@ static void on_sandbox_end(void *data, uint32_t events) {
 
         (void)events;
         (void)processes_listen(keeper->processes);
+        /* Before anybody is answered: who hears of the end may use git at once. */
+        keeper_sweep(keeper);
         processes_give_up(keeper->processes);
         if (keeper->replaced)
                 (void)error_set(&error, ERROR_SETUP, 0,
