@@ -134,8 +134,9 @@ static int look(const Peer *peer, uid_t uid, const PeerNamespace *own, Error *re
         struct stat st;
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
 
-        /* Before pidfs a pidfd had no such request: ENOTTY, or EINVAL. */
-        if (r == -ENOTTY || r == -EINVAL)
+        /* Before pidfs a pidfd had no such request: ENOTTY, or EINVAL. A filter, such as that of
+         * holt's own sandboxes, answers EPERM. */
+        if (r == -ENOTTY || r == -EINVAL || r == -EPERM)
                 r = stat_by_pid(peer, &st);
         if (r == -ESRCH || r == -ENOENT)
                 return refuse_gone(reterr);

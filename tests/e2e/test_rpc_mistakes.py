@@ -137,8 +137,12 @@ def test_who_closes_early_is_forgotten(session: Session) -> None:
 
 def test_too_many_clients_get_an_error_and_others_go_on(session: Session) -> None:
     with session.rpc() as first:
-        opened = [session.rpc() for _ in range(260)]
-        refused = 0
+        opened, refused = [], 0
+        for _ in range(260):
+            try:
+                opened.append(session.rpc())
+            except (BrokenPipeError, ConnectionResetError):
+                refused += 1
         for rpc in opened:
             try:
                 rpc.call("kv.keys")

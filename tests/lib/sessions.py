@@ -82,8 +82,10 @@ up.recv(1)
 def prove(end: socket.socket, namespace: str) -> None:
     """Sends the first line that a keeper waits for."""
     proof = os.open(namespace, os.O_RDONLY)
-    socket.send_fds(end, [b"\n"], [proof])
-    os.close(proof)
+    try:
+        socket.send_fds(end, [b"\n"], [proof])
+    finally:
+        os.close(proof)
 
 
 class Rpc:
