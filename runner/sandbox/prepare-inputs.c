@@ -31,8 +31,7 @@ static int refuse_input(const char *path, const Reached *reached, Error *reterr)
                           "read-only: --ro, --workspace-mode ro");
 }
 
-/* A guard reaches what lies in the workspace, if no link of the command's is on the way there. */
-static int pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
+int prepare_pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
         const PlanMount *workspace = plan_workspace(plan);
         const char *rest;
         Reached reached;
@@ -52,7 +51,7 @@ int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error 
         if (r == -ENOENT && !reached.how)
                 return 0;
         if (r == 0 && reached.how) {
-                r = pin_input(plan, reach, fd, reterr);
+                r = prepare_pin_input(plan, reach, fd, reterr);
                 if (r < 0)
                         return r;
                 r = reach_path(reach, path, &again_fd, &reached);
@@ -64,55 +63,20 @@ int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error 
                                        "cannot tell whether the command could change %s", path);
 }
 
-/* --- holt's own programs --- */
-
-/* Only a checkout or a home that is the workspace has them. They are compared as text, since each
- * start of holt does this. */
-static bool is_within_mounts(const LaunchPlan *plan, const char *path) {
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-
-                if (mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY) &&
-                    ((mount->real && path_below(path, mount->real)) ||
-                     path_below(path, mount->source)))
-                        return true;
-        }
-        return false;
-}
-
-/* holt executes holt-full from its own directory (cli/full.c). */
-static int add_programs(LaunchPlan *plan, Error *reterr) {
-        static const char *const names[] = { "holt", "holt-full" };
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        char *slash;
-
-        self[n < 0 ? 0 : n] = '\0';
-        slash = strrchr(self, '/');
-        if (!slash || !is_within_mounts(plan, self))
-                return 0;
-        *slash = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                char *path = str_format("%s/%s", self, names[i]);
-
-                if (!path || (access(path, F_OK) == 0 && strlist_add(&plan->inputs, path) < 0)) {
-                        free(path);
-                        return error_oom(reterr);
-                }
-                free(path);
-        }
-        return 0;
-}
-
 int prepare_inputs(LaunchPlan *plan, Error *reterr) {
+        _cleanup_(strlist_clear) StrList programs = { 0 };
         Reach *reach = NULL;
-        int r = add_programs(plan, reterr);
+        int r = prepare_programs_list(plan, &programs);
 
-        if (r < 0 || plan->inputs.count == 0)
-                return r;
+        if (r < 0)
+                return error_oom(reterr);
+        if (plan->inputs.count + programs.count == 0)
+                return 0;
         r = reach_new(plan, &reach, reterr);
         for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
                 r = prepare_input(plan, reach, plan->inputs.items[i], reterr);
+        for (size_t i = 0; r == 0 && i < programs.count; i++)
+                r = prepare_program(plan, reach, programs.items[i], reterr);
         reach_free(reach);
         return r;
 }

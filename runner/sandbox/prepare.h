@@ -46,6 +46,15 @@ int prepare_inputs(LaunchPlan *plan, Error *reterr);
 /* The same for one path. reach is of this plan, whose mounts are open. */
 struct Reach;
 int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
+/* Guards the open file or directory fd if it lies in the workspace. A guard does not reach other
+ * writable mounts, or symlinks on the way to the file: look the path up again. */
+int prepare_pin_input(LaunchPlan *plan, const struct Reach *reach, int fd, Error *reterr);
+
+/* Adds the paths of holt's own programs and of all places where holt would look for them, if any of
+ * them may lie in a writable mount. 0 or -ENOMEM (prepare-programs.c). */
+int prepare_programs_list(const LaunchPlan *plan, StrList *ret);
+/* prepare_input() of one of these. Nothing need be there: the directory is guarded then. */
+int prepare_program(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
 
 /* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);

@@ -281,3 +281,50 @@ def test_holt_in_the_workspace(holt: Holt, workspace: Path) -> None:
     finally:
         assert not sessions.clean_up()
     assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before
+
+
+def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
+    """holt as meson install leaves it, but with the workspace above its prefix."""
+    full = prefix / "libexec" / "holt" / "holt-full"
+    light = prefix / "bin" / "holt"
+    for path in (full, light):
+        path.parent.mkdir(parents=True)
+        shutil.copy(holt.binary.parent / path.name, path)
+    for path in (prefix, *prefix.rglob("*")):
+        holt.identity.own(path)
+    return Holt(light, holt.identity, workspace)
+
+
+# Places where holt looks for holt-full before it comes to the right one, the programs, and what they lie in.
+PLANT = """
+for p in bin/holt-full bin/holt libexec/holt/holt-full; do
+    printf '#!/bin/sh\\necho planted\\n' > $p; chmod +x $p; ln -s /bin/true $p; rm -f $p; mv $p $p.old; cp /bin/true $p
+done
+for d in bin libexec libexec/holt; do mv $d $d.old; done
+"""
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("flags", [[], ["--policy", "./p.json"], ["--protect", "none"]])
+@pytest.mark.parametrize("prefix", ["usr", "."])
+def test_holt_below_a_prefix_in_the_workspace(
+    prefix: str, flags: list[str], holt: Holt, workspace: Path, program: Callable[..., Path]
+) -> None:
+    """holt executes the first holt-full that it finds: the command can't put one there."""
+    program("workspace/p.json", POLICY)
+    top = workspace / prefix
+    own = installed(holt, top, workspace)
+    before = {path: path.is_file() and path.read_bytes() for path in top.rglob("*")}
+    own(["run", *flags, "--", "sh", "-c", f"cd {prefix}; {PLANT} cd; echo ok > made; true"]).ok()
+    after = {path: path.is_file() and path.read_bytes() for path in top.rglob("*")}
+    assert {path: text for path, text in after.items() if path.name != "made"} == before
+    assert own(["run", "--policy", "./p.json", "--", "echo", "still"]).out == "still\n"
+
+
+def test_a_holt_that_would_take_its_other_program_from_the_command(holt: Holt, workspace: Path) -> None:
+    """There is no directory that could be read-only: it would be the workspace itself."""
+    shutil.copy(holt.binary.parent / "holt", workspace / "holt")
+    holt.identity.own(workspace / "holt")
+    result = Holt(workspace / "holt", holt.identity, workspace)(["run", "--", "touch", "ran"])
+    assert "would execute" in result.refusal() and "holt-full" in result.err, str(result)
+    assert not (workspace / "ran").exists()
