@@ -224,8 +224,8 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
                 r = options_degraded(&options->allow_degraded, &ret->degraded, reterr);
         if (r == 0)
                 r = resolve(words, &ret->policy, ret_env, reterr);
-        if (r == 0 && policy_files_inputs(words, &ret->inputs) < 0)
-                r = error_oom(reterr);
+        if (r == 0)
+                r = policy_files_inputs(words, &ret->inputs, reterr);
         /* --memory says it more exactly. */
         if (r == 0 && options->tier < TIERS)
                 r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);

@@ -133,13 +133,46 @@ int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 
-int policy_files_inputs(const OptionResult *result, StrList *ret) {
+static bool is_stdin(const char *name) {
+        struct stat st, stdin_st;
+
+        return streq(name, "-") || (stat(name, &st) == 0 && fstat(STDIN_FILENO, &stdin_st) == 0 &&
+                                    st.st_dev == stdin_st.st_dev && st.st_ino == stdin_st.st_ino);
+}
+
+/* The command gets /dev/null in place of a policy file that is stdin: by the open file it could
+ * write it, whatever is mounted over its path. */
+static int add_stdin(StrList *ret) {
+        _cleanup_close_ int null_fd = FD_NONE;
+        char path[32];
+        struct stat st;
+        int fd;
+
+        if (fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode))
+                return 0;
+        null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        fd = null_fd < 0 ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (fd < 0 || dup2(null_fd, STDIN_FILENO) < 0)
+                return -errno;
+        /* It stays open: the path is looked up later. */
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        return strlist_add(ret, path);
+}
+
+int policy_files_inputs(const OptionResult *result, StrList *ret, Error *reterr) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < result->policies_count; i++)
-                if (options_policy_is_file(result->policies[i]) && !streq(result->policies[i], "-"))
-                        r = strlist_add(ret, result->policies[i]);
-        return r;
+        for (size_t i = 0; r == 0 && i < result->policies_count; i++) {
+                const char *name = result->policies[i];
+
+                if (!options_policy_is_file(name))
+                        continue;
+                if (is_stdin(name))
+                        r = add_stdin(ret);
+                if (r == 0 && !streq(name, "-"))
+                        r = strlist_add(ret, name);
+        }
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot note the policy files") : 0;
 }
 
 static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,

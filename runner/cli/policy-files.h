@@ -26,8 +26,10 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
  * policy_load(), policy_preset() or policy_set(). */
 int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr);
 
-/* Adds the policy files of --policy, which are not presets or stdin. 0 or -ENOMEM. */
-int policy_files_inputs(const OptionResult *result, StrList *ret);
+/* Adds the policy files of --policy, which are not presets, after they have been read. stdin is
+ * among them if it is a regular file, by whatever name, and is /dev/null from then on. 0, or a
+ * negative errno. */
+int policy_files_inputs(const OptionResult *result, StrList *ret, Error *reterr);
 
 /* Lets the project's own file narrow policy.
  *

@@ -238,6 +238,17 @@ def test_a_policy_file_that_no_guard_keeps(holt: Holt, place: Path, workspace: P
 
 
 @USER_AND_ROOT
+def test_a_policy_file_that_is_stdin(holt: Holt, program: Callable[..., Path]) -> None:
+    """By its path or by the open file."""
+    path = program("workspace/policy.json", POLICY)
+    for way in ("/proc/self/fd/0", "/dev/stdin", "policy.json"):
+        for name in ("-", "/dev/stdin"):
+            with path.open() as stdin:
+                holt(["run", "--policy", name, "--", "sh", "-c", f"echo evil > {way}; echo $MARK"], stdin=stdin)
+            assert path.read_text() == POLICY, (way, name)
+
+
+@USER_AND_ROOT
 @pytest.mark.parametrize("name", ["policy.json", "conf/deep/policy.json"])
 def test_a_session_s_policy_file_in_its_workspace(
     name: str, sessions: Sessions, workspace: Path, program: Callable[..., Path]
