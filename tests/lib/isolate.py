@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from lib.paths import PROJECT
+
 CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
@@ -71,8 +73,12 @@ def _enter(base: Path) -> None:
         source.chmod(0o1777)
     _checked(libc.unshare(CLONE_NEWNS), "unshare")
     _checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / private")
-    # An open directory, because /var/tmp hides the sources as soon as it is mounted over.
+    # Open directories, because the new /var/tmp hides the sources, and may hide the checkout itself.
     fds = [(os.open(source, os.O_PATH | os.O_DIRECTORY), target) for source, target in _mounts(base)]
+    if any(PROJECT.is_relative_to(target) for _, target in fds):
+        fds.append((os.open(PROJECT, os.O_PATH | os.O_DIRECTORY), str(PROJECT)))
     for fd, target in fds:
-        _checked(libc.mount(b"/proc/self/fd/%d" % fd, target.encode(), None, MS_BIND, None), f"mount {target}")
+        os.makedirs(target, exist_ok=True)
+        _checked(libc.mount(b"/proc/self/fd/%d" % fd, os.fsencode(target), None, MS_BIND, None), f"mount {target}")
         os.close(fd)
+    os.chdir(PROJECT)
