@@ -10,5 +10,5 @@
 static const char *const programs_full[] = { "holt-full", "../libexec/holt/holt-full",
                                              HOLT_LIBEXEC "/holt-full" };
 
-/* Where holt may be, from the directory that holt-full is in. */
+/* Places of holt, relative to the directory of holt-full. */
 static const char *const programs_light[] = { "holt", "../../bin/holt" };

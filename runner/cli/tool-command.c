@@ -248,7 +248,7 @@ static int judge_word(const Check *c, Word *word) {
         char *slash = strrchr(word->text, '/');
         int r;
 
-        /* What the shell puts there may be anything below the directory. */
+        /* The shell may expand this to any name below the directory. */
         if (word->expands)
                 word->text[slash ? (size_t)(slash - word->text) + 1 : 0] = '\0';
         if (!word->text[0])
@@ -307,7 +307,7 @@ static size_t word_expand(const Check *c, Word *word, const char *at) {
         return 1;
 }
 
-/* What is in quotes, from behind the first one to behind the last. */
+/* Finds the quoted text: from after the first quote to after the last. */
 static size_t word_quoted(const Check *c, Word *word, const char *at) {
         const char quote = *at;
         size_t i = 1;

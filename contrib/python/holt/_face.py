@@ -138,7 +138,7 @@ _MARK = "\1"
 
 
 def _path_text(path: Any) -> Any:
-    """As holt serve takes it. Python has bytes that are not UTF-8 as halves of surrogate pairs (os.fsencode())."""
+    """Encode a path for holt serve. Bytes that are not UTF-8 are lone surrogates in Python (os.fsencode())."""
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
     if isinstance(path, bytes):
@@ -178,7 +178,7 @@ def check_whole(page: Mapping[str, Any], path: Any) -> None:
 
 
 def chunks(file: FileIO, chunk_size: int) -> Iterator[bytes]:
-    """Of what the file has at the start: who keeps adding to it holds nobody."""
+    """Read the content that the file has at the start, so that a writer that keeps appending cannot delay the end."""
     with file:
         left = size_of(file)
         while left > 0 and (piece := file.read(min(chunk_size, left))):
