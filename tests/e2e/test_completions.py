@@ -286,7 +286,6 @@ def test_other_shells_complete_keys(shell: str, others: Callable[[str, str], lis
 
 
 @needs("bash", "fish", "zsh")
-@pytest.mark.identities("user")
 def test_all_shells_complete_the_signals_that_holt_takes(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from lib.paths import PROJECT, built_holt
 from lib.sandbox import Holt
 from lib.tools import needs
 
 
 @needs("scdoc")
-@pytest.mark.identities("user")
 def test_each_verb_has_a_page(holt: Holt) -> None:
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
     pages = built_holt().parent.parent / "man"

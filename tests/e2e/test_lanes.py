@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default lane runs a test of each file here as each identity (tests/lib/selection.py).
+
+Only files whose tests are all slow have none in it.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from lib import identity as identities
+from lib.paths import PROJECT
+
+SUITE = PROJECT / "tests" / "e2e"
+
+
+def test_each_file_has_a_smoke_test_of_each_identity() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", SUITE]
+    listed = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, timeout=60)
+    seen: dict[str, set[str]] = collections.defaultdict(set)
+    for name, parameters in re.findall(r"^e2e/(test_\w+\.py)::\w+(?:\[(.*)\])?$", listed.stdout, re.M):
+        seen[name] |= set(re.split(r"[-,]", parameters)) & {*identities.applicable()}
+
+    assert listed.returncode == 0, listed.stdout[-2000:]
+    del seen[Path(__file__).name]  # starts no holt
+    assert len(seen) > 40
+    assert {name: found for name, found in seen.items() if found != {*identities.applicable()}} == {}
