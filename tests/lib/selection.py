@@ -99,8 +99,8 @@ def _applies(item: pytest.Item) -> bool:
         return False
     if item.get_closest_marker("slow") and not item.config.getoption("--full"):
         return False
-    marker = item.get_closest_marker("identities")
-    if marker and getattr(item, "callspec").params["identity"] not in marker.args:
+    # A parameter of a marked test can have a marker of its own.
+    if any(getattr(item, "callspec").params["identity"] not in mark.args for mark in item.iter_markers("identities")):
         return False
     return identities.is_root() or not item.get_closest_marker("root_host")
 
