@@ -19,6 +19,7 @@ static void mount_clear(PlanMount *mount) {
         free(mount->target);
         free(mount->origin);
         free(mount->real);
+        free(mount->record);
         if (mount->source)
                 fd_close(mount->fd);
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/file-id.h"
 #include "base/strings.h"
 #include "policy/layers.h"
 #include "policy/policy.h"
@@ -94,14 +95,25 @@ enum {
         PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
         PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
         PLAN_SHOWN = 1 << 4,      /* only to be looked at, with the rights of a stranger */
+        PLAN_NO_LINKS = 1 << 5,   /* no symlink on the way to the source is followed */
 };
+
+/* Which file or directory a session's source must be. */
+typedef struct PlanRecord {
+        bool known;   /* false: what is at the path now becomes it */
+        bool changed; /* prepared: the rest is new, and has to be stored */
+        bool renamed; /* prepared: somebody renamed another file over it */
+        FileId id;
+        FileId parent; /* the directory of a source that is no directory; mode 0 otherwise */
+} PlanRecord;
 
 typedef struct PlanMount {
         PlanMountKind kind;
         unsigned flags;
-        char *source; /* absolute host path; NULL but for PLAN_BIND */
-        char *target; /* absolute path inside, normal form */
-        char *origin; /* for errors: "--ro ~/.pyenv", "x.json: $.filesystem.hide[0]: .env" */
+        char *source;       /* absolute host path; NULL but for PLAN_BIND */
+        char *target;       /* absolute path inside, normal form */
+        char *origin;       /* for errors: "--ro ~/.pyenv", "x.json: $.filesystem.hide[0]: .env" */
+        PlanRecord *record; /* owned; NULL if the source may be anything */
 
         /* prepared */
         int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */

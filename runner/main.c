@@ -47,6 +47,7 @@ static const Verb verbs[] = {
         { "ls", FULL(cmd_ls), "list the sessions" },
         { "show", FULL(cmd_show), "say what a session is and has" },
         { "tier", FULL(cmd_tier), "give a session at rest another size" },
+        { "rebind", FULL(cmd_rebind), "have a session at rest take a replaced directory" },
         { "stop", FULL(cmd_stop), "end all that runs in a session" },
         { "rm", FULL(cmd_rm), "take a session away, with its files" },
         { "serve", FULL(cmd_serve), "serve JSON-RPC, for adapters" },

@@ -96,7 +96,7 @@ function __holt_of_session
     if contains -- "$verb" stop rm
         __holt_sessions
     else if test (count $operands) -eq 0
-        contains -- "$verb" exec sh ps logs wait kill kv files show history audit tier python; and __holt_sessions
+        contains -- "$verb" exec sh ps logs wait kill kv files show history audit tier rebind python; and __holt_sessions
         test "$verb" = cp; and __holt_copied
     else if test "$verb" = cp
         __holt_copied

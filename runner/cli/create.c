@@ -23,6 +23,7 @@
 #include "sandbox/prepare.h"
 #include "sandbox/reach.h"
 #include "session/keeper.h"
+#include "session/sources.h"
 #include "session/tier.h"
 
 extern char **environ;
@@ -138,13 +139,18 @@ static int protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
 
 /* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
  * first use. */
-static int try_plan(Settings *settings, const char *path, StrList *warnings, Error *reterr) {
+static int try_plan(Settings *settings, const char *path, Store *store, StrList *warnings,
+                    Error *reterr) {
         LaunchPlan plan;
         int r = settings_plan(settings, path, &plan, reterr);
 
         if (r < 0)
                 return r;
-        r = prepare_try_mounts(&plan, reterr);
+        r = sources_read(store, path, &plan, reterr);
+        if (r == 0)
+                r = prepare_try_mounts(&plan, reterr);
+        if (r == 0)
+                r = sources_write(store, &plan, reterr);
         if (r == 0) {
                 r = warnings ? warn(settings, &plan, warnings, reterr) : 0;
                 if (r == 0)
@@ -187,11 +193,11 @@ static int audit_grants(const Settings *settings, Store *store, Error *reterr) {
 static int fill(const char *path, Settings *settings, StrList *warnings, Error *reterr) {
         _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
         Store *store = NULL;
-        int r = database ? try_plan(settings, path, warnings, reterr) : error_oom(reterr);
+        int r = database ? store_open(database, STORE_CREATE, &store, reterr) : error_oom(reterr);
 
-        strlist_clear(&settings->policy.env_pass);
         if (r == 0)
-                r = store_open(database, STORE_CREATE, &store, reterr);
+                r = try_plan(settings, path, store, warnings, reterr);
+        strlist_clear(&settings->policy.env_pass);
         if (r == 0)
                 r = settings_write(settings, store, reterr);
         if (r == 0)

@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "session/directory.h"
 #include "session/settings.h"
+#include "session/sources.h"
 
 typedef struct LsOptions {
         bool json;
@@ -37,11 +38,14 @@ static int write_session(Store *store, const char *path, const void *data, JsonW
                 r = settings_plan(&settings, path, &plan, reterr);
         if (r < 0)
                 return r;
-        json_write_string(w, "name", session->name);
-        json_write_string(w, "state", session->state);
-        settings_write_facts(&settings, &plan, w);
+        r = sources_read(store, path, &plan, reterr);
+        if (r == 0) {
+                json_write_string(w, "name", session->name);
+                json_write_string(w, "state", session->state);
+                settings_write_facts(&settings, &plan, w);
+        }
         plan_clear(&plan);
-        return 0;
+        return r;
 }
 
 /* --- show --- */

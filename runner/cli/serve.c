@@ -21,6 +21,7 @@
 #include "session/directory.h"
 #include "session/files-copy.h"
 #include "session/proxy.h"
+#include "session/sources.h"
 #include "session/tier.h"
 
 typedef struct ServeOptions {
@@ -161,6 +162,21 @@ static int method_set_tier(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+static int method_rebind(RpcCall *call, void *data, Error *error) {
+        _cleanup_(json_write_clear) JsonWriter rebound = { 0 };
+        int r;
+
+        (void)data;
+        json_write_array(&rebound, NULL);
+        r = sources_rebind(rpc_string(call, "session"), &rebound, error);
+        json_write_end(&rebound);
+        if (r < 0)
+                return r;
+        json_write_value(rpc_result(call), "rebound", &rebound);
+        rpc_reply(call);
+        return 0;
+}
+
 static const RpcParam create_params[] = {
         { "name", RPC_STRING, true, SESSION_NAME_MAX, "of the new session" },
         { "options", RPC_STRINGS, false, 1024, "as on the command line: [\"--timeout\", \"5m\"]" },
@@ -179,12 +195,19 @@ static const RpcParam tier_params[] = {
         { "tier", RPC_STRING, true, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
 };
 
+static const RpcParam rebind_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+};
+
 static const RpcMethod serve_methods[] = {
         { "session.create", "makes a session, which its first use starts", "name, made",
           create_params, ELEMENTSOF(create_params), method_create },
         { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
         { "session.set_tier", "gives a session another size, from its next start on", "nothing",
           tier_params, ELEMENTSOF(tier_params), method_set_tier },
+        { "session.rebind",
+          "has a session take what is at the paths of its sources now, after one was replaced",
+          "rebound: [{target, source}]", rebind_params, ELEMENTSOF(rebind_params), method_rebind },
         { "session.remove", "takes a session away with all its files", "nothing", remove_params,
           ELEMENTSOF(remove_params), method_remove },
 };

@@ -16,6 +16,7 @@
 #include "sandbox/reach.h"
 #include "session/directory.h"
 #include "session/settings.h"
+#include "session/sources.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define BLANKS " \t\n"
@@ -450,8 +451,12 @@ static int read_plan(const char *session, LaunchPlan *ret, Error *reterr) {
         r = store_open(database, STORE_READ, &store, reterr);
         if (r == 0)
                 r = settings_read(store, &settings, reterr);
+        if (r == 0)
+                r = settings_plan(&settings, path, ret, reterr);
+        if (r == 0)
+                r = sources_read(store, path, ret, reterr);
         store_free(store);
-        return r < 0 ? r : settings_plan(&settings, path, ret, reterr);
+        return r;
 }
 
 static int check_all(Check *c, const StrList *specs, StrList *ret_specs, StrList *ret_env) {

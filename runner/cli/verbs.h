@@ -15,6 +15,7 @@ int cmd_cp(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_tier(int argc, char **argv);
+int cmd_rebind(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_ps(int argc, char **argv);

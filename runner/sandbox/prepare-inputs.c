@@ -63,6 +63,14 @@ int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error 
                                        "cannot tell whether the command could change %s", path);
 }
 
+/* A look at the mount table costs time, and mostly there is nothing to ask about. */
+static bool has_renamed(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].record && plan->mounts[i].record->renamed)
+                        return true;
+        return false;
+}
+
 int prepare_inputs(LaunchPlan *plan, Error *reterr) {
         _cleanup_(strlist_clear) StrList programs = { 0 };
         Reach *reach = NULL;
@@ -70,9 +78,11 @@ int prepare_inputs(LaunchPlan *plan, Error *reterr) {
 
         if (r < 0)
                 return error_oom(reterr);
-        if (plan->inputs.count + programs.count == 0)
+        if (plan->inputs.count + programs.count == 0 && !has_renamed(plan))
                 return 0;
         r = reach_new(plan, &reach, reterr);
+        if (r == 0)
+                r = prepare_renamed(plan, reach, reterr);
         for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
                 r = prepare_input(plan, reach, plan->inputs.items[i], reterr);
         for (size_t i = 0; r == 0 && i < programs.count; i++)

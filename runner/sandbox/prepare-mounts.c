@@ -165,15 +165,30 @@ static bool is_of_use(int fd, bool writable) {
 }
 
 /* What a run before could write may hold links of its making: see beneath.h. */
+static int open_path(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
+                     Error *reterr) {
+        int fd;
+
+        if (mount->record && mount->record->known)
+                return prepare_open_recorded(plan, mount, &mount->fd, reterr);
+        if (mount->flags & PLAN_NO_LINKS)
+                return prepare_open_unlinked(plan, mount, &mount->fd, reterr);
+        fd = beneath_open(mount->source, writable, O_PATH, 0);
+        if (fd < 0)
+                return source_error(mount, -fd, reterr);
+        mount->fd = fd;
+        return 0;
+}
+
 static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
                        Error *reterr) {
         char real[PATH_MAX];
         struct stat st;
-        int fd = beneath_open(mount->source, writable, O_PATH, 0);
+        int r = open_path(plan, mount, writable, reterr);
+        const int fd = mount->fd;
 
-        if (fd < 0)
-                return source_error(mount, -fd, reterr);
-        mount->fd = fd;
+        if (r < 0)
+                return r;
         if (fstat(fd, &st) < 0)
                 return source_error(mount, errno, reterr);
         if (path_of_fd(fd, real) < 0)
@@ -188,9 +203,9 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide &&
             check_wide(mount, st.st_uid, reterr) < 0)
                 return -EINVAL;
-        return is_of_use(fd, !(mount->flags & PLAN_READ_ONLY))
-                       ? 0
-                       : source_error(mount, EACCES, reterr);
+        if (!is_of_use(fd, !(mount->flags & PLAN_READ_ONLY)))
+                return source_error(mount, EACCES, reterr);
+        return mount->record && !mount->record->known ? prepare_record(mount, reterr) : 0;
 }
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {

@@ -33,6 +33,20 @@ int prepare_guards(Launch *launch, Error *reterr);
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr);
 void prepare_close_mounts(LaunchPlan *plan);
 
+/* Opens a source that was recorded when the session was made, without following any symlink, and
+ * compares it (prepare-sources.c). *ret_fd is O_PATH and the caller's. 0; -EINVAL with an
+ * ERROR_POLICY that says how it differs; or a negative errno of openat2(2). */
+int prepare_open_recorded(const LaunchPlan *plan, PlanMount *mount, int *ret_fd, Error *reterr);
+/* The same for a source with PLAN_NO_LINKS, which is compared with nothing. */
+int prepare_open_unlinked(const LaunchPlan *plan, const PlanMount *mount, int *ret_fd,
+                          Error *reterr);
+/* Fills the record of a source that has just been opened. 0 or a negative errno. */
+int prepare_record(PlanMount *mount, Error *reterr);
+/* Refuses a file that was renamed over a recorded one, if the session itself can do that. reach is
+ * of this plan, whose mounts are open. 0, or -EINVAL with an ERROR_POLICY. */
+struct Reach;
+int prepare_renamed(const LaunchPlan *plan, const struct Reach *reach, Error *reterr);
+
 /* path, as the workspace has it: "" for the workspace itself, NULL for what lies elsewhere. */
 const char *prepare_within(const PlanMount *workspace, const char *path);
 
@@ -44,7 +58,6 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
  * sandbox could change it nevertheless; or another negative errno. After prepare_guards(). */
 int prepare_inputs(LaunchPlan *plan, Error *reterr);
 /* The same for one path. reach is of this plan, whose mounts are open. */
-struct Reach;
 int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
 /* Guards the open file or directory fd if it lies in the workspace. A guard does not reach other
  * writable mounts, or symlinks on the way to the file: look the path up again. */

@@ -24,6 +24,7 @@
 #include "session/interpreter.h"
 #include "session/methods.h"
 #include "session/receive.h"
+#include "session/sources.h"
 #include "session/staged.h"
 #include "session/tools.h"
 #include "session/unwritten.h"
@@ -294,17 +295,24 @@ static int make_plan(Keeper *keeper, Error *reterr) {
         r = store_open(database, STORE_WRITE, &store, reterr);
         if (r == 0)
                 r = settings_read(store, &keeper->settings, reterr);
+        if (r == 0)
+                r = settings_plan(&keeper->settings, path, &keeper->plan, reterr);
+        if (r == 0)
+                r = sources_read(store, path, &keeper->plan, reterr);
         store_free(store);
-        return r < 0 ? r : settings_plan(&keeper->settings, path, &keeper->plan, reterr);
+        sources_pin_own(path, &keeper->plan);
+        return r;
 }
 
 /* As whoever the keeper is by now. */
 static int open_store(Keeper *keeper, Error *reterr) {
         char database[64];
+        int r;
 
         (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE,
                        keeper->plan.state.fd);
-        return store_open(database, STORE_WRITE, &keeper->store, reterr);
+        r = store_open(database, STORE_WRITE, &keeper->store, reterr);
+        return r < 0 ? r : sources_write(keeper->store, &keeper->plan, reterr);
 }
 
 static int watch(Keeper *keeper, int fd, LoopWatchFn fn, Error *reterr) {

@@ -26,7 +26,7 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps python rm run serve
+WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps python rebind rm run serve
                sh show stop tier wait""".split())
 
 # As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
@@ -147,6 +147,7 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     ("holt files work cat fi", []),
     ("holt tier work l", ["large"]),
     ("holt tier w", ["work"]),
+    ("holt rebind w", ["work"]),
     ("holt cp f", ["f.json", "file"]),
     ("holt cp file w", ["work:"]),
     ("holt cp file work:f", []),

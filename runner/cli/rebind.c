@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt rebind: a session at rest takes what is at the paths of its sources now. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "cli/ask.h"
+#include "cli/verbs.h"
+#include "session/sources.h"
+
+static int print_text(const JsonValue *list) {
+        char visible[PATH_MAX];
+
+        if (!json_first(list))
+                (void)puts("nothing has changed");
+        for (const JsonValue *item = json_first(list); item; item = json_next(item)) {
+                (void)printf("%s is now ",
+                             str_visible(ask_text(item, "target"), visible, sizeof(visible)));
+                (void)printf("%s, as it is there\n",
+                             str_visible(ask_text(item, "source"), visible, sizeof(visible)));
+        }
+        return 0;
+}
+
+static const Option rebind_options[] = {
+        { "--json", NULL, "print it as JSON", OPTION_BOOL, 0, NULL },
+};
+
+static int do_rebind(const OptionResult *words, const void *options, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        JsonDocument *document = NULL;
+        int r;
+
+        json_write_object(&w, NULL);
+        json_write_array(&w, "rebound");
+        r = sources_rebind(words->operands[0], &w, reterr);
+        if (r < 0)
+                return r;
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        r = json_parse(w.data, w.length, "the answer", &document, reterr);
+        if (r < 0)
+                return r;
+        r = *(const bool *)options ? ask_print_json(json_root(document), reterr)
+                                   : print_text(json_member(json_root(document), "rebound"));
+        json_free(document);
+        return r;
+}
+
+int cmd_rebind(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "rebind",
+                            .usage = "NAME [--json]",
+                            .summary = "Has a session at rest take the directories and files that "
+                                       "are at the paths of its\nsources now, after you have "
+                                       "replaced one.",
+                            .options = rebind_options,
+                            .options_count = ELEMENTSOF(rebind_options),
+                            .operands = true },
+                .least = 1,
+                .most = 1,
+                .run = do_rebind,
+        };
+        bool json = false;
+
+        return ask_main(&verb, &json, argc, argv);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/sources.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/paths.h"
+#include "base/time.h"
+#include "sandbox/prepare.h"
+#include "session/directory.h"
+#include "session/settings.h"
+
+/* In the store's meta, before the target: IDENTITY PARENT PATH. PARENT is that of the directory of
+ * a file, or "-". */
+#define META_SOURCE "source:"
+
+static bool needs_record(const PlanMount *mount, const char *path) {
+        return mount->kind == PLAN_BIND && !path_below(mount->source, path);
+}
+
+/* --- reading --- */
+
+static int refuse_record(const PlanMount *mount, Error *reterr) {
+        int r = error_set(reterr, ERROR_DATA, 0,
+                          "the session's database has a damaged record of the source of %s",
+                          mount->target);
+
+        return error_cure(reterr, r, "Take the session away by holt rm, and make it again.");
+}
+
+/* text: cut into its words here. */
+static int parse(char *text, PlanMount *mount, Error *reterr) {
+        PlanRecord *record = mount->record;
+        char *rest = text, *id = strsep(&rest, " "), *parent = rest ? strsep(&rest, " ") : NULL;
+        char *source;
+
+        if (!parent || !rest || rest[0] != '/' || file_id_parse(id, &record->id) < 0 ||
+            (!streq(parent, "-") && file_id_parse(parent, &record->parent) < 0))
+                return refuse_record(mount, reterr);
+        source = strdup(rest);
+        if (!source)
+                return error_oom(reterr);
+        free(mount->source);
+        mount->source = source;
+        record->known = true;
+        return 0;
+}
+
+static int read_one(Store *store, PlanMount *mount, Error *reterr) {
+        _cleanup_free_ char *name = str_format(META_SOURCE "%s", mount->target), *text = NULL;
+        int r;
+
+        mount->record = calloc(1, sizeof(*mount->record));
+        if (!name || !mount->record)
+                return error_oom(reterr);
+        r = store_meta_get(store, name, &text, reterr);
+        return r == 0 && text ? parse(text, mount, reterr) : r;
+}
+
+int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (needs_record(&plan->mounts[i], path))
+                        r = read_one(store, &plan->mounts[i], reterr);
+        return r;
+}
+
+void sources_pin_own(const char *path, LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && path_below(plan->mounts[i].source, path))
+                        plan->mounts[i].flags |= PLAN_NO_LINKS;
+        plan->root.flags |= PLAN_NO_LINKS;
+        plan->state.flags |= PLAN_NO_LINKS;
+}
+
+/* --- writing --- */
+
+static int write_one(Store *store, const PlanMount *mount, Error *reterr) {
+        char id[FILE_ID_TEXT_MAX], parent[FILE_ID_TEXT_MAX];
+        const PlanRecord *record = mount->record;
+        _cleanup_free_ char *name = str_format(META_SOURCE "%s", mount->target);
+        _cleanup_free_ char *text = str_format(
+                "%s %s %s", file_id_print(&record->id, id),
+                record->parent.mode ? file_id_print(&record->parent, parent) : "-", mount->real);
+
+        return name && text ? store_meta_set(store, name, text, reterr) : error_oom(reterr);
+}
+
+int sources_write(Store *store, const LaunchPlan *plan, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].record && plan->mounts[i].record->changed)
+                        r = write_one(store, &plan->mounts[i], reterr);
+        return r;
+}
+
+/* --- another one --- */
+
+/* What is there is compared with nothing, and the path is still the recorded one. */
+static void forget(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                PlanMount *mount = &plan->mounts[i];
+
+                if (!mount->record || !mount->record->known)
+                        continue;
+                mount->record->known = false;
+                mount->flags |= PLAN_NO_LINKS;
+        }
+}
+
+static void write_source(const PlanMount *mount, JsonWriter *w) {
+        json_write_string(w, "target", mount->target);
+        json_write_string(w, "source", mount->real);
+}
+
+static int audit_source(Store *store, const PlanMount *mount, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "grant", "holt rebind");
+        write_source(mount, &w);
+        json_write_end(&w);
+        return json_write_finish(&w) < 0
+                       ? error_oom(reterr)
+                       : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
+}
+
+static int tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (!mount->record || !mount->record->changed)
+                        continue;
+                r = audit_source(store, mount, reterr);
+                json_write_object(w, NULL);
+                write_source(mount, w);
+                json_write_end(w);
+        }
+        return r;
+}
+
+static int rebind(Store *store, const char *path, LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+        int r = sources_read(store, path, plan, reterr);
+
+        if (r < 0)
+                return r;
+        forget(plan);
+        r = prepare_try_mounts(plan, reterr);
+        if (r < 0)
+                return r;
+        r = sources_write(store, plan, reterr);
+        if (r == 0)
+                r = tell(store, plan, w, reterr);
+        prepare_close_mounts(plan);
+        return r;
+}
+
+int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        char database[64], path[PATH_MAX];
+        Store *store = NULL;
+        int r = session_open(session, &dir_fd, path, reterr);
+
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, reterr);
+        if (r < 0)
+                return r;
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
+        r = store_open(database, STORE_WRITE, &store, reterr);
+        if (r == 0)
+                r = settings_read(store, &settings, reterr);
+        if (r == 0)
+                r = settings_plan(&settings, path, &plan, reterr);
+        if (r == 0)
+                r = rebind(store, path, &plan, w, reterr);
+        store_free(store);
+        return r;
+}

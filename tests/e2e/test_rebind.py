@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holt rebind: a session takes the directory or file that its caller has put in the place of a source."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sessions import Session, Sessions
+
+pytestmark = pytest.mark.identities("user", "root")
+
+
+@pytest.fixture
+def project(place: Path, identity: Identity) -> Path:
+    for path in (place / "project", place / "project" / "file"):
+        path.write_text("old\n") if path.name == "file" else path.mkdir()
+        identity.own(path)
+    return place / "project"
+
+
+@pytest.fixture
+def work(sessions: Sessions, project: Path) -> Session:
+    return sessions.create("work", "--workspace", project)
+
+
+def clone(project: Path, identity: Identity) -> None:
+    """The same directory, made again."""
+    shutil.rmtree(project)
+    project.mkdir()
+    (project / "file").write_text("new\n")
+    for path in (project, project / "file"):
+        identity.own(path)
+
+
+def grants(session: Session) -> list[dict[str, str]]:
+    return [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "grant"]
+
+
+def test_a_directory_that_was_made_again(work: Session, project: Path, identity: Identity) -> None:
+    assert work.out("cat file") == "old\n"
+    work.stop()
+    clone(project, identity)
+    refused = work.sh("cat file")
+    assert "it is another directory" in refused.refusal() and "holt rebind work" in refused.cure
+    assert work.show()["state"] == "at rest"
+
+    told = work("rebind").ok().out
+    assert told == f"/workspace is now {project}, as it is there\n"
+    assert work.out("cat file") == "new\n"
+    assert grants(work) == [{"grant": "holt rebind", "target": "/workspace", "source": str(project)}]
+
+
+def test_a_live_session_is_refused(work: Session) -> None:
+    work.exec("true").ok()
+    refused = work("rebind")
+    assert "live" in refused.refusal() and "holt stop" in refused.cure
+
+
+def test_nothing_has_changed(work: Session) -> None:
+    assert work("rebind").ok().out == "nothing has changed\n"
+    assert json.loads(work("rebind", "--json").ok().out) == {"rebound": []}
+    assert grants(work) == []
+
+
+def test_a_missing_directory(work: Session, project: Path, identity: Identity) -> None:
+    project.rename(project.with_name("other"))
+    for refused in (work.exec("true"), work("rebind")):
+        assert "ENOENT" in refused.refusal() and "holt rebind work" in refused.cure
+    project.mkdir()
+    identity.own(project)
+    work("rebind").ok()
+    assert work.out("ls") == ""
+
+
+def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> None:
+    clone(project, identity)
+    with work.sessions.serve() as rpc:
+        error = rpc.refused("exec", session="work", shell="cat file")
+        assert error.kind == "policy" and "it is another directory" in error.message and "holt rebind work" in error.hint
+        assert rpc.call("session.rebind", session="work") == {
+            "rebound": [{"target": "/workspace", "source": str(project)}]
+        }
+        assert rpc.call("exec", session="work", shell="cat file")["stdout"] == "new\n"
+
+
+def test_a_directory_that_is_too_wide(sessions: Sessions, place: Path, identity: Identity) -> None:
+    """What create refuses rebind refuses, too."""
+    home = place / "home"
+    identity.own(home) if home.exists() else identity.own(home.mkdir() or home)
+    session = sessions.create("work", "--workspace", home)
+    identity.own(home.rename(place / "gone").with_name("home").mkdir() or home)
+    refused = sessions(["rebind", "work"], env={"HOME": str(home)})
+    assert "too wide" in refused.refusal()
+    assert "it is another directory" in session.exec("true").refusal()

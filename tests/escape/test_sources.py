@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session has the sources that it was made with. What a sandbox on the directory above them puts in their place, a
+symlink or another directory, is mounted by no later start, whoever starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.sessions import RpcError, Session, Sessions
+
+pytestmark = pytest.mark.identities("user", "root")
+
+
+class Sources(NamedTuple):
+    """projects/ is the workspace of the attacker's sandbox, and has the sources of the session "victim"."""
+
+    victim: Session
+    attack: Callable[[str], None]
+    projects: Path
+    secret: Path
+
+
+LIVE = ("live before", "at rest")
+WAYS = ("holt", "serve")
+
+
+@pytest.fixture
+def sources(sessions: Sessions, place: Path, holt: Holt) -> Iterator[Sources]:
+    projects, secret = place / "projects", place / "secret"
+    for path, text in (
+        (projects / "app" / "deep" / "own", "own\n"),
+        (projects / "notes" / "note", "note\n"),
+        (projects / "config", "config\n"),
+        (secret / "own", "SECRET\n"),
+        (secret / "deep" / "own", "SECRET\n"),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for path in (projects, secret, *projects.rglob("*"), *secret.rglob("*")):
+        holt.identity.own(path)
+    victim = sessions.create(
+        "victim", "--workspace", projects / "app" / "deep", "--rw", f"{projects}/notes:/notes",
+        "--ro", f"{projects}/config:/config",
+    )  # fmt: skip
+
+    def attack(script: str) -> None:
+        """As a command in a sandbox does it."""
+        holt(["run", "--workspace", projects, "--", "bash", "-ec", script]).ok()
+
+    yield Sources(victim, attack, projects, secret)
+
+
+def use(sources: Sources, way: str, script: str = "cat /workspace/own /notes/* /config") -> str:
+    """What the victim sees, or the error of its start."""
+    if way == "holt":
+        result = sources.victim.sh(script)
+        return result.out + result.err
+    with sources.victim.sessions.serve() as rpc:
+        try:
+            return str(rpc.call("exec", session="victim", shell=script)["stdout"])
+        except RpcError as error:
+            return f"{error.message} {error.hint}"
+
+
+def before(sources: Sources, state: str) -> None:
+    """A session that was in use has the sources open until it stops."""
+    if state == "live before":
+        assert use(sources, "holt") == "own\nnote\nconfig\n"
+        sources.victim.stop()
+
+
+# What the attacker does, and what the error says.
+ATTACKS = {
+    "symlink": ("mv app/deep gone; ln -s {secret} app/deep", "A symlink is on this path"),
+    "relative symlink": ("mv app/deep gone; ln -s ../../secret app/deep", "A symlink is on this path"),
+    "symlink to the same": ("mv app/deep app/real; ln -s real app/deep", "A symlink is on this path"),
+    "symlink above": ("mv app gone; ln -s {secret} app", "A symlink is on this path"),
+    "symlink above, to the same": ("mv app real; ln -s real app", "A symlink is on this path"),
+    "made again": ("rm -r app/deep; mkdir app/deep; echo SECRET >app/deep/own", "it is another directory"),
+    "made again with what is above": ("rm -r app; mkdir -p app/deep; echo SECRET >app/deep/own", "it is another directory"),
+    "another renamed to it": ("mv app/deep gone; mv notes app/deep; mkdir notes", "it is another directory"),
+    "exchanged": ("mv app/deep x; mv notes app/deep; mv x notes", "it is another directory"),
+    "moved away": ("mv app/deep gone", "Put it back"),
+    "a file": ("mv app/deep gone; echo SECRET >app/deep", "it was a directory, and is none any more"),
+    "file: symlink": ("rm config; ln -s {secret}/own config", "A symlink is on this path"),
+    "file: hard link": ("echo SECRET >x; ln x y; mv x config", "several names"),
+    "file: directory": ("rm config; mkdir config", "it was no directory, and is one now"),
+    "file: fifo": ("rm config; mkfifo config", "it is of another type"),
+    "second source": ("mv notes gone; ln -s {secret} notes", "A symlink is on this path"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("state", LIVE)
+def test_what_is_put_in_the_place_of_a_source(attack: str, state: str, sources: Sources) -> None:
+    script, error = ATTACKS[attack]
+    before(sources, state)
+    sources.attack(script.format(secret=sources.secret))
+    for way in WAYS:
+        seen = use(sources, way)
+        assert "SECRET" not in seen and "note\n" not in seen, seen
+        assert error in seen, seen
+    sources.attack("touch done")
+    rebound = sources.victim.sessions(["rebind", "victim"])
+    if "A symlink" in error:
+        assert rebound.code == 125 and error in rebound.err, str(rebound)
+
+
+def test_an_inode_number_that_is_used_again(sources: Sources) -> None:
+    """The directory that gets the number of a removed source is another directory."""
+    inode = (sources.projects / "app" / "deep").stat().st_ino
+    sources.attack("rm -r app/deep; mkdir app/deep; echo SECRET >app/deep/own")
+    for _ in range(2000):
+        if (sources.projects / "app" / "deep").stat().st_ino == inode:
+            break
+        (sources.projects / "app" / "deep" / "own").unlink()
+        (sources.projects / "app" / "deep").rmdir()
+        (sources.projects / "app" / "deep").mkdir()
+        (sources.projects / "app" / "deep" / "own").write_text("SECRET")
+    assert "it is another directory" in use(sources, "holt")
+
+
+def test_a_link_of_the_caller_is_followed_once(sessions: Sessions, place: Path, holt: Holt) -> None:
+    """By holt create: afterwards it may lead anywhere."""
+    for name in ("one", "two"):
+        (place / name).mkdir()
+        (place / name / "file").write_text(name)
+        holt.identity.own(place / name)
+        holt.identity.own(place / name / "file")
+    (place / "link").symlink_to("one")
+    session = sessions.create("w", "--workspace", place / "link")
+    assert session.show()["workspace"] == str(place / "one")
+    (place / "link").unlink()
+    (place / "link").symlink_to("two")
+    assert session.out("cat file") == "one"
+    assert session.show()["workspace"] == str(place / "one")
+
+
+def replaced(path: Path, text: str) -> None:
+    """As an editor does it, which keeps the owner."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    os.chown(new, path.stat().st_uid, path.stat().st_gid)
+    new.rename(path)
+
+
+def test_a_file_that_an_editor_replaced(sources: Sources) -> None:
+    for text in ("once\n", "twice\n"):
+        replaced(sources.projects / "config", text)
+        assert use(sources, "holt") == f"own\nnote\n{text}"
+        sources.victim.stop()
+
+
+@pytest.mark.root_host
+def test_a_file_of_another_owner(sources: Sources) -> None:
+    new = sources.projects / "new"
+    new.write_text("SECRET")
+    os.chown(new, 54321, 54321)
+    new.rename(sources.projects / "config")
+    assert "it is another file, of another owner" in use(sources, "holt")
+
+
+@pytest.mark.parametrize("pinned", (False, True))
+def test_a_file_that_the_session_itself_replaced(pinned: bool, sessions: Sessions, workspace: Path, holt: Holt) -> None:
+    """A file that is mounted where it is can't be replaced inside, so it was the host."""
+    config = workspace / "config"
+    config.write_text("old\n")
+    holt.identity.own(config)
+    target = "/workspace/config" if pinned else "/config"
+    session = sessions.create("w", "--workspace", workspace, "--ro", f"{config}:{target}")
+    moved = session.sh("cd /workspace; echo new >x; mv x config")
+    session.stop()
+    if pinned:
+        assert moved.code != 0
+        replaced(config, "host\n")
+        assert session.out(f"cat {target}") == "host\n"
+    else:
+        moved.ok()
+        assert "it is another file, where the session can put one" in session.sh(f"cat {target}").refusal()
+
+
+def test_a_session_of_an_older_holt(sources: Sources) -> None:
+    """Its first start records what is there."""
+    database = sources.victim.directory / "session.db"
+    with contextlib.closing(sqlite3.connect(database)) as db, db:
+        assert db.execute("DELETE FROM meta WHERE name LIKE 'source:%'").rowcount == 3
+    for path in sources.victim.directory.glob("session.db*"):
+        sources.victim.sessions.holt.identity.own(path)
+    before(sources, "live before")
+    sources.attack(f"mv app/deep gone; ln -s {sources.secret} app/deep")
+    assert "A symlink is on this path" in use(sources, "holt")
+
+
+def test_the_store_s_own_directories(session: Session, place: Path, holt: Holt) -> None:
+    """As if a sandbox could write there: no symlink is followed to the session's own workspace, root and files."""
+    for name in ("workspace", "files", "root"):
+        path, secret = session.directory / name, place / "secret"
+        path.rename(path.with_name("gone"))
+        secret.mkdir(exist_ok=True)
+        path.symlink_to(holt.identity.own(secret))
+        refused = session.sh("touch /workspace/x /mnt/files/x /opt/x")
+        assert "A symlink is on this path" in refused.cure, str(refused)
+        assert not list(secret.iterdir())
+        path.unlink()
+        path.with_name("gone").rename(path)
+    session.exec("true").ok()
