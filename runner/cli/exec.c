@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 
 #include "base/paths.h"
+#include "base/time.h"
 #include "cli/ask.h"
 #include "cli/exec-line.h"
 #include "cli/exec-result.h"
@@ -40,6 +41,8 @@ typedef struct Exec {
         ToolHost *tools;
         char id[32];
         int signal_fd;
+        uint64_t deadline; /* the command's, usec of time_now_usec(); 0 is none */
+        Waker waker;       /* set to it, if the command has a terminal */
         char *report_path; /* absolute, or NULL */
         int report_fd;
         Answer show;        /* of session.show, where a document is to be written */
@@ -131,8 +134,10 @@ static void let_signals_end(bool let) {
 static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const unsigned given = given_fds(exec);
+        const uint64_t asked_at = time_now_usec();
         int fds[3];
         size_t count = 0;
+        uint64_t timeout;
         int r;
 
         for (int fd = 0; fd <= 2; fd++)
@@ -148,6 +153,8 @@ static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
                 return r;
         (void)snprintf(exec->id, sizeof(exec->id), "%s",
                        json_string(json_member(ret->result, "id")));
+        timeout = ask_number(ret->result, "timeout_us");
+        exec->deadline = timeout ? asked_at + timeout : 0;
         return 0;
 }
 
@@ -173,9 +180,15 @@ static uint64_t ask(const Exec *exec, const char *method, const char *signal, bo
         return id;
 }
 
-/* As in a single run (sandbox/supervise.c): where the command wants the keys and holt has them it
- * gets them, else holt stops with its whole job, and with it all that the command has started. What
- * was said of a stop before it was told to go on is over, our own included. */
+/* After its deadline the keeper ends the command, and holt waits for that. */
+static bool may_stop(const Exec *exec) {
+        return !exec->deadline || time_now_usec() < exec->deadline;
+}
+
+/* As in a single run (sandbox/supervise.c): if the command wants the keys and holt has them, it
+ * gets them. Otherwise holt stops with its whole job, up to the command's deadline, and with it all
+ * that the command has started. Stops that were told before the command was told to go on are over,
+ * our own included. */
 static void command_stopped(Exec *exec, const RpcMessage *message) {
         const uint64_t signal = ask_number(message->params, "signal");
         const bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
@@ -183,8 +196,10 @@ static void command_stopped(Exec *exec, const RpcMessage *message) {
         if (!exec->terminal || exec->resuming)
                 return;
         if (!wants_keys || !terminal_in_foreground(exec->terminal)) {
+                if (!may_stop(exec))
+                        return;
                 (void)ask(exec, "process.signal", "STOP", true);
-                terminal_stop(exec->terminal, 0, wants_keys);
+                terminal_stop(exec->terminal, 0, wants_keys, &exec->waker);
         }
         if (wants_keys)
                 terminal_enter(exec->terminal);
@@ -199,10 +214,10 @@ static bool act_on_signal(const Exec *exec, unsigned signal) {
                 terminal_resize(exec->terminal);
         else if (signal == SIGCONT && !exec->plan.background)
                 terminal_enter(exec->terminal);
-        else if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
-                terminal_stop(exec->terminal, getpid(), false);
-        else
+        else if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU)
                 return signal == SIGCONT;
+        else if (may_stop(exec))
+                terminal_stop(exec->terminal, getpid(), false, &exec->waker);
         return true;
 }
 
@@ -315,6 +330,8 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
                 if (!exec->terminal)
                         return error_oom(reterr);
                 started->fds[0] = FD_NONE;
+                if (exec->deadline && waker_make(&exec->waker) == 0)
+                        waker_set(&exec->waker, exec->deadline);
                 if (!exec->plan.background)
                         terminal_enter(exec->terminal);
         }

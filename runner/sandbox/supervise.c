@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/failure.h"
+#include "sandbox/waker.h"
 #include "sandbox/watch.h"
 
 static const char *const cause_names[] = {
@@ -55,6 +56,7 @@ typedef struct Supervisor {
         int status;           /* wait status of the command */
         bool failed;          /* init could not execute it */
         InitMessage failure;
+        Waker waker;      /* set to the deadline, if the policy has a timeout */
         uint64_t oom_due; /* like deadline: when oom is started; 0 once that is done or vain */
         OomWatch oom;
         Denials *denials;
@@ -71,19 +73,33 @@ static void kill_all(Supervisor *s) {
         (void)sys_pidfd_send_signal(s->sandbox->pidfd, SIGKILL);
 }
 
+static void set_deadline(Supervisor *s, uint64_t at) {
+        s->deadline = at;
+        waker_set(&s->waker, at);
+}
+
 /* --- stop and go --- */
 
-/* The command has stopped. Where it wants the keys and holt has them it gets them; else holt stops
- * with its whole job, as the caller's terminal would have had it, and all that runs inside with it:
- * nothing works on behind a stopped clock. */
+/* Holt stops only if it can be continued at its deadline, and no more once it ends the command. */
+static bool may_stop(const Supervisor *s) {
+        if (s->timed_out || s->stopping || s->cut)
+                return false;
+        return s->waker.made || !s->deadline;
+}
+
+/* The command has stopped. If it wants the keys and holt has them, it gets them. Otherwise holt
+ * stops with its whole job, as the caller's terminal would have done, and so does all that runs
+ * inside. A command that holt is ending stays stopped until it is killed. */
 static void command_stopped(const Supervisor *s, int signal) {
         bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
         if (!s->terminal)
                 return;
         if (!wants_keys || !terminal_in_foreground(s->terminal)) {
+                if (!may_stop(s))
+                        return;
                 tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
-                terminal_stop(s->terminal, 0, wants_keys);
+                terminal_stop(s->terminal, 0, wants_keys, &s->waker);
         }
         if (wants_keys)
                 terminal_enter(s->terminal);
@@ -104,7 +120,7 @@ static void told_to_stop(Supervisor *s, int signal) {
         if (s->told_to_stop && s->stopping)
                 return kill_all(s);
         s->told_to_stop = s->stopping = true;
-        s->deadline = time_now_usec() + s->launch->plan->kill_after;
+        set_deadline(s, time_now_usec() + s->launch->plan->kill_after);
         tell_init(s, INIT_SIGNAL_ALL, signal);
 }
 
@@ -122,8 +138,8 @@ static void go_on(Supervisor *s, int signal) {
 
 static void stop_alone(Supervisor *s, int signal) {
         (void)signal;
-        if (s->terminal)
-                terminal_stop(s->terminal, getpid(), false);
+        if (s->terminal && may_stop(s))
+                terminal_stop(s->terminal, getpid(), false, &s->waker);
 }
 
 static void check_protection(Supervisor *s, int signal) {
@@ -213,11 +229,11 @@ static int poll_timeout(const Supervisor *s) {
  * when init does not get round to it. */
 static void kill_in_time(Supervisor *s) {
         if (s->killing) {
-                s->deadline = 0;
+                set_deadline(s, 0);
                 return kill_all(s);
         }
         s->killing = true;
-        s->deadline = time_now_usec() + KILL_PATIENCE;
+        set_deadline(s, time_now_usec() + KILL_PATIENCE);
         tell_init(s, INIT_SIGNAL_ALL, SIGKILL);
 }
 
@@ -227,7 +243,7 @@ static void check_time(Supervisor *s) {
         if (s->timed_out || s->stopping || s->cut)
                 return kill_in_time(s);
         s->timed_out = true;
-        s->deadline += s->launch->plan->kill_after;
+        set_deadline(s, s->deadline + s->launch->plan->kill_after);
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
@@ -248,7 +264,7 @@ static void check_output(Supervisor *s) {
         if (s->cut || s->ended || s->timed_out || s->stopping || !output_passed(s->launch->output))
                 return;
         s->cut = true;
-        s->deadline = time_now_usec() + s->launch->plan->kill_after;
+        set_deadline(s, time_now_usec() + s->launch->plan->kill_after);
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
@@ -460,8 +476,10 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
 
         *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
         s.oom_due = s.started + OOM_PATIENCE;
-        if (launch->plan->timeout)
-                s.deadline = s.started + launch->plan->timeout;
+        if (launch->plan->timeout) {
+                (void)waker_make(&s.waker);
+                set_deadline(&s, s.started + launch->plan->timeout);
+        }
         if (r == 0)
                 r = take_terminal(&s, reterr);
         if (r == 0) {

@@ -147,22 +147,23 @@ void terminal_leave(Terminal *t) {
         t->raw = t->entered = false;
 }
 
-static void stop_job(pid_t pid) {
+static void stop_job(pid_t pid, const Waker *waker) {
         sigset_t stop;
 
         (void)sigemptyset(&stop);
         (void)sigaddset(&stop, SIGTSTP);
         (void)kill(pid, SIGTSTP);
+        waker_repeat(waker);
         (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
         (void)sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-void terminal_stop(Terminal *t, pid_t pid, bool for_keys) {
+void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
         terminal_flush(t);
         terminal_leave(t);
         /* Asked as late as can be: to flush may take a second. */
         if (!for_keys || !terminal_in_foreground(t))
-                stop_job(pid);
+                stop_job(pid, waker);
         if (!t->plan.background)
                 terminal_enter(t);
 }

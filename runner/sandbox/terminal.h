@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "sandbox/relay.h"
+#include "sandbox/waker.h"
 
 typedef struct TerminalPlan {
         unsigned fds;    /* bits 0 to 2: this fd is a terminal, and becomes the sandbox's */
@@ -48,11 +49,11 @@ void terminal_leave(Terminal *terminal);
 /* Stops holt, or with pid 0 its whole process group, as a shell's job, and the caller's terminal is
  * as it was meanwhile; unless nobody would wake it: the kernel discards SIGTSTP, which the caller
  * has blocked, in an orphaned process group, as it would not do with SIGSTOP. Returns after
- * SIGCONT.
+ * SIGCONT, which waker sends at its time, unless it is NULL.
  *
  * for_keys: only the keys are missing. Where holt has come to the foreground by now it does not
  * stop: a shell that has been told fg and knew of no stop sends no SIGCONT any more. */
-void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys);
+void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys, const Waker *waker);
 /* Passes the caller's window size on. */
 void terminal_resize(Terminal *terminal);
 

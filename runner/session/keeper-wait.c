@@ -63,6 +63,10 @@ static void answer_start(const Waiter *waiter, int master_fd) {
         w = rpc_result(waiter->call);
         json_write_string(w, "id", waiter->process->id);
         json_write_int(w, "pid", waiter->process->pid);
+        if (waiter->process->timeout)
+                json_write_uint(w, "timeout_us", waiter->process->timeout);
+        else
+                json_write_null(w, "timeout_us");
         rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
 }
 
