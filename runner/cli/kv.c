@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/operands.h"
+#include "cli/shown.h"
 #include "cli/verbs.h"
 #include "rpc/server.h"
 #include "session/answers.h"
@@ -51,12 +52,17 @@ static int get_at_rest(Store *store, const char *path, const void *data, JsonWri
 /* value is base64: it may be any bytes. */
 static int print_value(const KvCall *call, const char *value, Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
+        _cleanup_free_ char *owned = NULL;
         size_t length = 0;
         int r = base64_decode(value, &bytes, &length);
+        const char *shown = bytes;
 
         if (r < 0)
                 return error_set(reterr, ERROR_PROTOCOL, -r, "the value came in no base64");
-        (void)fwrite(bytes, 1, length, stdout);
+        r = shown_bytes(STDOUT_FILENO, &shown, &length, &owned);
+        if (r < 0)
+                return error_oom(reterr);
+        (void)fwrite(shown, 1, length, stdout);
         if (!call->raw)
                 (void)putchar('\n');
         return 0;

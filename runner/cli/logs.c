@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/sys.h"
 #include "cli/ask.h"
+#include "cli/shown.h"
 #include "cli/verbs.h"
 #include "session/capture.h"
 
@@ -79,7 +79,7 @@ static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
 }
 
 static int write_all(int fd, const char *data, size_t length, Error *reterr) {
-        int r = sys_write_all(fd, data, length);
+        int r = shown_write(fd, data, length);
 
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write to %s",
                                  fd == STDERR_FILENO ? "stderr" : "stdout")

@@ -14,6 +14,7 @@
 #include "cli/ask.h"
 #include "cli/exec-result.h"
 #include "cli/python-told.h"
+#include "cli/shown.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
 #include "session/keeper.h"
@@ -121,8 +122,12 @@ static void wait_for_room(Run *run, int fd) {
         }
 }
 
-/* Not for ever, where nobody reads. Whose reader has left the code is told, as by SIGPIPE. */
+/* Not for ever, where nobody reads. If the reader has left, the code is told, as by SIGPIPE. */
 static void print_bytes(Run *run, FILE *out, const char *bytes, size_t length) {
+        _cleanup_free_ char *owned = NULL;
+
+        if (shown_bytes(fileno(out), &bytes, &length, &owned) < 0)
+                return;
         for (size_t at = 0, n; at < length; at += n) {
                 n = length - at < PIPE_BUF ? length - at : PIPE_BUF;
                 wait_for_room(run, fileno(out));
@@ -267,8 +272,10 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
 
         if (!streq(ask_text(error, "name"), "SystemExit"))
                 print_bytes(run, stderr, traceback, strlen(traceback));
-        else if (!is_number_of(message, exit_code))
-                (void)fprintf(stderr, "%s\n", message);
+        else if (!is_number_of(message, exit_code)) {
+                print_bytes(run, stderr, message, strlen(message));
+                print_bytes(run, stderr, "\n", 1);
+        }
 }
 
 /* What was refused, where it failed, and set aside: as holt exec does. */

@@ -16,6 +16,7 @@
 #include "cli/ask.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/shown.h"
 #include "session/files-copy.h"
 #include "session/keeper.h"
 
@@ -433,7 +434,7 @@ static int write_to(int source_fd, int fd) {
                 n = read(source_fd, buffer, BUFFER_SIZE);
                 if (n < 0 && errno != EINTR)
                         return -errno;
-                r = n > 0 ? sys_write_all(fd, buffer, (size_t)n) : 0;
+                r = n > 0 ? shown_write(fd, buffer, (size_t)n) : 0;
                 length += n > 0 ? (uint64_t)n : 0;
         }
         progress_done(r == 0, length);

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/escapes.h"
 #include "base/util.h"
+#include "sandbox/replies.h"
 
 enum {
         DRAIN_STALL_MS = 1000,
@@ -27,6 +29,8 @@ struct Terminal {
         bool output_blocks; /* it is the inherited fd itself ... */
         timer_t patience;   /* ... and this interrupts a write to it */
         bool entered, raw;
+        Escapes printed; /* the control sequences in what was printed */
+        bool asked;      /* the terminal may answer one of them */
         struct termios saved;
         Relay in, out;
         Budget *budget; /* of the output, or NULL */
@@ -34,38 +38,15 @@ struct Terminal {
 
 /* --- the caller's terminal --- */
 
-/* A terminal that does not control us, as of a harness that has made a pty and a session and no
- * more (ENOTTY), has no background. */
-static bool in_foreground(int fd) {
-        pid_t group = tcgetpgrp(fd);
-
-        return group < 0 ? errno == ENOTTY : group == getpgrp();
-}
-
-/* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it;
- * O_NONBLOCK on the caller's own fd would be on the shell's, too. */
-static int open_output(unsigned fds) {
-        int inherited = fds & 2 ? 1 : fds & 4 ? 2 : 0, fd;
-        unsigned device = 0, own = 0;
-        char path[] = "/proc/self/fd/0";
-
-        path[sizeof(path) - 2] = (char)('0' + inherited);
-        fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd >= 0)
-                return fd;
-        /* Under su the terminal is another user's; as the controlling one it can be had all the
-         * same. */
-        fd = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd >= 0 && ioctl(inherited, TIOCGDEV, &device) == 0 && ioctl(fd, TIOCGDEV, &own) == 0 &&
-            device == own)
-                return fd;
-        return fd_close(fd);
-}
-
 static void make_cooked(struct termios *mode) {
         mode->c_iflag |= ICRNL | IXON;
         mode->c_oflag |= OPOST | ONLCR;
         mode->c_lflag |= ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
+}
+
+/* The inherited fd of the terminal that the output goes to. */
+static int printed_fd(const TerminalPlan *plan) {
+        return plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
 }
 
 void terminal_plan(TerminalPlan *ret) {
@@ -80,11 +61,14 @@ void terminal_plan(TerminalPlan *ret) {
                 return;
         /* Who reads from a terminal in its background would be stopped, too; and its mode is
          * somebody else's just now, a shell's that reads a line, say. */
-        ret->background = ret->fds & 1 && !in_foreground(0);
+        ret->background = ret->fds & 1 && !replies_in_foreground(0);
         if (ret->background)
                 make_cooked(&ret->mode);
         ret->background |= (ret->fds & 3) == 1;
-        ret->output_fd = open_output(ret->fds);
+        /* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it.
+         */
+        ret->output_fd = replies_open(printed_fd(ret));
+        ret->utf8 = escapes_utf8(printed_fd(ret));
 }
 
 Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) {
@@ -99,17 +83,29 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) 
         t->output_fd = plan->output_fd;
         t->output_blocks = t->output_fd < 0;
         if (t->output_blocks) {
-                t->output_fd = plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
+                t->output_fd = printed_fd(plan);
                 if (patience_make(&t->patience) < 0) {
                         free(t);
                         return NULL;
                 }
         }
+        t->printed.utf8 = plan->utf8;
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
         return t;
 }
 
+/* So that the caller's shell does not get the terminal's answers. */
+static void discard_replies(Terminal *t) {
+        if (!t->asked && !escapes_open(&t->printed))
+                return;
+        replies_discard(t->output_fd, !t->output_blocks);
+        t->printed = (Escapes){ .utf8 = t->plan.utf8 };
+        t->asked = false;
+}
+
 Terminal *terminal_free(Terminal *t) {
+        if (t)
+                discard_replies(t);
         if (t && t->raw)
                 (void)tcsetattr(t->input_fd, TCSAFLUSH, &t->saved);
         if (t && t->output_blocks)
@@ -121,7 +117,7 @@ Terminal *terminal_free(Terminal *t) {
 /* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
  * mode. */
 bool terminal_in_foreground(const Terminal *t) {
-        return t->input_fd >= 0 && in_foreground(t->input_fd);
+        return t->input_fd >= 0 && replies_in_foreground(t->input_fd);
 }
 
 void terminal_enter(Terminal *t) {
@@ -142,6 +138,7 @@ void terminal_enter(Terminal *t) {
 }
 
 void terminal_leave(Terminal *t) {
+        discard_replies(t);
         if (t->raw)
                 (void)tcsetattr(t->input_fd, TCSADRAIN, &t->saved);
         t->raw = t->entered = false;
@@ -229,11 +226,13 @@ static void empty_output(Terminal *t) {
         Relay *r = &t->out;
         const char *data = r->data + r->start;
         size_t size = r->end - r->start;
+        ssize_t n = t->output_blocks ? patience_write(t->patience, t->output_fd, data, size)
+                                     : write(t->output_fd, data, size);
 
-        if (!relay_advance(r, t->output_blocks
-                                      ? patience_write(t->patience, t->output_fd, data, size)
-                                      : write(t->output_fd, data, size)))
+        if (!relay_advance(r, n))
                 relay_discard(r, t->budget);
+        if (n > 0)
+                t->asked |= escapes_ask(&t->printed, data, (size_t)n);
 }
 
 void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {

@@ -20,8 +20,9 @@
 
 typedef struct TerminalPlan {
         unsigned fds;    /* bits 0 to 2: this fd is a terminal, and becomes the sandbox's */
+        bool utf8;       /* the caller's terminal decodes UTF-8 */
         bool background; /* keys only when the command asks */
-        int output_fd;   /* the caller's terminal opened anew to print to, or FD_NONE */
+        int output_fd;   /* the caller's terminal opened anew, or FD_NONE */
         struct termios mode;
         struct winsize size;
 } TerminalPlan;
@@ -35,8 +36,8 @@ typedef struct Terminal Terminal;
 /* master_fd is borrowed and made non-blocking. What comes out of it counts against budget, which is
  * borrowed, or NULL for no limit. NULL when memory is out. */
 Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget);
-/* Gives the caller's terminal back as it was; what has been typed and not been read is thrown away,
- * since it may be the terminal's answer to something that the command has printed. */
+/* Gives the caller's terminal back as it was. What was typed and not read is thrown away if keys
+ * were passed, or if the terminal may still answer what the command printed (replies.h). */
 Terminal *terminal_free(Terminal *terminal);
 
 /* Puts the caller's terminal into raw mode and starts to pass keys, if holt is in its foreground.
@@ -44,7 +45,7 @@ Terminal *terminal_free(Terminal *terminal);
 void terminal_enter(Terminal *terminal);
 /* Whether holt is in the foreground of the caller's terminal, and so may read from it. */
 bool terminal_in_foreground(const Terminal *terminal);
-/* Gives it back, before holt stops. */
+/* Gives it back, before holt stops, without the answers to what was printed. */
 void terminal_leave(Terminal *terminal);
 /* Stops holt, or with pid 0 its whole process group, as a shell's job, and the caller's terminal is
  * as it was meanwhile; unless nobody would wake it: the kernel discards SIGTSTP, which the caller

@@ -136,3 +136,58 @@ class Terminal:
         attributes[3] &= ~(termios.ICANON | termios.ECHO)
         termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
         return pending_input(self.slave)
+
+
+class Answering(Terminal):
+    """A terminal that answers queries as xterm does, by typing, some time after it has shown them.
+
+    slow  seconds that pass before an answer
+    """
+
+    ANSWERS = (
+        (rb"\x1b\[5n", b"\x1b[0n"),
+        (rb"\x1b\[6n", b"\x1b[1;1R"),
+        (rb"\x1b\[0?c|\x1bZ", b"\x1b[?6c"),
+        (rb"\x1b\[21t", b"\x1b]l; touch pwned\x1b\\"),
+        (rb"\x1b\]10;\?(\x07|\x1b\\)", b"\x1b]10;rgb:0000/0000/0000\x1b\\"),
+        (rb"\x05", b"answerback"),
+    )
+    QUERY = re.compile(rb"|".join(b"(?P<q%d>%s)" % (i, query) for i, (query, _) in enumerate(ANSWERS)))
+
+    def __init__(self, *args: Any, slow: float = 0.05, **options: Any) -> None:
+        self.slow = slow
+        self.answered = 0
+        self._unread = b""
+        super().__init__(*args, **options)
+
+    def _read(self, timeout: float) -> bool:
+        ready, _, _ = select.select([self.controller], [], [], max(timeout, 0))
+        if ready:
+            data = os.read(self.controller, 65536)
+            self.output += data.decode(errors="replace")
+            self._answer(data)
+        return bool(ready)
+
+    def _answer(self, data: bytes) -> None:
+        self._unread += data
+        end, answers = 0, b""
+        for match in self.QUERY.finditer(self._unread):
+            answers += next(self.ANSWERS[int(name[1:])][1] for name, text in match.groupdict().items() if text)
+            end = match.end()
+        self._unread = self._unread[end:][-32:]
+        if answers:
+            time.sleep(self.slow)
+            os.write(self.controller, answers)
+            self.answered += 1
+
+    def typed(self) -> bytes:
+        """What is typed into the terminal and nobody has read; takes it away."""
+        attributes = termios.tcgetattr(self.slave)
+        attributes[0] &= ~termios.ICRNL
+        attributes[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+        termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
+        os.write(self.controller, b"<end>")
+        data = b""
+        while not data.endswith(b"<end>"):
+            data += os.read(self.slave, 4096)
+        return data.removesuffix(b"<end>")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the caller's terminal answers to the command's output is not typed into the caller's shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.sessions import Session
+from lib.terminal import Answering, Terminal
+
+pytestmark = pytest.mark.identities("user", "root", "nested")
+
+ASKED = {
+    "title": r"\033[21t",
+    "cursor": r"\033[6n",
+    "colour": r"\033]10;?\007",
+    "type": r"\033Z",
+    "answerback": r"\005",
+    # holt's own questions, in the hope that their answers pass for those to holt.
+    "title behind many others": r"\033[5n\033[c" * 40 + r"\033[5n" * 40 + r"\033[c" * 40 + r"\033[21t",
+}
+
+# How the caller's shell starts holt, as "$@".
+STARTS = {
+    "terminal": '"$@"',
+    "no stdin": '"$@" </dev/null',
+    "stdin from a pipe": 'echo | "$@"',
+    "stderr alone": '"$@" </dev/null 2>&1 >/dev/null',
+    "stdin and stderr": '"$@" 2>&1 >/dev/null',
+    "output limited": '"$@" </dev/null',
+}
+
+
+def holt_of(session: Session) -> Holt:
+    return session.sessions.holt
+
+
+def environment(session: Session) -> dict[str, str]:
+    return {"XDG_DATA_HOME": str(session.sessions.data)}
+
+
+def start(holt: Holt, script: str, argv: list[object], **options: object) -> Answering:
+    """The caller's shell: a shell that runs holt, and is there afterwards."""
+    shell = ["/bin/sh", "-c", script + "\nprintf ended\n", "sh", *map(str, argv)]
+    return Answering(holt.identity, shell, cwd=holt.cwd, **options)
+
+
+def assert_nothing_typed(caller: Answering) -> None:
+    with caller:
+        caller.wait()
+        assert caller.answered > 0, f"nothing was asked: {caller.output!r}"
+        assert caller.modes() == caller.initial
+        assert caller.typed() == b"", caller.output
+
+
+def printing(text: str) -> list[str]:
+    """Prints it to stdout and stderr."""
+    return ["sh", "-c", f"printf %b {shlex.quote(text)} | tee /dev/stderr"]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_attack_works_without_holt(asked: str, holt: Holt) -> None:
+    with start(holt, '"$@"', printing(ASKED[asked])) as caller:
+        caller.wait()
+        assert caller.typed() != b""
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("how", STARTS)
+def test_an_answer_is_not_typed_into_the_shell(how: str, asked: str, holt: Holt) -> None:
+    flags = ["--output", "1M"] if how == "output limited" else []
+
+    assert_nothing_typed(start(holt, STARTS[how], holt.argv(["run", *flags, "--", *printing(ASKED[asked])])))
+
+
+@pytest.mark.parametrize("how", ("terminal", "no stdin"))
+def test_nor_after_a_command_in_a_session(how: str, session: Session) -> None:
+    argv = holt_of(session).argv(["exec", session.name, "--", *printing(ASKED["title"])])
+
+    assert_nothing_typed(start(holt_of(session), STARTS[how], argv, env=environment(session)))
+
+
+@pytest.mark.parametrize("how", ("terminal", "no stdin"))
+def test_nor_without_a_controlling_terminal(how: str, holt: Holt) -> None:
+    """As under setsid(1): run by root, holt has no other way to the terminal than what it opened at the start."""
+    argv = holt.argv(["run", "--", *printing(ASKED["title"])])
+
+    assert_nothing_typed(start(holt, STARTS[how], argv, controlling=False))
+
+
+def test_nor_after_a_kill(holt: Holt) -> None:
+    argv = holt.argv(["run", "--timeout", "300ms", "--", "sh", "-c", r"printf '\033[21t'; exec sleep 1000"])
+
+    assert_nothing_typed(start(holt, '"$@" </dev/null', argv))
+
+
+def test_what_the_shell_prints_completes_no_question(holt: Holt) -> None:
+    """The command leaves a sequence open, and the next byte that the shell prints would end it."""
+    with start(holt, '"$@"; printf t', holt.argv(["run", "--", "printf", r"\033[21"])) as caller:
+        caller.wait()
+        assert caller.typed() == b"", caller.output
+
+
+def test_nor_when_it_stops(holt: Holt) -> None:
+    """Ctrl-Z from inside: the shell has the terminal while holt is stopped."""
+    script = "set -m\n" + '"$@"' + "\nprintf stopped; read -r line; echo \"line $line\"; kill -9 %1"
+    argv = holt.argv(["run", "--", "sh", "-c", r"printf '\033[21t'; kill -TSTP $$; sleep 1000"])
+    with Answering(holt.identity, ["/bin/bash", "-c", script, "sh", *argv], cwd=holt.cwd) as caller:
+        caller.expect("stopped")
+        caller.send("typed\n")
+        assert caller.expect(r"line ([^\r]*)\r").group(1) == "typed"
+        caller.wait()
+
+
+def test_a_terminal_that_answers_nothing_is_not_waited_for_long(terminal: Callable[..., Terminal]) -> None:
+    caller = terminal(["run", "--", "printf", r"\033[21t"])
+
+    assert caller.wait(timeout=10) == 0
+    assert "\033[5n" in caller.output
+
+
+@pytest.mark.parametrize(
+    ("text", "locale", "asked"),
+    (
+        (r"\033[1;31mred\033[0m\033[K", "C", False),
+        (r"\303\251\342\200\223", "C.UTF-8", False),
+        (r"\303\251\342\200\223", "C", True),
+        (r"\302\2336n", "C.UTF-8", True),
+    ),
+    ids=("colours", "UTF-8", "perhaps C1 controls", "C1 in UTF-8"),
+)
+def test_it_is_asked_only_if_needed(text: str, locale: str, asked: bool, terminal: Callable[..., Terminal]) -> None:
+    """Colours and text get no answer, so holt adds nothing to what the command printed."""
+    caller = terminal(["run", "--", "printf", text], env={"LC_ALL": locale})
+    caller.wait()
+
+    assert ("\033[5n" in caller.output) == asked
+
+
+# --- what holt prints by itself has no questions ---
+
+QUESTIONS = r"\033[21t\033[6n\005\233c\302\2336n\033[31mred\033[0m\033]52;c;aGk=\007\033[2"
+
+
+def shown(session: Session, script: str, argv: list[object]) -> str:
+    with start(holt_of(session), script, holt_of(session).argv(argv), env=environment(session)) as caller:
+        caller.wait()
+        assert caller.answered == 0, caller.output
+        assert caller.typed() == b""
+        return caller.output
+
+
+def assert_disarmed(output: str) -> None:
+    assert r"\x1b[21t" in output and r"\x05" in output and "\033[31mred\033[0m" in output, output
+    assert "\033]" not in output and "\x9b" not in output and "\033[2ended" not in output
+
+
+def test_a_log_has_no_questions(session: Session) -> None:
+    session.exec("sh", "-c", f"printf '{QUESTIONS}'; printf '{QUESTIONS}' >&2", flags=["--keep", "head"]).ok()
+
+    assert_disarmed(shown(session, '"$@"', ["logs", session.name, "p1"]))
+
+
+def test_python_s_output_has_none(session: Session) -> None:
+    code = f"import os, sys; os.write(1, b'{QUESTIONS}'); os.write(2, b'{QUESTIONS}'); '\\033[21t'"
+
+    assert_disarmed(shown(session, '"$@"', ["python", session.name, "-c", code]))
+    assert r"\x1b[21t" in shown(session, '"$@"', ["python", session.name, "-c", r"import sys; sys.exit('\033[21t')"])
+
+
+def test_files_and_values_have_none(session: Session) -> None:
+    session.exec("sh", "-c", f"printf '{QUESTIONS}' > asks").ok()
+    session("kv", "set", "key", "-", stdin=QUESTIONS.encode().decode("unicode_escape").encode("latin-1"))
+
+    assert_disarmed(shown(session, '"$@"', ["files", session.name, "cat", "asks"]))
+    assert_disarmed(shown(session, '"$@"', ["kv", session.name, "get", "key"]))
+
+
+def test_a_sequence_over_two_streams_is_none(session: Session) -> None:
+    session.exec("sh", "-c", r"printf '\033[2'; printf '1t' >&2", flags=["--keep", "head"])
+
+    shown(session, '"$@"', ["logs", session.name, "p1"])
