@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -38,12 +39,12 @@ static int wait_for_room(int fd) {
 }
 
 /* Where there was room somebody else may have taken it, so the write has an end, too. */
-static int write_patiently(timer_t timer, int fd, const char *data, size_t length) {
+int message_write(int fd, const char *data, size_t length) {
         time_t taken = now_seconds();
 
         while (length > 0) {
                 int r = wait_for_room(fd);
-                ssize_t n = r < 0 ? 0 : patience_write(timer, fd, data, length);
+                ssize_t n = r < 0 ? 0 : patience_write(fd, data, length);
 
                 if (r < 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
                         return r < 0 ? r : -errno;
@@ -56,17 +57,6 @@ static int write_patiently(timer_t timer, int fd, const char *data, size_t lengt
                 }
         }
         return 0;
-}
-
-int message_write(int fd, const char *data, size_t length) {
-        timer_t timer;
-        int r = patience_make(&timer);
-
-        if (r < 0)
-                return r;
-        r = write_patiently(timer, fd, data, length);
-        (void)timer_delete(timer);
-        return r;
 }
 
 FILE *message_open(Message *message) {

@@ -31,10 +31,8 @@ struct Output {
         Budget budget;
         Stream streams[2];
         size_t count;
-        bool both;        /* the only stream is fds 1 and 2 */
-        bool ending;      /* all inside have ended */
-        bool timed;       /* there is a stream that blocks ... */
-        timer_t patience; /* ... and this interrupts a write to it */
+        bool both;   /* the only stream is fds 1 and 2 */
+        bool ending; /* all inside have ended */
 };
 
 /* --- the caller's fds --- */
@@ -91,10 +89,10 @@ static bool has_name(int pipe_fd) {
 
 /* A pipe is opened anew: O_NONBLOCK on the caller's own fd would be on everybody's who has it. Not
  * so a device, where opening may mean something, nor a file, where the offset is the fd's. */
-static int open_sink(Output *o, Stream *s) {
+static void open_sink(Stream *s) {
         const char *path = s->fd == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2";
         struct stat st = { 0 };
-        int fd = FD_NONE, r;
+        int fd = FD_NONE;
 
         (void)fstat(s->fd, &st);
         s->socket = S_ISSOCK(st.st_mode);
@@ -104,11 +102,6 @@ static int open_sink(Output *o, Stream *s) {
         if (fd >= 0)
                 s->sink_fd = fd;
         s->blocks = fd < 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode));
-        if (!s->blocks || o->timed)
-                return 0;
-        r = patience_make(&o->patience);
-        o->timed = r == 0;
-        return r;
 }
 
 static int add_stream(Output *o, int fd, Error *reterr) {
@@ -119,8 +112,8 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         r = check_stdin(s, reterr);
         if (r < 0)
                 return r;
-        r = open_sink(o, s);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot make a timer") : 0;
+        open_sink(s);
+        return 0;
 }
 
 int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr) {
@@ -154,8 +147,6 @@ Output *output_free(Output *o) {
                 fd_close(s->source_fd);
                 fd_close(s->inner_fd);
         }
-        if (o && o->timed)
-                (void)timer_delete(o->patience);
         free(o);
         return NULL;
 }
@@ -253,14 +244,13 @@ static bool take_in(Output *o, Stream *s) {
         return n > 0;
 }
 
-static ssize_t write_out(const Output *o, const Stream *s) {
+static ssize_t write_out(const Stream *s) {
         const char *data = s->relay.data + s->relay.start;
         size_t size = s->relay.end - s->relay.start;
 
         if (s->socket)
                 return send(s->sink_fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        return s->blocks ? patience_write(o->patience, s->sink_fd, data, size)
-                         : write(s->sink_fd, data, size);
+        return s->blocks ? patience_write(s->sink_fd, data, size) : write(s->sink_fd, data, size);
 }
 
 static bool put_out(Output *o, Stream *s) {
@@ -270,7 +260,7 @@ static bool put_out(Output *o, Stream *s) {
                 abandon(o, s);
                 return false;
         }
-        n = write_out(o, s);
+        n = write_out(s);
         if (relay_advance(&s->relay, n))
                 return n > 0;
         if (errno != EPIPE && errno != ECONNRESET)

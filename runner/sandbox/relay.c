@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/relay.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 
-#include "base/error.h"
+#include "base/time.h"
 
-enum { PATIENCE_NS = 20000000 }; /* that a write may block */
+enum { PATIENCE_US = 20000 }; /* how long a write may block */
 
 /* --- how much --- */
 
@@ -86,39 +88,77 @@ void relay_discard(Relay *r, Budget *budget) {
         r->start = r->end;
 }
 
-/* --- writing to who may have stopped --- */
+/* --- writing to a reader that may have stopped --- */
 
-/* Every other signal is blocked (launch.c), and this one does no more than end a system call. */
-static void on_patience(int signal) {
+/* ITIMER_REAL, since a timer of timer_create(2) takes one of the signals that all processes of the
+ * user may have pending (RLIMIT_SIGPENDING): another process, or a command in a sandbox, could use
+ * these up. Somebody else's SIGALRM may come in the meantime, and is sent anew at the end. */
+static volatile sig_atomic_t alarm_from_outside;
+
+static bool is_from_outside(const siginfo_t *info) {
+        return info->si_code <= 0; /* SI_USER and the like; the timer's is SI_KERNEL */
+}
+
+static void on_alarm(int signal, siginfo_t *info, void *context) {
         (void)signal;
+        (void)context;
+        if (is_from_outside(info))
+                alarm_from_outside = true;
 }
 
-int patience_make(timer_t *ret) {
-        const struct sigaction action = { .sa_handler = on_patience };
-        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
-
-        if (sigaction(SIGRTMIN, &action, NULL) < 0 ||
-            timer_create(CLOCK_MONOTONIC, &event, ret) < 0)
-                return -errno;
-        return 0;
+static uint64_t usec_of(const struct timeval *time) {
+        return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-ssize_t patience_write(timer_t patience, int fd, const char *data, size_t size) {
-        const struct itimerspec tick = { .it_interval.tv_nsec = PATIENCE_NS,
-                                         .it_value.tv_nsec = PATIENCE_NS },
-                                off = { 0 };
-        sigset_t set;
+/* The timer that was running before goes on: an alarm(2) of the caller's survives execve(2). */
+static void restore_timer(struct itimerval timer, uint64_t started) {
+        const uint64_t left = usec_of(&timer.it_value), passed = time_now_usec() - started;
+        const uint64_t next = left > passed ? left - passed : 1;
+
+        if (!left)
+                return;
+        timer.it_value = (struct timeval){ .tv_sec = (time_t)(next / 1000000),
+                                           .tv_usec = (suseconds_t)(next % 1000000) };
+        (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Stops the timer, and takes the last tick away. */
+static void stop_ticking(const sigset_t *alarm) {
+        const struct itimerval off = { 0 };
+        const struct timespec now = { 0 };
+        siginfo_t info;
+
+        (void)setitimer(ITIMER_REAL, &off, NULL);
+        if (sigtimedwait(alarm, &info, &now) == SIGALRM && is_from_outside(&info))
+                alarm_from_outside = true;
+}
+
+ssize_t patience_write(int fd, const char *data, size_t size) {
+        const struct timeval interval = { .tv_usec = PATIENCE_US };
+        const struct itimerval tick = { .it_interval = interval, .it_value = interval };
+        const struct sigaction action = { .sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO };
+        const uint64_t started = time_now_usec();
+        struct itimerval old_timer = { 0 };
+        struct sigaction old_action;
+        sigset_t alarm, old_mask;
         ssize_t n;
         int errnum;
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGRTMIN);
-        (void)timer_settime(patience, 0, &tick, NULL);
-        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+        (void)sigemptyset(&alarm);
+        (void)sigaddset(&alarm, SIGALRM);
+        alarm_from_outside = false;
+        (void)sigaction(SIGALRM, &action, &old_action);
+        (void)setitimer(ITIMER_REAL, &tick, &old_timer);
+        (void)sigprocmask(SIG_UNBLOCK, &alarm, &old_mask);
         n = write(fd, data, size);
         errnum = errno;
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)timer_settime(patience, 0, &off, NULL);
+        (void)sigprocmask(SIG_BLOCK, &alarm, NULL);
+        stop_ticking(&alarm);
+        (void)sigaction(SIGALRM, &old_action, NULL);
+        restore_timer(old_timer, started);
+        if (alarm_from_outside)
+                (void)raise(SIGALRM);
+        (void)sigprocmask(SIG_SETMASK, &old_mask, NULL);
         errno = errnum;
         return n;
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "base/util.h"
 
@@ -47,9 +46,6 @@ bool relay_advance(Relay *relay, ssize_t n);
 /* Throws away what relay has. */
 void relay_discard(Relay *relay, Budget *budget);
 
-/* Makes a timer for patience_write(); delete it by timer_delete(2). Every signal has to be blocked
- * (launch.h). 0 or a negative errno. */
-int patience_make(timer_t *ret);
-/* write(2) to an fd that blocks, for 20 ms at most: who reads may have stopped, even after there
- * was room. -1 and EINTR where nothing was written. */
-ssize_t patience_write(timer_t patience, int fd, const char *data, size_t size);
+/* write(2) to an fd that blocks, for 20 ms at most: the reader may have stopped, even after there
+ * was room. -1 and EINTR where nothing was written. Needs no resource that can be used up. */
+ssize_t patience_write(int fd, const char *data, size_t size);

@@ -26,8 +26,7 @@ struct Terminal {
         int master_fd;
         int input_fd;       /* the caller's terminal to read keys from, or FD_NONE */
         int output_fd;      /* the caller's terminal to print to */
-        bool output_blocks; /* it is the inherited fd itself ... */
-        timer_t patience;   /* ... and this interrupts a write to it */
+        bool output_blocks; /* it is the inherited fd itself */
         bool entered, raw;
         Escapes printed; /* the control sequences in what was printed */
         bool asked;      /* the terminal may answer one of them */
@@ -82,13 +81,8 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) 
         t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
         t->output_fd = plan->output_fd;
         t->output_blocks = t->output_fd < 0;
-        if (t->output_blocks) {
+        if (t->output_blocks)
                 t->output_fd = printed_fd(plan);
-                if (patience_make(&t->patience) < 0) {
-                        free(t);
-                        return NULL;
-                }
-        }
         t->printed.utf8 = plan->utf8;
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
         return t;
@@ -108,8 +102,6 @@ Terminal *terminal_free(Terminal *t) {
                 discard_replies(t);
         if (t && t->raw)
                 (void)tcsetattr(t->input_fd, TCSAFLUSH, &t->saved);
-        if (t && t->output_blocks)
-                (void)timer_delete(t->patience);
         free(t);
         return NULL;
 }
@@ -226,7 +218,7 @@ static void empty_output(Terminal *t) {
         Relay *r = &t->out;
         const char *data = r->data + r->start;
         size_t size = r->end - r->start;
-        ssize_t n = t->output_blocks ? patience_write(t->patience, t->output_fd, data, size)
+        ssize_t n = t->output_blocks ? patience_write(t->output_fd, data, size)
                                      : write(t->output_fd, data, size);
 
         if (!relay_advance(r, n))

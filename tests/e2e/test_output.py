@@ -233,6 +233,23 @@ def test_stdout_may_be_closed_or_nowhere(holt: Holt) -> None:
         assert through_shell(holt, script, "run", "--output", "1KiB", "--", "sh", "-c", "echo lost; exit 9").code == 9
 
 
+NO_SIGNALS = ("prlimit", "--sigpending=0:0")
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_it_needs_no_pending_signals(holt: Holt) -> None:
+    """Other processes of the user may have used up all that may be pending (RLIMIT_SIGPENDING)."""
+    result = holt(
+        ["run", "--output", "1MiB", "--", "sh", "-c", "echo said >&2"],
+        prefix=[*NO_SIGNALS, "bash", "-c", '"$0" "$@" >/dev/null'], report=False,
+    )
+    assert (result.code, result.err) == (0, "said\n")
+
+    result = holt(["run", "--output", "1MiB", "--timeout", "200ms", "--", "sleep", "100"], prefix=NO_SIGNALS)
+    assert result.code == 124
+    assert "--timeout" in result.err
+
+
 def test_stdout_can_be_opened_by_its_name(holt: Holt) -> None:
     result = holt.sh("echo out > /dev/stdout; echo err > /dev/stderr", "--output", "1KiB").ok()
 

@@ -11,6 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "sandbox/relay.h"
 
@@ -151,6 +155,79 @@ static void test_a_write_that_fails_for_good(void **state) {
         }
 }
 
+/* --- writing to a reader that has stopped --- */
+
+static int open_full_pipe(int *ret_reader) {
+        int fds[2];
+        char data[4096] = { 0 };
+
+        assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+        while (write(fds[1], data, sizeof(data)) > 0)
+                ;
+        assert_int_equal(fcntl(fds[1], F_SETFL, 0), 0);
+        *ret_reader = fds[0];
+        return fds[1];
+}
+
+/* With no signal left to queue, as after another process of the user took them all. */
+static void test_a_write_ends_though_nobody_reads(void **state) {
+        struct rlimit old;
+        int reader, fd = open_full_pipe(&reader);
+
+        (void)state;
+        assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &old), 0);
+        assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ .rlim_max = old.rlim_max }),
+                         0);
+        assert_int_equal(patience_write(fd, "x", 1), -1);
+        assert_int_equal(errno, EINTR);
+        assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &old), 0);
+        (void)close(fd);
+        (void)close(reader);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int signal) {
+        (void)signal;
+        alarms++;
+}
+
+static void test_the_caller_s_alarm_goes_on(void **state) {
+        const struct sigaction action = { .sa_handler = count_alarm };
+        struct itimerval left;
+        int reader, fd = open_full_pipe(&reader);
+
+        (void)state;
+        assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+        (void)alarm(1000);
+        assert_int_equal(patience_write(fd, "x", 1), -1);
+        assert_int_equal(getitimer(ITIMER_REAL, &left), 0);
+        assert_in_range(left.it_value.tv_sec, 900, 1000);
+        assert_int_equal(left.it_interval.tv_usec, 0);
+        assert_int_equal(alarms, 0);
+        (void)alarm(0);
+        (void)close(fd);
+        (void)close(reader);
+}
+
+static void test_an_alarm_from_outside_is_not_lost(void **state) {
+        sigset_t set, old;
+        int reader, fd = open_full_pipe(&reader);
+
+        (void)state;
+        alarms = 0;
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGALRM);
+        assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
+        assert_int_equal(raise(SIGALRM), 0);
+        assert_int_equal(patience_write(fd, "x", 1), -1);
+        assert_int_equal(alarms, 0);
+        assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+        assert_int_equal(alarms, 1);
+        (void)close(fd);
+        (void)close(reader);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_budget_is_exact),
@@ -159,6 +236,9 @@ int main(void) {
                 cmocka_unit_test(test_packets_are_counted_whole),
                 cmocka_unit_test(test_what_is_held_comes_first),
                 cmocka_unit_test(test_a_write_that_fails_for_good),
+                cmocka_unit_test(test_a_write_ends_though_nobody_reads),
+                cmocka_unit_test(test_the_caller_s_alarm_goes_on),
+                cmocka_unit_test(test_an_alarm_from_outside_is_not_lost),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
