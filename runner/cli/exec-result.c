@@ -45,6 +45,11 @@ void exec_result_tell_denials(const JsonValue *result) {
         }
 }
 
+void exec_result_tell_replaced(const JsonValue *result) {
+        if (ask_text(result, "replaced")[0])
+                report_replaced("the session", ask_text(result, "replaced"), stderr);
+}
+
 bool exec_result_set_aside(const JsonValue *result) {
         const JsonValue *names = result ? json_member(result, "set_aside") : NULL;
 
@@ -93,6 +98,7 @@ void exec_result_tell(const ExecResult *result) {
         if (result->captured && dropped(result->result) > 0)
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
                               dropped(result->result));
+        exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0)
                 exec_result_tell_denials(result->result);
         exec_result_tell_set_aside(result->result, result->show);
@@ -153,6 +159,12 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
         json_write_end(w);
 }
 
+static void write_replaced(const ExecResult *result, JsonWriter *w) {
+        const char *path = result->result ? ask_text(result->result, "replaced") : "";
+
+        json_write_string(w, "replaced", path[0] ? path : NULL);
+}
+
 /* Only where there is something to be said. */
 static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
         const char *why = result->result ? ask_text(result->result, "unrecorded") : "";
@@ -186,6 +198,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_output(result, w);
         write_member(result->result, "denials", true, w);
         write_member(result->result, "set_aside", true, w);
+        write_replaced(result, w);
         write_unrecorded(result, w);
         json_write_end(w);
         return json_write_finish(w);

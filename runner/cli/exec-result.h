@@ -27,6 +27,7 @@ bool exec_result_set_aside(const JsonValue *result);
 
 /* To stderr, of what exec, process.wait or python.run has answered; show may be NULL. */
 void exec_result_tell_denials(const JsonValue *result);
+void exec_result_tell_replaced(const JsonValue *result);
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
 
 /* To stderr: why it ended early, what was refused, dropped, set aside. Nothing after a plain

@@ -83,13 +83,14 @@ static int do_wait(const OptionResult *words, const void *options, Error *reterr
         const char *name = words->operands[0], *id = words->operands[1];
         RpcClient *client = NULL;
         ExecResult result;
+        Error ignored;
         int r = ask_live(name, &client, reterr);
 
         json_write_object(&w, NULL);
         if (r == 0)
                 r = ask_process(client, "process.wait", id, &w, &answer, reterr);
         if (r == 0 && exec_result_set_aside(answer.result))
-                r = ask_client(client, "session.show", NULL, &show, reterr);
+                (void)ask_client(client, "session.show", NULL, &show, &ignored);
         rpc_client_free(client);
         if (r < 0)
                 return r;

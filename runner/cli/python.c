@@ -279,18 +279,18 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
 }
 
 /* What was refused, where it failed, and set aside: as holt exec does. */
-static int tell_refused(const Run *run, Error *reterr) {
+static void tell_refused(const Run *run) {
         const JsonValue *result = run->answer.result;
         _cleanup_(answer_clear) Answer show = ANSWER_NONE;
-        int r = 0;
+        Error ignored;
 
+        exec_result_tell_replaced(result);
         if (ask_number(result, "exit_code") != 0)
                 exec_result_tell_denials(result);
+        /* A keeper whose sandbox was stopped may be gone by now. */
         if (exec_result_set_aside(result))
-                r = ask_client(run->client, "session.show", NULL, &show, reterr);
-        if (r == 0)
-                exec_result_tell_set_aside(result, show.result);
-        return r;
+                (void)ask_client(run->client, "session.show", NULL, &show, &ignored);
+        exec_result_tell_set_aside(result, show.result);
 }
 
 static int print_end(Run *run, Error *reterr) {
@@ -316,7 +316,7 @@ static int print_end(Run *run, Error *reterr) {
         }
         python_tell_end(result, run->timeout, run->options->fresh);
         if (!run->options->json)
-                r = tell_refused(run, reterr);
+                tell_refused(run);
         return r < 0 ? r : (int)exit_code;
 }
 

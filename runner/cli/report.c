@@ -440,15 +440,13 @@ static void reset_colours(const RunResult *result, FILE *out) {
                 (void)fputs("\033[0m", out);
 }
 
-static void print_replaced(const RunResult *result, FILE *out) {
+void report_replaced(const char *what, const char *path, FILE *out) {
         char name[256];
 
-        if (result->outcome.replaced)
-                (void)fprintf(out,
-                              "holt: stopped it because the host replaced %s, which the policy "
-                              "protects or hides\n  Start it again: the new file is then "
-                              "protected.\n",
-                              str_quote(result->outcome.replaced, name, sizeof(name)));
+        (void)fprintf(out,
+                      "holt: stopped %s because the host replaced %s, which the policy protects or "
+                      "hides\n  Start it again: the new file is then protected.\n",
+                      what, str_quote(path, name, sizeof(name)));
 }
 
 void report_print_text(const RunResult *result, FILE *out) {
@@ -457,7 +455,8 @@ void report_print_text(const RunResult *result, FILE *out) {
                 error_print(result->error, out);
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
-                print_replaced(result, out);
+                if (result->outcome.replaced)
+                        report_replaced("it", result->outcome.replaced, out);
                 print_denials(result, out);
         }
         print_moved(result, out);

@@ -116,13 +116,19 @@ static void on_dropped(void *data, Process *process) {
 
 /* --- ending --- */
 
+/* Whether clients still have something to get. A client that has just been told that its command
+ * was killed asks for its output next. */
+static bool keeper_owes(const Keeper *keeper) {
+        return rpc_server_owed(keeper->server) > keeper_waits_for_rest(keeper) ||
+               (keeper->replaced && rpc_server_connections(keeper->server) > 0);
+}
+
 /* The answers that are on their way still leave. */
 static void on_stop(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
 
-        if (keeper->ending && now < keeper->flush_until &&
-            rpc_server_owed(keeper->server) > keeper_waits_for_rest(keeper))
+        if (keeper->ending && now < keeper->flush_until && keeper_owes(keeper))
                 loop_timer_set(keeper->stop_timer, now + FLUSH_STEP);
         else
                 loop_stop(keeper->loop);
@@ -190,8 +196,12 @@ static void on_sandbox_end(void *data, uint32_t events) {
 
         (void)events;
         (void)processes_listen(keeper->processes);
-        /* Before anybody is answered: who hears of the end may use git at once. */
+        /* The clients of these get results, with the output and the cause. */
+        if (keeper->replaced)
+                processes_settle(keeper->processes);
+        /* Before anybody is answered: a client that learns of the end may use git at once. */
         keeper_sweep(keeper);
+        keeper_answer_settled(keeper);
         processes_give_up(keeper->processes);
         if (keeper->replaced)
                 (void)error_set(&error, ERROR_SETUP, 0,
@@ -235,6 +245,7 @@ static void check_protection(Keeper *keeper) {
         keeper->replaced = watch_find_replaced(keeper->launch.watch);
         if (!keeper->replaced)
                 return;
+        processes_kill_replaced(keeper->processes, keeper->replaced);
         (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
         keeper_audit_replaced(keeper, keeper->replaced);
 }

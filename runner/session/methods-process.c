@@ -260,6 +260,7 @@ void method_write_set_aside(const Process *process, JsonWriter *w) {
         json_write_end(w);
         if (process->unguarded[0])
                 json_write_string(w, "unguarded", process->unguarded);
+        json_write_string(w, "replaced", process->replaced);
 }
 
 void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,

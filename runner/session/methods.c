@@ -306,6 +306,7 @@ static const char process_result[] =
         "timeout_us, stdout_bytes, stderr_bytes, stdout_dropped, stderr_dropped, "
         "denials [{layer, what, count, answer, grant, why_not}], set_aside [paths in the "
         "workspace], stdout, stderr; unguarded: why something there could not be set aside; "
+        "replaced: the path for which the sandbox was stopped, or null; "
         "unrecorded, on a full disk: why it is not in the history yet";
 
 const RpcMethod session_methods[] = {
@@ -356,7 +357,7 @@ const RpcMethod session_methods[] = {
           "how the interpreter ended by itself since the run before, or null, stdout, stderr, "
           "stdout_dropped, "
           "stderr_dropped, "
-          "denials, set_aside and unguarded as of exec, "
+          "denials, set_aside, unguarded and replaced as of exec, "
           "result: the repr or null, displays: [{mime type: text or base64}], error: "
           "{name, message, traceback} or null, usage; unrecorded, on a full disk: why it is not in "
           "the history yet",

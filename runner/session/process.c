@@ -399,6 +399,23 @@ static void on_gone(Process *process, const SessionMessage *message) {
         process->all->events.gone(process->all->events.data, process);
 }
 
+void processes_kill_replaced(Processes *all, const char *path) {
+        for (Process *p = all->first; p; p = p->next) {
+                if (p->settled)
+                        continue;
+                p->replaced = path;
+                p->killed |= !p->timed_out;
+        }
+}
+
+void processes_settle(Processes *all) {
+        const SessionMessage gone = { .value = SIGKILL };
+
+        for (Process *p = all->first; p; p = p->next)
+                if (p->started && !p->gone)
+                        on_gone(p, &gone);
+}
+
 void process_not_started(Process *process) {
         process->gone = true;
         answer_error(process);

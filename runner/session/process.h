@@ -86,6 +86,7 @@ typedef struct Process {
         bool sweep_due;
         StrList set_aside;                     /* what was, relative to the workspace */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be; or "" */
+        const char *replaced; /* the path for which the sandbox was stopped, or NULL; borrowed */
 
         /* private */
         int streams[CAPTURE_STREAMS], input, master;
@@ -129,6 +130,13 @@ Processes *processes_free(Processes *all);
 /* Reads what init says: to be called when sandbox->control_fd is readable. 0, or -EPIPE when init
  * is gone. */
 int processes_listen(Processes *all);
+
+/* The sandbox is killed because the host replaced path, which outlives all: notes that in every
+ * process that has not settled. */
+void processes_kill_replaced(Processes *all, const char *path);
+/* The sandbox has ended: settles every process that init has reported the start of, but not the
+ * end. */
+void processes_settle(Processes *all);
 
 /* init is gone: what it was still to be told is not done. Those of whom it has not heard are
  * answered with ESHUTDOWN. */

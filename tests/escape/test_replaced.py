@@ -62,10 +62,49 @@ def test_a_session_is_stopped(how: str, sessions: Sessions, secret: Path, identi
         identity.run(["bash", "-c", script], cwd=secret).check_returncode()
         result = running.wait(timeout=20)
 
-    assert result.code != 0
+    assert result.code == 137, str(result)
+    assert f"stopped the session because the host replaced {path_inside(path)}" in result.err, str(result)
     rows = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "guard"]
     assert [row["replaced"].endswith("/" + path) for row in rows if "replaced" in row] == [True], str(rows)
     assert session.sh("cat .env keys/key 2>&1").out.count("secret") == 0
+
+
+def path_inside(path: str) -> str:
+    return f"/workspace/{path}"
+
+
+def test_the_result_of_an_exec_names_the_path(sessions: Sessions, secret: Path, identity: Identity) -> None:
+    """With the output up to there, in the report and in the answer to another client that waits."""
+    session = sessions.create("w", "--workspace", secret, *HIDES)
+    script = "echo here; touch ready; sleep 60"
+    with session.start("bash", "-c", script, flags=("--json", "--output", "1KiB")) as running:
+        until(lambda: (secret / "ready").exists(), "the command runs")
+        client = session.rpc()
+        wait = client.send("process.wait", id="p1")
+        client.call("session.show")
+        identity.run(["bash", "-c", REPLACED["git config"][0]], cwd=secret).check_returncode()
+        answer = client.result(wait)
+        result = running.wait(timeout=20)
+
+    report = json.loads(result.err)
+    assert (report["cause"], report["exit_code"], report["signal"]) == ("killed", 137, "SIGKILL"), str(result)
+    assert report["replaced"] == path_inside(".git/config")
+    assert "here" in result.out
+    assert (answer["cause"], answer["replaced"]) == ("killed", path_inside(".git/config"))
+    assert json.loads(session("exec", "--json", "true").ok().err)["replaced"] is None
+
+
+def test_the_result_of_a_run_of_python_names_the_path(sessions: Sessions, secret: Path, identity: Identity) -> None:
+    session = sessions.create("w", "--workspace", secret, *HIDES)
+    code = "import time; open('ready', 'w').close(); time.sleep(60)"
+    with sessions.start(["python", "w", "--json", "-c", code]) as running:
+        until(lambda: (secret / "ready").exists(), "the code runs")
+        identity.run(["bash", "-c", REPLACED["git config"][0]], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    answer = json.loads(result.out)
+    assert (answer["cause"], answer["state_kept"]) == ("killed", False), str(result)
+    assert answer["replaced"] == path_inside(".git/config")
 
 
 def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity) -> None:

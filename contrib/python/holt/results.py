@@ -56,6 +56,7 @@ class Outcome:
     unrecorded  why it is not in the session's history yet, as on a full disk; "" where it is
     set_aside   what was at protected paths of the workspace when it ended, relative to that
     unguarded   why something there could not be set aside; "" where nothing was left
+    replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
     """
 
     id: str
@@ -70,6 +71,7 @@ class Outcome:
     unrecorded: str = ""
     set_aside: Tuple[str, ...] = ()
     unguarded: str = ""
+    replaced: str = ""
 
     @property
     def stdout(self) -> str:
@@ -176,6 +178,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         ),
         "unrecorded": answer.get("unrecorded") or "",
         "set_aside": tuple(answer.get("set_aside") or ()), "unguarded": answer.get("unguarded") or "",
+        "replaced": answer.get("replaced") or "",
     }
 
 

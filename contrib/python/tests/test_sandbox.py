@@ -397,6 +397,19 @@ def test_what_was_set_aside_is_in_the_result(tmp_path: Path) -> None:
         assert box.python("1").set_aside == ()
 
 
+def test_a_result_names_the_path_for_which_the_session_was_stopped(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("a=2\n")
+    (tmp_path / ".env").write_text("a=1\n")
+    with Sandbox(workspace=tmp_path, options=["--hide", ".env"]) as box:
+        assert box.bash("true").replaced == ""
+        process = box.spawn(["bash", "-c", "touch ready; sleep 60"])
+        until(lambda: (tmp_path / "ready").exists(), "the command runs")
+        (tmp_path / "new").rename(tmp_path / ".env")
+        result = process.wait()
+        assert (result.cause, result.replaced) == ("killed", "/workspace/.env")
+        assert box.bash("cat .env").stdout == ""
+
+
 @pytest.mark.parametrize("call", (
     lambda box: box.bash("echo 'a\0b'"), lambda box: box.exec(["echo", "a\0"]), lambda box: box.python("'\0'"),
     lambda box: box.kv.set("k", "a\0b"), lambda box: box.files.write("f\0", "x"),
