@@ -140,6 +140,7 @@ typedef struct PlanGuard {
 typedef struct PlanStrays {
         StrList paths;   /* relative to the workspace */
         StrList targets; /* of each, with what tells it from another of that name */
+        size_t work;     /* that it took to find them */
 } PlanStrays;
 
 enum { PLAN_CPUS_MAX = 8192 }; /* of one machine; as CONFIG_NR_CPUS has it at most */

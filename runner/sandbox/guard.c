@@ -293,7 +293,7 @@ static void sweep_submodules(Sweep *sweep) {
 static void sweep_strays(Sweep *sweep) {
         PlanStrays found = { 0 };
 
-        note(sweep, strays_find(sweep->plan, sweep->tree.fd, true, &found));
+        note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
         for (size_t i = 0; i < found.targets.count; i++) {
                 const PlanGuard stray = { .path = found.paths.items[i] };
 

@@ -302,7 +302,7 @@ static int add_bare(LaunchPlan *plan, Error *reterr) {
 
 /* Those of the caller are not set aside after the run. */
 static int prepare_strays(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
-        int r = strays_find(plan, workspace->fd, false, &plan->strays);
+        int r = strays_find(plan, workspace->fd, NULL, &plan->strays);
 
         if (r != -E2BIG)
                 return r < 0 ? error_oom(reterr) : 0;

@@ -18,6 +18,7 @@ enum {
 
         /* Microseconds, roughly: nobody waits for long, however much the command has made. */
         WORK_MAX = 2000000,
+        WORK_MORE = 500000, /* after a run, beyond what the repository took before it */
         WORK_ENTRY = 1,
         WORK_FILE = 8, /* to read how it begins */
         WORK_DIRECTORY = 16,
@@ -40,7 +41,8 @@ typedef struct Walk {
         const char *git; /* "" or ".git/" */
         StrList left;    /* directories, each with a slash at the end */
         size_t work;     /* done */
-        size_t aside;    /* already: where there were too many some are left */
+        size_t work_max;
+        size_t aside; /* already: where there were too many some are left */
         PlanStrays *found;
 } Walk;
 
@@ -139,7 +141,7 @@ static int look_at(Walk *walk, int dir_fd, const char *directory, const struct d
                 return 0;
         type = type_of(dir_fd, entry);
         walk->work += type == S_IFREG && looks ? WORK_FILE : WORK_ENTRY;
-        if (walk->work > WORK_MAX)
+        if (walk->work > walk->work_max)
                 return -E2BIG;
         if (type == S_IFREG && !looks)
                 return 0;
@@ -180,7 +182,7 @@ static int walk_all(Walk *walk, const char *git) {
         walk->git = git;
         r = strlist_add(&walk->left, git);
         for (size_t i = 0; r == 0 && i < walk->left.count; i++)
-                r = walk->work > WORK_MAX ? -E2BIG : look_into(walk, walk->left.items[i]);
+                r = walk->work > walk->work_max ? -E2BIG : look_into(walk, walk->left.items[i]);
         strlist_clear(&walk->left);
         return r;
 }
@@ -195,12 +197,21 @@ static bool is_bare(int tree_fd) {
         return true;
 }
 
-int strays_find(const LaunchPlan *plan, int tree_fd, bool repair, PlanStrays *ret) {
-        Walk walk = { .plan = plan, .tree_fd = tree_fd, .repair = repair, .found = ret };
-        int r = walk_all(&walk, ".git/");
+int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret) {
+        Walk walk = { .plan = plan,
+                      .tree_fd = tree_fd,
+                      .repair = known != NULL,
+                      .found = ret,
+                      .work_max = WORK_MAX };
+        int r;
+
+        if (known && known->work < WORK_MAX - WORK_MORE)
+                walk.work_max = known->work + WORK_MORE;
+        r = walk_all(&walk, ".git/");
 
         if (r == 0 && is_bare(tree_fd))
                 r = walk_all(&walk, "");
+        ret->work = walk.work;
         return r == 0 && ret->paths.count + walk.aside > STRAYS_MAX ? -E2BIG : r;
 }
 

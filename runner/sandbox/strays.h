@@ -10,10 +10,12 @@
 /* Adds what is there now in the .git of the workspace, tree_fd, and at the top of a workspace that
  * is a git directory itself; not what is guarded, nor what has been set aside.
  *
- * repair  gives the caller back the right to read what the command has closed
+ * known  what was there before the command ran, or NULL before it runs. With it the caller is given
+ *        back the right to read what the command has closed, and less is looked at: as much as
+ *        before, and so much more
  *
  * 0, -E2BIG where there is too much to look at, or -ENOMEM. */
-int strays_find(const LaunchPlan *plan, int tree_fd, bool repair, PlanStrays *ret);
+int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret);
 
 /* Whether the one at index of found is among those of known, leading where it did, and nobody has
  * made it anew. */

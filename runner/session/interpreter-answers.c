@@ -112,7 +112,6 @@ static void answer_run(Request *request, const JsonValue *root) {
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = 124;
-        keeper_sweep_behind(request->interpreter->all->keeper, request->interpreter->process);
         unrecorded = note(request, cause, (int)code);
         if (!request->call)
                 return;
@@ -236,7 +235,6 @@ void request_answer_lost(Request *request) {
         const char *unrecorded;
         JsonWriter *w;
 
-        keeper_sweep_behind(request->interpreter->all->keeper, process);
         unrecorded = note(request, cause, code);
         if (!request->call)
                 return;

@@ -45,6 +45,8 @@ typedef struct Interpreter {
         unsigned stale;               /* answers to what is answered, since the last other */
         Usage spent;                  /* up to its last answer, times only, by its own word */
         Request *first;
+        JsonDocument *said; /* to the first, a run, until protected paths have been looked at */
+        bool paused;        /* the channel is not watched meanwhile */
         unsigned waiting;
         LoopTimer *wake, *deadline;
 } Interpreter;

@@ -109,6 +109,7 @@ static void fail_all(Interpreter *i, const Error *error) {
 
 static void close_channel(Interpreter *i) {
         i->watch = loop_unwatch(i->watch);
+        i->paused = false;
         i->channel = fd_close(i->channel);
         framing_clear(&i->in);
 }
@@ -116,6 +117,7 @@ static void close_channel(Interpreter *i) {
 static Interpreter *interpreter_free(Interpreter *i) {
         if (!i)
                 return NULL;
+        i->said = json_free(i->said);
         while (i->first)
                 drop_first(i);
         close_channel(i);
@@ -181,6 +183,20 @@ static void audit_time(const Interpreter *i) {
                 keeper_audit_end(i->all->keeper, i->process->id, CAUSE_TIMEOUT);
 }
 
+static void answer_first(Interpreter *i) {
+        _cleanup_(json_freep) JsonDocument *said = TAKE_PTR(i->said);
+
+        request_answer(i->first, json_root(said));
+        i->has_run |= i->first->is_run || streq(i->first->what, "load");
+        end_watch(i);
+        drop_first(i);
+        if (i->once) {
+                i->process->done = true;
+                return let_go(i);
+        }
+        ask_next(i);
+}
+
 static void on_line(Interpreter *i, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *root, *id;
@@ -210,19 +226,22 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         note_spent(i, root);
         process_drain(i->process);
         audit_time(i);
-        request_answer(i->first, root);
-        i->has_run |= i->first->is_run || streq(i->first->what, "load");
-        end_watch(i);
-        drop_first(i);
-        if (i->once) {
-                i->process->done = true;
-                return let_go(i);
-        }
-        ask_next(i);
+        loop_timer_set(i->deadline, 0);
+        i->said = TAKE_PTR(document);
+        if (i->first->is_run && !i->process->settled)
+                keeper_sweep_behind(i->all->keeper, i->process);
+        if (process_is_swept(i->process))
+                answer_first(i);
+}
+
+static void take_lines(Interpreter *i) {
+        FramingLine line;
+
+        while (i->channel >= 0 && !i->said && framing_next(&i->in, &line))
+                on_line(i, &line);
 }
 
 static void read_channel(Interpreter *i) {
-        FramingLine line;
         size_t size;
         char *room;
         ssize_t n;
@@ -237,13 +256,30 @@ static void read_channel(Interpreter *i) {
                 return;
         }
         framing_add(&i->in, (size_t)n);
-        while (i->channel >= 0 && framing_next(&i->in, &line))
-                on_line(i, &line);
+        take_lines(i);
 }
 
+/* What comes while an answer waits is read after it. */
 static void on_channel(void *data, uint32_t events) {
+        Interpreter *i = data;
+
         (void)events;
-        read_channel(data);
+        if (!i->said)
+                return read_channel(i);
+        i->watch = loop_unwatch(i->watch);
+        i->paused = true;
+}
+
+static void resume(Interpreter *i) {
+        Error ignored;
+
+        take_lines(i);
+        if (!i->paused || i->said || i->channel < 0)
+                return;
+        i->paused = false;
+        if (loop_watch(i->all->keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch,
+                       &ignored) < 0)
+                give_up(i);
 }
 
 /* It has no token of its own: each run has one. What the session's home has for python3 to run at
@@ -351,12 +387,13 @@ static void ask_next(Interpreter *i) {
         Request *request;
         Error error;
 
-        if (i->asked || !i->ready || !i->process || i->stopped)
+        if (i->asked || !i->ready || !i->process || i->process->settled || i->stopped)
                 return;
         request = take_next(i);
         if (!request)
                 return;
         i->process->denied_before = keeper->denials;
+        strlist_clear(&i->process->set_aside);
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);
         request->asked_at = time_now_usec();
@@ -448,7 +485,7 @@ static void set_ended(const Request *request, Error *reterr) {
 static void settle(Interpreter *i) {
         Error error;
 
-        if (i->channel >= 0 && i->watch)
+        if (i->channel >= 0 && (i->watch || i->paused))
                 read_channel(i);
         if (i->has_run && !i->stopped)
                 i->lost = cause_name(i->broken ? CAUSE_LOST : i->process->outcome.cause);
@@ -479,17 +516,26 @@ void interpreters_pump(Interpreters *all) {
                 ask_next(i);
 }
 
-void interpreter_settled(Interpreters *all, Process *process) {
+static void interpreter_go_on(Interpreter *i) {
+        if (i->said) {
+                answer_first(i);
+                resume(i);
+        }
+        if (i->process->settled && process_is_swept(i->process))
+                settle(i);
+}
+
+void interpreter_swept(Interpreters *all, Process *process) {
         Interpreter *next;
 
         if (!all)
                 return;
         if (all->lasting && all->lasting->process == process)
-                settle(all->lasting);
+                interpreter_go_on(all->lasting);
         for (Interpreter *i = all->once; i; i = next) {
                 next = i->next;
                 if (i->process == process)
-                        settle(i);
+                        interpreter_go_on(i);
         }
 }
 

@@ -64,5 +64,6 @@ bool interpreter_kill(Interpreters *all, const RpcConnection *client, const char
 
 /* A client reads again: what it has asked for, and was kept waiting for that, goes on. */
 void interpreters_pump(Interpreters *all);
-/* Its process has settled: to be called for every process that does. */
-void interpreter_settled(Interpreters *all, Process *process);
+/* Process has settled, or a run of its code has, and protected paths have been looked at since: to
+ * be called for every process. */
+void interpreter_swept(Interpreters *all, Process *process);

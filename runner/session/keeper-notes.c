@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "sandbox/guard.h"
 #include "sandbox/result.h"
 #include "base/time.h"
 #include "session/unwritten.h"
@@ -146,7 +145,7 @@ void keeper_note_end(Keeper *keeper, Process *process) {
         audit_foreign(keeper, process);
 }
 
-static void audit_guard(Keeper *keeper, const char *what, const char *text) {
+void keeper_audit_guard(Keeper *keeper, const char *what, const char *text) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
@@ -157,40 +156,5 @@ static void audit_guard(Keeper *keeper, const char *what, const char *text) {
 }
 
 void keeper_audit_replaced(Keeper *keeper, const char *path) {
-        audit_guard(keeper, "replaced", path);
-}
-
-/* It may have been another's, which goes on; who waits for one that has ended hears of it. */
-static void tell_set_aside(Process *process, const StrList *moved, const char *failure) {
-        process->sweep_due = false;
-        (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s", failure);
-        for (size_t i = 0; i < moved->count; i++)
-                (void)strlist_add(&process->set_aside, moved->items[i]);
-}
-
-void keeper_sweep(Keeper *keeper) {
-        _cleanup_(strlist_clear) StrList moved = { 0 };
-        char sentence[ERROR_SENTENCE_MAX], failure[PROCESS_UNGUARDED_MAX] = "";
-        Error error;
-
-        if (keeper->launch.workspace_fd >= 0 &&
-            guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &moved, &error) < 0)
-                (void)snprintf(failure, sizeof(failure), "%s", error_sentence(&error, sentence));
-        for (size_t i = 0; i < moved.count; i++)
-                audit_guard(keeper, "set_aside", moved.items[i]);
-        if (failure[0] && !streq(failure, keeper->unguarded))
-                audit_guard(keeper, "failed", failure);
-        (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", failure);
-        for (Process *p = keeper->processes ? processes_first(keeper->processes) : NULL; p;
-             p = p->next)
-                if (p->sweep_due)
-                        tell_set_aside(p, &moved, failure);
-}
-
-void keeper_sweep_behind(Keeper *keeper, Process *process) {
-        if (keeper->plan.guards_count == 0)
-                return;
-        strlist_clear(&process->set_aside);
-        process->sweep_due = true;
-        keeper_sweep(keeper);
+        keeper_audit_guard(keeper, "replaced", path);
 }

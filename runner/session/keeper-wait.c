@@ -38,7 +38,7 @@ static bool has_ended(const Waiter *waiter) {
 
 /* It is answered with what was found behind it at protected paths. */
 static bool is_settled(const Waiter *waiter) {
-        return has_ended(waiter) && !waiter->process->sweep_due;
+        return has_ended(waiter) && process_is_swept(waiter->process);
 }
 
 /* --- answers --- */

@@ -70,19 +70,8 @@ static void notify_end(Process *process) {
                 capture_end(&process->output, "process.exited", &w);
 }
 
-/* After each command, and not only at the end: the host's git may come by at any time, and a crash
- * of the keeper has no end. Those that have ended at the same time share one look; they are
- * answered after it, with what was found. */
-static void on_sweep(void *data) {
-        keeper_sweep(data);
-        keeper_answer_settled(data);
-}
-
-void keeper_sweep_soon(Keeper *keeper) {
-        if (keeper->plan.guards_count > 0)
-                loop_timer_set(keeper->sweep_timer, time_now_usec());
-}
-
+/* Protected paths are looked at after each command, and not only at the end: the host's git may
+ * come by at any time, and a crash of the keeper has no end. */
 static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
@@ -90,10 +79,11 @@ static void on_settled(void *data, Process *process) {
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
         notify_end(process);
-        process->sweep_due = keeper->plan.guards_count > 0;
-        keeper_sweep_soon(keeper);
+        keeper_sweep_behind(keeper, process);
+        if (process->sweep_due)
+                return;
         keeper_answer_settled(keeper);
-        interpreter_settled(keeper->interpreters, process);
+        interpreter_swept(keeper->interpreters, process);
 }
 
 /* Its token is worth nothing any more. */
@@ -128,7 +118,8 @@ static void on_stop(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
 
-        if (keeper->ending && now < keeper->flush_until && keeper_owes(keeper))
+        if (keeper->ending && (now < keeper->flush_until || keeper_sweep_goes_on(keeper)) &&
+            keeper_owes(keeper))
                 loop_timer_set(keeper->stop_timer, now + FLUSH_STEP);
         else
                 loop_stop(keeper->loop);
@@ -362,7 +353,10 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, keeper_note_running, keeper, &keeper->note_timer,
                                    reterr);
         if (r == 0)
-                r = loop_timer_new(keeper->loop, on_sweep, keeper, &keeper->sweep_timer, reterr);
+                r = loop_timer_new(keeper->loop, keeper_sweep_start, keeper, &keeper->sweep_timer,
+                                   reterr);
+        if (r == 0)
+                r = keeper_sweeper_new(keeper, reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
                                    reterr);
@@ -439,6 +433,7 @@ static int start(Keeper *keeper, Error *reterr) {
 
 static void finish(Keeper *keeper) {
         deafen(keeper);
+        keeper_sweep_wait(keeper);
         keeper_take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->receives = receives_free(keeper->receives);
@@ -451,6 +446,7 @@ static void finish(Keeper *keeper) {
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
         keeper_sweep(keeper);
+        keeper_sweeper_free(keeper);
         keeper->unwritten = unwritten_free(keeper->unwritten);
         keeper->store = store_free(keeper->store);
         keeper->lock_fd = fd_close(keeper->lock_fd);

@@ -47,6 +47,8 @@ typedef struct Waiter {
         RpcLast *last; /* the answer, when the server has gone */
 } Waiter;
 
+typedef struct Sweeper Sweeper;
+
 typedef struct Keeper {
         char name[SESSION_NAME_MAX + 1];
         int lock_fd, ready_fd, signal_fd, owner_fd;
@@ -69,6 +71,7 @@ typedef struct Keeper {
         struct Staged *staged;  /* directories that have no place yet; session/staged.h */
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         struct Receives *receives;
+        Sweeper *sweeper;            /* keeper-sweep.c */
         struct Unwritten *unwritten; /* history and audit that wait for room */
         Denials denials, audited;
         uint64_t used_at;                      /* usec of time_now_usec() */
@@ -135,16 +138,31 @@ void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* What the process id did, or a run of its code, was ended: by a limit or by somebody. Nothing for
  * another cause. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
-/* What commands have made at protected places goes aside, as after a single run, and those that
- * have ended since the last time are told. */
-void keeper_sweep(Keeper *keeper);
+/* An event of a protected path: "set_aside", "failed" or "replaced", and its text. */
+void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
 /* The sandbox was stopped because the host replaced the path. */
 void keeper_audit_replaced(Keeper *keeper, const char *path);
-/* The same as keeper_sweep() in the loop's next turn. */
+
+/* --- the look at protected paths (keeper-sweep.c) --- */
+
+/* 0 or a negative errno. */
+int keeper_sweeper_new(Keeper *keeper, Error *reterr);
+/* Waits for a look that runs. */
+void keeper_sweeper_free(Keeper *keeper);
+/* Sets aside what commands have made at protected paths, as after a single run, and tells those
+ * whose sweep is due. Returns when that is done: for a keeper that ends. */
+void keeper_sweep(Keeper *keeper);
+/* The same beside the loop, from its next turn on. */
 void keeper_sweep_soon(Keeper *keeper);
-/* At once, behind a run of the interpreter, which is process: what is told of it then is that of
- * this run. */
+/* The sweep timer's. */
+void keeper_sweep_start(void *data);
+/* The same for a run that has ended and whose process goes on: interpreter_swept() follows. If the
+ * policy protects nothing, nothing is due. */
 void keeper_sweep_behind(Keeper *keeper, Process *process);
+/* Waits for a look that runs, if any. */
+void keeper_sweep_wait(Keeper *keeper);
+/* Whether one runs. */
+bool keeper_sweep_goes_on(const Keeper *keeper);
 
 /* --- for the methods --- */
 

@@ -113,7 +113,7 @@ void processes_make_room(Processes *all) {
 
                 ended += p->gone && p->settled;
                 kept += p->output.streams[0].kept + p->output.streams[1].kept;
-                if (p->gone && p->settled && !p->sweep_due &&
+                if (p->gone && p->settled && process_is_swept(p) &&
                     (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
                         *at = p->next;
                         all->events.dropped(all->events.data, p);

@@ -81,9 +81,9 @@ typedef struct Process {
         char unrecorded[160];    /* why its end was not in the history at once; "" where it was */
         uint64_t unrecorded_row; /* as session/unwritten.h numbers it */
         Denials denied_before;
-        /* It has settled, and the keeper has yet to look what of the protected is there now: its
-         * end is told after that, and it does not make room before. */
-        bool sweep_due;
+        /* It has settled, or a run of its code has, and the keeper has yet to look at protected
+         * paths, or is looking: its end is told after that, and it does not make room before. */
+        bool sweep_due, sweep_runs;
         StrList set_aside;                     /* what was, relative to the workspace */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be; or "" */
         const char *replaced; /* the path for which the sandbox was stopped, or NULL; borrowed */
@@ -120,6 +120,11 @@ typedef struct ProcessEvents {
         void (*dropped)(void *data, Process *process);
         void *data;
 } ProcessEvents;
+
+/* Whether no look at protected paths is to come that it waits for. */
+static inline bool process_is_swept(const Process *process) {
+        return !process->sweep_due && !process->sweep_runs;
+}
 
 /* launch and sandbox are borrowed. 0 or a negative errno. */
 int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,

@@ -8,11 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lib.sessions import Bound, Rpc, RpcError, Session, memory, until
+from lib.sessions import Bound, Rpc, RpcError, Session, Sessions, memory, until
 
 MIB = 1 << 20
 
@@ -20,6 +23,16 @@ MIB = 1 << 20
 @pytest.fixture
 def served(session: Session) -> Iterator[Session]:
     """A session whose keeper is the same afterwards, answers, and is not much larger than a keeper is."""
+    yield from is_served(session)
+
+
+@pytest.fixture
+def guarded(sessions: Sessions, workspace: Path) -> Iterator[Session]:
+    """The same with a workspace of the host's."""
+    yield from is_served(sessions.create("guarded", "--workspace", workspace))
+
+
+def is_served(session: Session) -> Iterator[Session]:
     keeper = session.keeper()
     yield session
     with session.rpc() as rpc:
@@ -207,3 +220,52 @@ def test_rows_of_history_and_audit(table: str, session: Session) -> None:
         count = db.execute("SELECT count FROM totals WHERE name = ?", (table,)).fetchone()[0]
     assert 90000 < count <= 100000
     assert "unshare" in str((session.history() if table == "history" else session.audit())[:3])
+
+
+# As many as a look takes a while for.
+REFS = """
+import os
+os.makedirs(".git/refs/heads/many")
+for i in range(30000):
+    with open(f".git/refs/heads/many/{i}", "w") as ref:
+        ref.write("0" * 40)
+"""
+CALLS = {"exec": {"argv": ["true"]}, "python.run": {"code": "1"}, "a dying interpreter": {"code": "import os; os._exit(0)"}}
+
+
+@pytest.mark.slow
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("call", CALLS)
+def test_what_git_has_does_not_hold_up_others(call: str, guarded: Session) -> None:
+    """The look at .git behind a command takes the longer the more the commands have made there. Whoever asks the keeper
+    for something else meanwhile is answered."""
+    gaps: list[float] = []
+    method = call if "." in call or call == "exec" else "python.run"
+    with guarded.rpc() as rpc, guarded.rpc() as other:
+        assert rpc.call("exec", argv=["/usr/bin/python3", "-c", REFS])["exit_code"] == 0
+        rpc.call(method, **CALLS[call])
+        started = time.monotonic()
+        looked = threading.Thread(target=lambda: [rpc.call(method, **CALLS[call]) for _ in range(3)])
+        looked.start()
+        while looked.is_alive():
+            asked = time.monotonic()
+            other.call("process.list")
+            gaps.append(time.monotonic() - asked)
+        mean = (time.monotonic() - started) / 3
+
+    gaps.sort()
+    # One may be late for other reasons; each of three looks would hold one up.
+    assert gaps[-3] < mean / 2, (mean, gaps[-4:])
+
+
+def test_who_ends_while_it_is_looked_is_told_what_it_made(guarded: Session) -> None:
+    """A look that runs already may have passed what a command makes: its end waits for the next."""
+    with guarded.rpc() as rpc, guarded.rpc() as other:
+        assert rpc.call("exec", argv=["/usr/bin/python3", "-c", REFS])["exit_code"] == 0
+        told: set[str] = set()
+        for number in range(12):
+            first = rpc.send("exec", argv=["true"])
+            second = other.send("exec", shell=f"sleep 0.0{number}; ln -s x .git/link{number}")
+            told |= {*other.result(second)["set_aside"], *rpc.result(first)["set_aside"]}
+
+    assert told == {f".git/link{number}.holt-untrusted" for number in range(12)}
