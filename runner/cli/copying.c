@@ -4,12 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/file-id.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "cli/transfer.h"
@@ -55,15 +55,13 @@ void copying_begin(Copying *copying, const char *session, int above_fd, const ch
 }
 
 void copying_made(const Copying *copying, int fd) {
-        char which[64];
-        struct stat st;
-        int n;
+        char which[FILE_ID_TEXT_MAX];
+        FileId id;
 
-        if (copying->fd < 0 || fstat(fd, &st) < 0)
+        if (copying->fd < 0 || file_id_get(fd, &id) < 0)
                 return;
-        n = snprintf(which, sizeof(which), "%" PRIu64 ":%" PRIu64, (uint64_t)st.st_dev,
-                     (uint64_t)st.st_ino);
-        (void)sys_write_all(copying->fd, which, (size_t)n + 1);
+        file_id_print(&id, which);
+        (void)sys_write_all(copying->fd, which, strlen(which) + 1);
 }
 
 void copying_end(Copying *copying) {
@@ -79,17 +77,13 @@ void copying_discard(const FilesPlace *place) {
 
 /* --- the sweep --- */
 
-/* Whether what is at the place is what was noted; "" was not. */
+/* Whether the directory at the place is the one that the note names. */
 static bool is_noted(const FilesPlace *place, const char *which) {
         _cleanup_close_ int fd = sys_open_beneath(place->dir_fd, place->name, O_PATH | O_DIRECTORY);
-        char found[64];
-        struct stat st;
+        FileId noted, found;
 
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return false;
-        (void)snprintf(found, sizeof(found), "%" PRIu64 ":%" PRIu64, (uint64_t)st.st_dev,
-                       (uint64_t)st.st_ino);
-        return streq(found, which);
+        return fd >= 0 && file_id_parse(which, &noted) == 0 && file_id_get(fd, &found) == 0 &&
+               file_id_compare(&noted, &found) == FILE_ID_SAME;
 }
 
 /* false: it may be there still. */
@@ -111,7 +105,7 @@ static bool take_away(RpcClient *client, const char *path, const char *which) {
 static void sweep_one(RpcClient *client, int dir_fd, const char *note) {
         _cleanup_close_ int fd = openat(dir_fd, note,
                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        char text[PATH_MAX + 128] = "";
+        char text[PATH_MAX + FILE_ID_TEXT_MAX] = "";
         const char *which;
 
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || read(fd, text, sizeof(text) - 2) < 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +156,25 @@ def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -
 
     assert sorted(os.listdir(workspace)) == ["copy", "one"] and len(os.listdir(workspace / "copy")) == 3000
     assert notes(session) == []
+
+
+def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session, workspace: Path) -> None:
+    """The caller has removed the copy, and made something else of its name."""
+    session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
+    kill_in_the_midst(session, workspace / "copy")
+    name = workspace / hidden(workspace)[0]
+    inode = name.stat().st_ino
+    shutil.rmtree(name)
+    for i in range(2000):
+        name.mkdir()
+        if name.stat().st_ino == inode:
+            break
+        name.rename(workspace / f"other-{i}")
+    else:
+        pytest.skip("this file system does not use inode numbers again")
+    (name / "file").touch()
+    session.cp("w:tree/1", "one").ok()
+    assert (name / "file").exists() and notes(session) == []
 
 
 def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace: Path) -> None:
