@@ -493,8 +493,10 @@ int keeper_main(int argc, char **argv) {
         (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */
 #endif
         if (start(&keeper, &error) < 0) {
-                (void)!write(KEEPER_READY_FD, &error, sizeof(error));
+                /* The caller may go on with what needs a session at rest. */
                 sandbox_clear(&keeper.sandbox);
+                fd_close(keeper.lock_fd);
+                (void)!write(KEEPER_READY_FD, &error, sizeof(error));
                 return error_exit_code(&error);
         }
         (void)close(KEEPER_READY_FD);

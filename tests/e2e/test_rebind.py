@@ -77,6 +77,14 @@ def test_a_missing_directory(work: Session, project: Path, identity: Identity) -
     assert work.out("ls") == ""
 
 
+def test_a_failed_start_leaves_the_session_at_rest(work: Session, project: Path) -> None:
+    """When the error is told nothing holds the session any more."""
+    project.rename(project.with_name("other"))
+    for _ in range(20):
+        assert "ENOENT" in work.exec("true").refusal()
+        work("tier", "medium").ok()
+
+
 def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> None:
     clone(project, identity)
     with work.sessions.serve() as rpc:
