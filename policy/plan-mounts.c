@@ -382,16 +382,22 @@ static int add_session(LaunchPlan *plan, const PlanContext *context, Error *rete
 
 static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                       Error *reterr) {
-        const char *path = policy->rootfs ? policy->rootfs : "/";
+        _cleanup_free_ char *source = NULL;
 
-        plan->rootfs = path_join(context->cwd, path);
-        plan->rootfs_origin = make_origin(asked_by(policy, "filesystem.rootfs", NULL, "--rootfs"),
-                                          path);
-        if (!plan->rootfs || !plan->rootfs_origin)
-                return error_oom(reterr);
-        if (streq(plan->rootfs, "/"))
-                plan->rootfs[0] = '\0';
-        return 0;
+        if (!policy->rootfs)
+                return 0;
+        source = path_join(context->cwd, policy->rootfs);
+        if (source && streq(source, "/"))
+                return 0;
+        plan->rootfs = (PlanMount){
+                .kind = PLAN_BIND,
+                .flags = PLAN_READ_ONLY,
+                .source = TAKE_PTR(source),
+                .origin = make_origin(asked_by(policy, "filesystem.rootfs", NULL, "--rootfs"),
+                                      policy->rootfs),
+                .fd = FD_NONE,
+        };
+        return plan->rootfs.source && plan->rootfs.origin ? 0 : error_oom(reterr);
 }
 
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr) {

@@ -32,6 +32,7 @@ static void guard_clear(PlanGuard *guard) {
 void plan_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 mount_clear(&plan->mounts[i]);
+        mount_clear(&plan->rootfs);
         mount_clear(&plan->root);
         mount_clear(&plan->state);
         for (size_t i = 0; i < plan->guards_count; i++)
@@ -39,8 +40,6 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->mounts);
         strlist_clear(&plan->inputs);
         free(plan->guards);
-        free(plan->rootfs);
-        free(plan->rootfs_origin);
         free(plan->workspace);
         free(plan->cwd);
         free(plan->pids_origin);

@@ -147,8 +147,7 @@ enum { PLAN_CPUS_MAX = 8192 }; /* of one machine; as CONFIG_NR_CPUS has it at mo
 
 typedef struct LaunchPlan {
         /* the tree */
-        char *rootfs; /* "" for the host's, else an absolute path without a slash at the end */
-        char *rootfs_origin; /* as a mount's */
+        PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's */
         PlanMount *mounts;
         size_t mounts_count;
         PlanGuard *guards;

@@ -124,10 +124,15 @@ static int warn(const Settings *settings, const LaunchPlan *plan, StrList *warni
 /* The session lasts longer than the caller's word: its policy protects the policy files that lie in
  * its workspace at every start. */
 static int protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
-        const size_t before = plan->guards_count;
+        const bool needed = settings->inputs.count > 0 || plan->rootfs.source;
         struct Reach *reach = NULL;
-        int r = settings->inputs.count ? reach_new(plan, &reach, reterr) : 0;
+        size_t before;
+        int r = needed ? reach_new(plan, &reach, reterr) : 0;
 
+        /* Each start looks at the tree again. */
+        if (r == 0)
+                r = prepare_rootfs_input(plan, reach, reterr);
+        before = plan->guards_count;
         for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
                 r = prepare_input(plan, reach, settings->inputs.items[i], reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)

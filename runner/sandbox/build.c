@@ -304,11 +304,18 @@ static int build_system(Launch *launch, Error *error) {
                 .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                 .propagation = MS_PRIVATE_FLAG,
         };
-        const char *tree = launch->plan->rootfs[0] ? launch->plan->rootfs : "/";
+        const PlanMount *rootfs = &launch->plan->rootfs;
+        const char *tree = rootfs->source ? rootfs->source : "/";
         int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct stat st;
 
         if (tree_fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot open the system tree", tree);
+        /* As in clone_source(), build-mounts.c. */
+        if (rootfs->source &&
+            (fstat(tree_fd, &st) < 0 || st.st_dev != rootfs->device || st.st_ino != rootfs->inode))
+                return step_fail(error, LAYER_NONE, ESTALE,
+                                 "somebody has exchanged this while holt was starting:", tree);
         for (size_t i = 0; i < launch->system_count; i++) {
                 const SystemEntry *entry = &launch->system[i];
                 int fd, r;

@@ -53,7 +53,7 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
         _cleanup_free_ char *word = NULL;
         char real[PATH_MAX], *slash;
 
-        if (plan->rootfs[0])
+        if (plan->rootfs.source)
                 return error_cure(reterr, r, "%s", mount_it);
         if (realpath(path, real)) {
                 slash = strrchr(real, '/');
@@ -279,7 +279,7 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
         length = strlen(interpreter);
         if (interpreter[length - 1] == '\r')
                 return cure_returns(program, r, reterr);
-        if (!plan->rootfs[0] && !host_has_program(interpreter))
+        if (!plan->rootfs.source && !host_has_program(interpreter))
                 return error_cure(reterr, r,
                                   "The host has no such program either: correct the first "
                                   "line of the script.");

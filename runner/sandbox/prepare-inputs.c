@@ -11,19 +11,19 @@
 #include "sandbox/prepare.h"
 #include "sandbox/reach.h"
 
-static int refuse_input(const char *path, const Reached *reached, Error *reterr) {
+static int refuse_input(const char *use, const char *path, const Reached *reached, Error *reterr) {
         char quoted[400], inside[400];
         int r;
 
         if (reached->how == REACH_LINKED) {
                 r = error_set(reterr, ERROR_POLICY, EPERM,
-                              "holt obeys %s, which has several names (hard links): the command "
-                              "may be able to write one of them",
-                              str_quote(path, quoted, sizeof(quoted)));
+                              "%s %s, which has several names (hard links): the command may be "
+                              "able to write one of them",
+                              use, str_quote(path, quoted, sizeof(quoted)));
                 return error_cure(reterr, r, "Use a copy of the file.");
         }
         r = error_set(reterr, ERROR_POLICY, EPERM,
-                      "holt obeys %s, and the command could change it (%s inside)",
+                      "%s %s, and the command could change it (%s inside)", use,
                       str_quote(path, quoted, sizeof(quoted)),
                       str_quote(reached->inside, inside, sizeof(inside)));
         return error_cure(reterr, r,
@@ -43,7 +43,9 @@ int prepare_pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reter
         return rest && rest[0] ? prepare_guard(plan, workspace, rest, reterr) : 0;
 }
 
-int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error *reterr) {
+/* use is how the error begins: what the path is to holt. */
+static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *use,
+                             const char *path, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE, again_fd = FD_NONE;
         Reached reached;
         int r = reach_path(reach, path, &fd, &reached);
@@ -58,13 +60,26 @@ int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error 
         }
         if (r == 0 && !reached.how)
                 return 0;
-        return reached.how ? refuse_input(path, &reached, reterr)
+        return reached.how ? refuse_input(use, path, &reached, reterr)
                            : error_set(reterr, ERROR_SETUP, -r,
                                        "cannot tell whether the command could change %s", path);
 }
 
+int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error *reterr) {
+        return keep_from_command(plan, reach, "holt obeys", path, reterr);
+}
+
+int prepare_rootfs_input(LaunchPlan *plan, const Reach *reach, Error *reterr) {
+        return plan->rootfs.source
+                       ? keep_from_command(plan, reach, "the programs of the command are those of",
+                                           plan->rootfs.source, reterr)
+                       : 0;
+}
+
 /* A look at the mount table costs time, and mostly there is nothing to ask about. */
-static bool has_renamed(const LaunchPlan *plan) {
+static bool needs_reach(const LaunchPlan *plan) {
+        if (plan->rootfs.source || plan->inputs.count)
+                return true;
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].record && plan->mounts[i].record->renamed)
                         return true;
@@ -78,11 +93,13 @@ int prepare_inputs(LaunchPlan *plan, Error *reterr) {
 
         if (r < 0)
                 return error_oom(reterr);
-        if (plan->inputs.count + programs.count == 0 && !has_renamed(plan))
+        if (programs.count == 0 && !needs_reach(plan))
                 return 0;
         r = reach_new(plan, &reach, reterr);
         if (r == 0)
                 r = prepare_renamed(plan, reach, reterr);
+        if (r == 0)
+                r = prepare_rootfs_input(plan, reach, reterr);
         for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
                 r = prepare_input(plan, reach, plan->inputs.items[i], reterr);
         for (size_t i = 0; r == 0 && i < programs.count; i++)

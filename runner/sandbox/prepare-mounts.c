@@ -226,6 +226,19 @@ static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *
         return r;
 }
 
+int prepare_rootfs(LaunchPlan *plan, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        PlanMount *rootfs = &plan->rootfs;
+        int r;
+
+        if (!rootfs->source)
+                return 0;
+        if (plan_writable(plan, &writable) < 0)
+                return error_oom(reterr);
+        r = open_source(plan, rootfs, &writable, reterr);
+        return r == 0 && !rootfs->directory ? source_error(rootfs, ENOTDIR, reterr) : r;
+}
+
 static int open_mounts(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         _cleanup_(strlist_clear) StrList writable = { 0 };
@@ -255,6 +268,8 @@ static void close_mount(PlanMount *mount) {
 void prepare_close_mounts(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 close_mount(&plan->mounts[i]);
+        if (plan->rootfs.source)
+                close_mount(&plan->rootfs);
         if (plan->root.source) {
                 close_mount(&plan->root);
                 close_mount(&plan->state);
@@ -403,6 +418,8 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
 
         if (r == 0)
                 r = identity_choose(&launch, &error);
+        if (r == 0)
+                r = prepare_rootfs(plan, &error);
         launch.identity.id_mapped = launch.identity.from_root;
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND)

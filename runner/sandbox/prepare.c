@@ -88,14 +88,13 @@ static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
 }
 
 static int prepare_system(Launch *launch, Error *reterr) {
-        const char *tree = launch->plan->rootfs[0] ? launch->plan->rootfs : "/";
-        _cleanup_close_ int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        const PlanMount *rootfs = &launch->plan->rootfs;
+        _cleanup_close_ int tree_fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
+                                                     : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = 0;
 
-        if (tree_fd < 0) {
-                r = error_set(reterr, ERROR_POLICY, errno, "%s", launch->plan->rootfs_origin);
-                return prepare_source_cure(tree, r, reterr);
-        }
+        if (tree_fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open the system tree");
         launch->system = calloc(tree_system_count + tree_etc_count, sizeof(*launch->system));
         if (!launch->system)
                 return error_oom(reterr);
@@ -105,7 +104,7 @@ static int prepare_system(Launch *launch, Error *reterr) {
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "%s: there is neither usr nor bin in it; name the top of a "
                               "system tree",
-                              launch->plan->rootfs_origin);
+                              rootfs->origin);
         return r < 0 ? r : look_at_etc(launch, tree_fd, reterr);
 }
 
@@ -151,6 +150,8 @@ int prepare_all(Launch *launch, Error *reterr) {
                 bound_memory(launch->plan);
         if (r == 0 && !(launch->layers.missing & LAYER_BIT(LAYER_LIMITS)))
                 limits_bound(launch->plan);
+        if (r == 0)
+                r = prepare_rootfs(launch->plan, reterr);
         if (r == 0)
                 r = prepare_system(launch, reterr);
         if (r == 0)

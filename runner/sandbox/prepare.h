@@ -24,6 +24,7 @@ void stdio_restore(unsigned except);
 int prepare_all(Launch *launch, Error *reterr);
 
 /* In this order, of prepare_all() (prepare-mounts.c, prepare-guards.c). */
+int prepare_rootfs(LaunchPlan *plan, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
@@ -59,6 +60,8 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
 int prepare_inputs(LaunchPlan *plan, Error *reterr);
 /* The same for one path. reach is of this plan, whose mounts are open. */
 int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
+/* The same for the system tree, if it is not the host's. */
+int prepare_rootfs_input(LaunchPlan *plan, const struct Reach *reach, Error *reterr);
 /* Guards the open file or directory fd if it lies in the workspace. A guard does not reach other
  * writable mounts, or symlinks on the way to the file: look the path up again. */
 int prepare_pin_input(LaunchPlan *plan, const struct Reach *reach, int fd, Error *reterr);

@@ -17,8 +17,19 @@
  * a file, or "-". */
 #define META_SOURCE "source:"
 
+static const char *target_of(const PlanMount *mount) {
+        return mount->target ? mount->target : "rootfs";
+}
+
+/* All mounts, and then the system tree; NULL behind it. */
+static const PlanMount *source_at(const LaunchPlan *plan, size_t i) {
+        return i < plan->mounts_count    ? &plan->mounts[i]
+               : i == plan->mounts_count ? &plan->rootfs
+                                         : NULL;
+}
+
 static bool needs_record(const PlanMount *mount, const char *path) {
-        return mount->kind == PLAN_BIND && !path_below(mount->source, path);
+        return mount->kind == PLAN_BIND && mount->source && !path_below(mount->source, path);
 }
 
 /* --- reading --- */
@@ -26,7 +37,7 @@ static bool needs_record(const PlanMount *mount, const char *path) {
 static int refuse_record(const PlanMount *mount, Error *reterr) {
         int r = error_set(reterr, ERROR_DATA, 0,
                           "the session's database has a damaged record of the source of %s",
-                          mount->target);
+                          target_of(mount));
 
         return error_cure(reterr, r, "Take the session away by holt rm, and make it again.");
 }
@@ -50,7 +61,7 @@ static int parse(char *text, PlanMount *mount, Error *reterr) {
 }
 
 static int read_one(Store *store, PlanMount *mount, Error *reterr) {
-        _cleanup_free_ char *name = str_format(META_SOURCE "%s", mount->target), *text = NULL;
+        _cleanup_free_ char *name = str_format(META_SOURCE "%s", target_of(mount)), *text = NULL;
         int r;
 
         mount->record = calloc(1, sizeof(*mount->record));
@@ -66,7 +77,8 @@ int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (needs_record(&plan->mounts[i], path))
                         r = read_one(store, &plan->mounts[i], reterr);
-        return r;
+        return r == 0 && needs_record(&plan->rootfs, path) ? read_one(store, &plan->rootfs, reterr)
+                                                           : r;
 }
 
 void sources_pin_own(const char *path, LaunchPlan *plan) {
@@ -82,7 +94,7 @@ void sources_pin_own(const char *path, LaunchPlan *plan) {
 static int write_one(Store *store, const PlanMount *mount, Error *reterr) {
         char id[FILE_ID_TEXT_MAX], parent[FILE_ID_TEXT_MAX];
         const PlanRecord *record = mount->record;
-        _cleanup_free_ char *name = str_format(META_SOURCE "%s", mount->target);
+        _cleanup_free_ char *name = str_format(META_SOURCE "%s", target_of(mount));
         _cleanup_free_ char *text = str_format(
                 "%s %s %s", file_id_print(&record->id, id),
                 record->parent.mode ? file_id_print(&record->parent, parent) : "-", mount->real);
@@ -91,30 +103,27 @@ static int write_one(Store *store, const PlanMount *mount, Error *reterr) {
 }
 
 int sources_write(Store *store, const LaunchPlan *plan, Error *reterr) {
+        const PlanMount *mount;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].record && plan->mounts[i].record->changed)
-                        r = write_one(store, &plan->mounts[i], reterr);
+        for (size_t i = 0; r == 0 && (mount = source_at(plan, i)); i++)
+                if (mount->record && mount->record->changed)
+                        r = write_one(store, mount, reterr);
         return r;
 }
 
 /* --- another one --- */
 
 /* What is there is compared with nothing, and the path is still the recorded one. */
-static void forget(LaunchPlan *plan) {
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                PlanMount *mount = &plan->mounts[i];
-
-                if (!mount->record || !mount->record->known)
-                        continue;
-                mount->record->known = false;
-                mount->flags |= PLAN_NO_LINKS;
-        }
+static void forget(PlanMount *mount) {
+        if (!mount->record || !mount->record->known)
+                return;
+        mount->record->known = false;
+        mount->flags |= PLAN_NO_LINKS;
 }
 
 static void write_source(const PlanMount *mount, JsonWriter *w) {
-        json_write_string(w, "target", mount->target);
+        json_write_string(w, "target", target_of(mount));
         json_write_string(w, "source", mount->real);
 }
 
@@ -131,11 +140,10 @@ static int audit_source(Store *store, const PlanMount *mount, Error *reterr) {
 }
 
 static int tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+        const PlanMount *mount;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-
+        for (size_t i = 0; r == 0 && (mount = source_at(plan, i)); i++) {
                 if (!mount->record || !mount->record->changed)
                         continue;
                 r = audit_source(store, mount, reterr);
@@ -151,7 +159,9 @@ static int rebind(Store *store, const char *path, LaunchPlan *plan, JsonWriter *
 
         if (r < 0)
                 return r;
-        forget(plan);
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                forget(&plan->mounts[i]);
+        forget(&plan->rootfs);
         r = prepare_try_mounts(plan, reterr);
         if (r < 0)
                 return r;

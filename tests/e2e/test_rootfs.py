@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
+from lib.rootfs import APPLETS, make_rootfs
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 from lib.tools import needs
@@ -19,31 +18,9 @@ pytestmark = needs("busybox")
 
 Make = Callable[..., Path]
 
-APPLETS = ("sh", "ls", "cat", "echo", "touch", "id", "env", "readlink")
-
-
-def is_static(program: str) -> bool:
-    """Whether the program names no dynamic loader."""
-    return b"/ld-" not in Path(program).read_bytes()[:4096]
-
-
 @pytest.fixture
 def rootfs(place: Path, identity: Identity) -> Path:
-    busybox = shutil.which("busybox", path="/usr/bin:/bin")
-    if not busybox or not is_static(busybox):
-        pytest.skip("busybox is not static on this host (busybox-static)")
-    root = place / "rootfs"
-    for directory in ("bin", "sbin", "usr/bin", "etc", "lib/only-here"):
-        (root / directory).mkdir(parents=True)
-    shutil.copy(busybox, root / "bin" / "busybox")
-    for applet in APPLETS:
-        (root / "bin" / applet).symlink_to("busybox")
-    (root / "usr" / "bin" / "cut").symlink_to("../../bin/busybox")
-    (root / "etc" / "os-release").write_text("NAME=Tiny\n")
-    (root / "etc" / "shadow").write_text("secret\n")
-    (root / "private").write_text("secret\n")
-    subprocess.run(["chown", "-Rh", f"{identity.uid}:{identity.gid}", root], check=True)
-    return root
+    return make_rootfs(place / "rootfs", identity)
 
 
 def test_the_programs_are_the_tree_s(holt: Holt, rootfs: Path) -> None:

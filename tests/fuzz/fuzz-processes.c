@@ -489,8 +489,8 @@ static unsigned count_fds(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static char cwd[] = "/workspace", rootfs[] = "";
-        static LaunchPlan plan = { .kill_after = 1000000, .cwd = cwd, .rootfs = rootfs };
+        static char cwd[] = "/workspace";
+        static LaunchPlan plan = { .kill_after = 1000000, .cwd = cwd };
         static const Launch launch = { .plan = &plan };
         const unsigned before = count_fds();
 
