@@ -122,6 +122,9 @@ typedef struct PlanMount {
         char *real;     /* the kernel's own path of the source; owned */
         dev_t device;   /* of the source, compared by the child when it opens it again */
         ino_t inode;
+        uint64_t
+                mount_id; /* of the mount on the host that the source is in; 0 if it is not known */
+        uid_t owner;      /* of the source on the host */
 } PlanMount;
 
 /* A path that the policy protects (relative to the workspace, normal form). */

@@ -24,14 +24,21 @@ struct MountTable {
 /* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
  * sys/stat.h exclude each other since musl 1.2.5. */
 typedef struct MountStatx {
-        uint32_t mask;
-        uint8_t before[132];
+        uint32_t mask, block_size;
+        uint64_t attributes;
+        uint32_t links, owner, group;
+        uint16_t mode, padding;
+        uint64_t inode;
+        uint8_t before[96];
         uint32_t device_major, device_minor;
         uint64_t mount_id;
         uint8_t rest[104];
 } MountStatx;
 static_assert(sizeof(MountStatx) == 256, "the kernel writes all of it");
 
+#ifndef STATX_BASIC_STATS
+#define STATX_BASIC_STATS 0x7ffU
+#endif
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
 #endif
@@ -198,4 +205,23 @@ int mount_table_locate(const MountTable *table, int fd, dev_t *ret_device,
                 return 0;
         }
         return -ENOENT;
+}
+
+/* --- one file --- */
+
+int mount_facts(int fd, MountFacts *ret) {
+        MountStatx st = { 0 };
+        struct stat ordinary;
+
+        if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == 0) {
+                *ret = (MountFacts){ makedev(st.device_major, st.device_minor), st.inode,
+                                     st.mask & STATX_MNT_ID ? st.mount_id : 0, st.owner, st.mode };
+                return 0;
+        }
+        /* A container's filter may refuse statx(2). */
+        if (fstat(fd, &ordinary) < 0)
+                return -errno;
+        *ret = (MountFacts){ ordinary.st_dev, ordinary.st_ino, 0, ordinary.st_uid,
+                             ordinary.st_mode };
+        return 0;
 }

@@ -31,3 +31,15 @@ const MountEntry *mount_table_entry(const MountTable *table, size_t i);
  * was removed or its mount is in no table: *ret_device is set nevertheless. Or another negative
  * errno. Needs statx(2) with the mount's id (Linux 5.8). */
 int mount_table_locate(const MountTable *table, int fd, dev_t *ret_device, char ret_path[PATH_MAX]);
+
+/* What statx(2) says of an open file in one call. */
+typedef struct MountFacts {
+        dev_t device;
+        ino_t inode;
+        uint64_t mount_id; /* the mount that the fd was opened through; 0 if the kernel says none */
+        uid_t owner;
+        mode_t mode;
+} MountFacts;
+
+/* 0 or a negative errno. */
+int mount_facts(int fd, MountFacts *ret);

@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "sandbox/diagnose.h"
 #include "sandbox/identity.h"
+#include "sandbox/mount-table.h"
 #include "sandbox/prepare.h"
 
 /* --- sources --- */
@@ -65,9 +66,8 @@ static bool is_home(const PlanMount *mount, const char *home) {
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
 }
 
-/* As /etc/passwd has it; NULL where it has none. Until the next call for another uid: what is
- * mounted is mostly one user's. */
-static const char *account_home(uid_t uid) {
+/* The last answer is kept: what is mounted is mostly one user's. */
+const char *prepare_account_home(uid_t uid) {
         static struct {
                 bool known;
                 uid_t uid;
@@ -91,14 +91,12 @@ static const char *account_home(uid_t uid) {
         return last.home[0] ? last.home : NULL;
 }
 
-/* NULL where nobody says: services and cron jobs come without HOME. Kept, since root's environment
- * is wiped when root is given up. */
-static const char *find_home(void) {
+const char *prepare_home(void) {
         static char home[PATH_MAX];
         const char *set = getenv("HOME");
 
         if (!home[0] && (!set || set[0] != '/' || strlen(set) >= sizeof(home)))
-                set = account_home(getuid());
+                set = prepare_account_home(getuid());
         if (!home[0] && set)
                 (void)strcpy(home, set);
         return home[0] ? home : NULL;
@@ -107,12 +105,12 @@ static const char *find_home(void) {
 /* The caller's; the account's where HOME says another; and of a directory its owner's: under sudo
  * HOME may be either, and the command works as the owner. */
 static bool is_a_home(const PlanMount *mount, uid_t owner) {
-        return is_home(mount, find_home()) || is_home(mount, account_home(getuid())) ||
-               (owner != getuid() && is_home(mount, account_home(owner)));
+        return is_home(mount, prepare_home()) || is_home(mount, prepare_account_home(getuid())) ||
+               (owner != getuid() && is_home(mount, prepare_account_home(owner)));
 }
 
 bool prepare_has_home(const char *path) {
-        const char *home = find_home();
+        const char *home = prepare_home();
         char real[PATH_MAX];
 
         return home && (path_below(home, path) || (realpath(home, real) && path_below(real, path)));
@@ -183,25 +181,28 @@ static int open_path(const LaunchPlan *plan, PlanMount *mount, const StrList *wr
 static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
                        Error *reterr) {
         char real[PATH_MAX];
-        struct stat st;
+        MountFacts facts;
         int r = open_path(plan, mount, writable, reterr);
         const int fd = mount->fd;
 
         if (r < 0)
                 return r;
-        if (fstat(fd, &st) < 0)
-                return source_error(mount, errno, reterr);
-        if (path_of_fd(fd, real) < 0)
-                return source_error(mount, errno, reterr);
+        r = mount_facts(fd, &facts);
+        if (r == 0)
+                r = path_of_fd(fd, real);
+        if (r < 0)
+                return source_error(mount, -r, reterr);
         free(mount->real);
         mount->real = strdup(real);
         if (!mount->real)
                 return error_oom(reterr);
-        mount->device = st.st_dev;
-        mount->inode = st.st_ino;
-        mount->directory = S_ISDIR(st.st_mode);
+        mount->device = facts.device;
+        mount->inode = facts.inode;
+        mount->mount_id = facts.mount_id;
+        mount->owner = facts.owner;
+        mount->directory = S_ISDIR(facts.mode);
         if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide &&
-            check_wide(mount, st.st_uid, reterr) < 0)
+            check_wide(mount, facts.owner, reterr) < 0)
                 return -EINVAL;
         if (!is_of_use(fd, !(mount->flags & PLAN_READ_ONLY)))
                 return source_error(mount, EACCES, reterr);
@@ -357,7 +358,7 @@ int prepare_mounts(Launch *launch, Error *reterr) {
         Error error;
         int r;
 
-        (void)find_home();
+        (void)prepare_home();
         r = open_mounts(launch, &error);
         if (lacks_id_map(r, &error) && launch->plan->state.source)
                 r = refuse_session(r, &error);
@@ -428,6 +429,8 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
                 r = refuse_session(r, &error);
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
                 r = refuse_owner(workspace, &st, &error);
+        if (r == 0)
+                r = prepare_store(&launch, &error);
         if (r == 0)
                 return 0;
         prepare_close_mounts(plan);

@@ -159,6 +159,8 @@ int prepare_all(Launch *launch, Error *reterr) {
         if (r == 0)
                 r = prepare_report(launch, reterr);
         if (r == 0)
+                r = prepare_store(launch, reterr);
+        if (r == 0)
                 r = prepare_guards(launch, reterr);
         if (r == 0)
                 r = prepare_inputs(launch->plan, reterr);

@@ -23,10 +23,11 @@ void stdio_restore(unsigned except);
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
 
-/* In this order, of prepare_all() (prepare-mounts.c, prepare-guards.c). */
+/* In this order, of prepare_all() (prepare-mounts.c, prepare-store.c, prepare-guards.c). */
 int prepare_rootfs(LaunchPlan *plan, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
+int prepare_store(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);
 
 /* Opens what a plan mounts of the host, until prepare_close_mounts(): for whoever makes a plan that
@@ -100,6 +101,13 @@ int prepare_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *
  * flags of open(2): an fd that the caller owns, -ENXIO where it is in none, -EXDEV where a link
  * leads out of the mount, or another negative errno. */
 int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags);
+
+/* The caller's home: HOME, or else the account's. NULL if neither says one: services and cron jobs
+ * come without HOME. It is kept, since root's environment is wiped when root is given up. */
+const char *prepare_home(void);
+/* The home that /etc/passwd has for uid, until the next call for another one; NULL if it has none.
+ */
+const char *prepare_account_home(uid_t uid);
 
 /* Whether the caller's home is path, a path of the kernel's, or lies below it. */
 bool prepare_has_home(const char *path);

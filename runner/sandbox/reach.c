@@ -25,6 +25,7 @@ typedef struct Tree {
 
 struct Reach {
         const LaunchPlan *plan;
+        bool all; /* read-only mounts, too */
         MountTable *mounts;
         Tree *trees;
         size_t count;
@@ -69,7 +70,7 @@ static int add_submounts(Reach *reach, const PlanMount *mount, const char *real)
                 const MountEntry *entry = mount_table_entry(reach->mounts, i);
                 const char *rest = path_rest(entry->point, real);
 
-                if (rest && rest[0] && !entry->read_only)
+                if (rest && rest[0] && (reach->all || !entry->read_only))
                         r = add_tree(reach, mount, entry->device, entry->root,
                                      path_join(mount->target, rest));
         }
@@ -115,24 +116,34 @@ static int add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
                      : 0;
 }
 
-int reach_new(const LaunchPlan *plan, Reach **ret, Error *reterr) {
+static int reach_make(const LaunchPlan *plan, bool all, Reach **ret, Error *reterr) {
         Reach *reach = calloc(1, sizeof(*reach));
         int r;
 
         if (!reach)
                 return error_oom(reterr);
         reach->plan = plan;
+        reach->all = all;
         r = mount_table_read(&reach->mounts, reterr);
         if (r == 0 && plan->root.source)
                 r = add_mount(reach, &plan->root, reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                if (plan->mounts[i].kind == PLAN_BIND &&
+                    (all || !(plan->mounts[i].flags & PLAN_READ_ONLY)))
                         r = add_mount(reach, &plan->mounts[i], reterr);
         if (r < 0)
                 reach_free(reach);
         else
                 *ret = reach;
         return r;
+}
+
+int reach_new(const LaunchPlan *plan, Reach **ret, Error *reterr) {
+        return reach_make(plan, false, ret, reterr);
+}
+
+int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
+        return reach_make(plan, true, ret, reterr);
 }
 
 /* --- one place --- */
@@ -390,5 +401,29 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret) 
                 fd_close(walk.fd);
         else
                 *ret_fd = walk.fd;
+        return r;
+}
+
+/* --- what shows a directory --- */
+
+int reach_each(const Reach *reach, int fd, ReachFn fn, void *data) {
+        char path[PATH_MAX];
+        dev_t device;
+        int r = mount_table_locate(reach->mounts, fd, &device, path);
+
+        for (size_t i = 0; r == 0 && i < reach->count; i++) {
+                const Tree *tree = &reach->trees[i];
+                const char *rest = path_rest(path, tree->path);
+                _cleanup_free_ char *inside = NULL;
+
+                if (tree->device != device || !(rest || path_below(tree->path, path)))
+                        continue;
+                inside = path_join(tree->inside, rest ? rest : "");
+                if (!inside)
+                        return -ENOMEM;
+                if (plan_mount_above(reach->plan, inside) == tree->mount ||
+                    tree->mount == &reach->plan->root)
+                        r = fn(data, tree->mount, inside, rest);
+        }
         return r;
 }

@@ -40,6 +40,8 @@ typedef struct Reached {
  *
  * A mount whose source does not exist is passed over. 0, or a negative errno. */
 int reach_new(const LaunchPlan *plan, Reach **ret, Error *reterr);
+/* The same with the read-only mounts, for reach_each(). */
+int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Reach *reach_free(Reach *reach);
 
@@ -54,3 +56,11 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret);
 /* The same for an open file, whatever path has led to it: REACH_WRITE or REACH_LINKED. 0 or a
  * negative errno. */
 int reach_fd(const Reach *reach, int fd, Reached *ret);
+
+/* Calls fn for each place inside where the open directory fd, or a part of it, is: by whatever
+ * mounts of the host it comes there, and unless another mount of the plan lies over it. rest is the
+ * directory's path below the top of such a mount, "" if it is the top itself, and NULL if the mount
+ * shows only a part of the directory. Ends with the first value of fn that is not 0 and returns
+ * that, or a negative errno. */
+typedef int (*ReachFn)(void *data, const PlanMount *mount, const char *inside, const char *rest);
+int reach_each(const Reach *reach, int fd, ReachFn fn, void *data);

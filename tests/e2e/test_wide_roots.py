@@ -167,20 +167,26 @@ def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity
 
 
 def test_allow_wide_is_the_caller_s_own_word(holt: Holt, identity: Identity, nothing_left: None) -> None:
-    """With a home directory the command may write there; what the system keeps from the caller stays kept."""
+    """With a home directory the command may write there, except to holt's store, which is made to be hidden; what the
+    system keeps from the caller stays kept."""
+    store = identity.home / ".local/share/holt"
     try:
-        holt.sh("echo x > new", "--allow-wide", cwd=identity.home).ok()
+        holt.sh("echo x > new; ! ls .local/share/holt", "--allow-wide", cwd=identity.home).ok()
 
         assert (identity.home / "new").read_text() == "x\n"
+        assert store.is_dir()
     finally:
         (identity.home / "new").unlink(missing_ok=True)
+        for path in (store, store.parent, store.parent.parent):
+            path.rmdir()
 
 
 @pytest.mark.identities("user", "nested")
 def test_the_whole_host_with_allow_wide(holt: Holt) -> None:
     """Root can not: parts of the host take no id map."""
     script = f"cat /host/etc/os-release > /dev/null && touch /host{holt.cwd}/made && pwd"
-    result = holt.sh(script, "--allow-wide", "--workspace", "/:/host").ok()
+    # The store of this home is made, since the command could make it.
+    result = holt.sh(script, "--allow-wide", "--workspace", "/:/host", env={"HOME": str(holt.cwd)}).ok()
 
     assert result.out == f"/host{holt.cwd}\n"
     assert (holt.cwd / "made").exists()
