@@ -3,10 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/strings.h"
+
+enum { WAY_LINKS_MAX = 40 }; /* as the kernel's own lookup */
 
 static int refuse_owner(const char *path, uid_t owner, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EPERM, "%s belongs to uid %u, and holt runs as uid %u",
@@ -45,4 +54,172 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
                                   "sessions are.");
         }
         return st.st_mode & (S_IWGRP | S_IWOTH) ? refuse_mode(path, st.st_mode, reterr) : 0;
+}
+
+/* --- the directories above --- */
+
+static int way_refuse_owner(const char *path, uid_t owner, Error *reterr) {
+        (void)error_set(reterr, ERROR_SETUP, EPERM,
+                        "%s, which is above holt's sessions, belongs to uid %u, and holt runs as "
+                        "uid %u",
+                        path, owner, geteuid());
+        return error_cure(reterr, -EPERM,
+                          "Its owner could put other sessions in the place of yours. Set "
+                          "XDG_DATA_HOME to a directory of yours that is in one of yours or "
+                          "root's, or be that user.");
+}
+
+static int way_refuse_mode(const char *path, mode_t mode, Error *reterr) {
+        _cleanup_free_ char *word = str_word(path);
+
+        (void)error_set(reterr, ERROR_SETUP, EPERM,
+                        "%s, which is above holt's sessions, may be written by other users (mode "
+                        "%04o)",
+                        path, (unsigned)mode & 07777);
+        return error_cure(reterr, -EPERM,
+                          "They could put other sessions in the place of yours. Set XDG_DATA_HOME "
+                          "to another directory of yours, or: chmod %s %s",
+                          mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY");
+}
+
+/* Whether /etc/passwd says that the group is the user's primary one and nobody else's. *ret_name is
+ * the user's then. */
+static bool is_primary_alone(uid_t uid, gid_t gid, char ret_name[NAME_MAX + 1]) {
+        FILE *file = fopen("/etc/passwd", "re");
+        const struct passwd *entry;
+        bool mine = false, alone = true;
+
+        while (file && (entry = fgetpwent(file))) {
+                if (entry->pw_gid != gid)
+                        continue;
+                if (entry->pw_uid != uid)
+                        alone = false;
+                else if (strlen(entry->pw_name) <= NAME_MAX)
+                        mine = strcpy(ret_name, entry->pw_name);
+        }
+        if (file)
+                (void)fclose(file);
+        return mine && alone;
+}
+
+/* Debian and Fedora give each user a group of his own, and some a umask of 002. */
+static bool is_private_group(gid_t gid) {
+        char name[NAME_MAX + 1] = "";
+        const struct group *entry;
+        bool found = false, alone = true;
+        FILE *file;
+
+        if (gid == 0)
+                return true;
+        if (!is_primary_alone(geteuid(), gid, name))
+                return false;
+        file = fopen("/etc/group", "re");
+        while (file && (entry = fgetgrent(file))) {
+                if (entry->gr_gid != gid)
+                        continue;
+                found = true;
+                for (char **member = entry->gr_mem; *member; member++)
+                        alone &= streq(*member, name);
+        }
+        if (file)
+                (void)fclose(file);
+        return found && alone;
+}
+
+/* The bits of the group are those of an ACL, too, if there is one: it may name other users. */
+static bool is_written_by_others(const char *path, const struct stat *st) {
+        if (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX)
+                return false;
+        return st->st_mode & S_IWOTH || !is_private_group(st->st_gid) ||
+               lgetxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
+}
+
+/* In a user namespace all that is the host's belongs to an id that is not mapped, the root
+ * directory as well. Whoever owns that can exchange everything anyway. */
+static int way_check(const char *path, const struct stat *st, uid_t root, Error *reterr) {
+        if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != root)
+                return way_refuse_owner(path, st->st_uid, reterr);
+        if (S_ISLNK(st->st_mode) || !is_written_by_others(path, st))
+                return 0;
+        return way_refuse_mode(path, st->st_mode, reterr);
+}
+
+typedef struct Way {
+        char rest[2 * PATH_MAX]; /* of the path */
+        char done[PATH_MAX];     /* what has been followed; "" for the root directory */
+        unsigned links;
+} Way;
+
+static int way_splice(Way *way, size_t length) {
+        char rest[2 * PATH_MAX], text[PATH_MAX];
+        ssize_t n = readlink(way->done, text, sizeof(text) - 1);
+
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        if (++way->links > WAY_LINKS_MAX)
+                return -ELOOP;
+        if (snprintf(rest, sizeof(rest), "%s%s", text, way->rest) >= (int)sizeof(rest))
+                return -ENAMETOOLONG;
+        (void)strcpy(way->rest, rest);
+        way->done[text[0] == '/' ? 0 : length] = '\0';
+        return 0;
+}
+
+/* Takes the next name of the rest to the end of done. 1, 0 at the last name, or a negative errno.
+ */
+static int way_next(Way *way) {
+        const size_t length = strlen(way->done);
+        const char *name = way->rest + strspn(way->rest, "/");
+        const size_t count = strcspn(name, "/");
+
+        if (!name[count + strspn(name + count, "/")])
+                return 0;
+        if (length + count + 2 > sizeof(way->done))
+                return -ENAMETOOLONG;
+        if (count == 2 && memcmp(name, "..", 2) == 0) {
+                char *slash = strrchr(way->done, '/');
+
+                if (slash)
+                        *slash = '\0';
+        } else if (!(count == 1 && name[0] == '.')) {
+                way->done[length] = '/';
+                (void)memcpy(way->done + length + 1, name, count);
+                way->done[length + 1 + count] = '\0';
+        }
+        (void)memmove(way->rest, name + count, strlen(name + count) + 1);
+        return 1;
+}
+
+int private_check_above(const char *path, Error *reterr) {
+        Way way = { 0 };
+        struct stat st;
+        uid_t root;
+        int r;
+
+        if (strlen(path) >= PATH_MAX || stat("/", &st) < 0)
+                return error_set(reterr, ERROR_SETUP, ENAMETOOLONG, "%s", path);
+        (void)strcpy(way.rest, path);
+        root = st.st_uid;
+        r = way_check("/", &st, root, reterr);
+        if (r < 0)
+                return r;
+        for (;;) {
+                const size_t length = strlen(way.done);
+
+                r = way_next(&way);
+                if (r == 0)
+                        return 0;
+                if (r > 0)
+                        r = lstat(way.done[0] ? way.done : "/", &st) < 0 ? -errno : 0;
+                if (r == -ENOENT)
+                        return 0;
+                if (r == 0 && way_check(way.done[0] ? way.done : "/", &st, root, reterr) < 0)
+                        return -EPERM;
+                if (r == 0 && S_ISLNK(st.st_mode))
+                        r = way_splice(&way, length);
+                if (r < 0)
+                        return error_set(reterr, ERROR_SETUP, -r, "cannot look at what is above %s",
+                                         path);
+        }
 }

@@ -11,3 +11,11 @@
  * may be written by its group or others, or is a symlink. Through an id-mapped mount the owner is
  * the mapped one. */
 int private_check(int dir_fd, const char *name, const char *path, Error *reterr);
+
+/* Checks each directory above path, which is absolute, and each symlink on the way there: whoever
+ * can rename one of them can put another file in the place of the one at path. Each must belong to
+ * the effective user or root, and may be writable by nobody else, unless it is sticky. As ssh does
+ * with StrictModes, a directory may be writable by a group that is the effective user's alone.
+ *
+ * 0, also if a part of the path does not exist, or -EPERM. */
+int private_check_above(const char *path, Error *reterr);

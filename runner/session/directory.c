@@ -84,8 +84,8 @@ static int make_directories(char *path) {
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Opens the directory that sessions are in, and checks it and the one above, "holt": both are
- * holt's own, and no link is followed there. -ENOENT without an error where there is none. */
+/* Opens the directory that sessions are in, and checks it and those above. It and "holt" are holt's
+ * own, and no symlink is followed there. -ENOENT without an error if there is none. */
 static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
         static const char last[] = "/sessions";
         const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -97,7 +97,9 @@ static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
                 return r;
         (void)memcpy(above, ret, strlen(ret) + 1);
         above[strlen(ret) - strlen(last)] = '\0';
-        r = private_check(AT_FDCWD, above, above, reterr);
+        r = private_check_above(above, reterr);
+        if (r == 0)
+                r = private_check(AT_FDCWD, above, above, reterr);
         if (r < 0)
                 return r;
         above_fd = open(above, flags);
@@ -128,6 +130,9 @@ static int check_base(char ret[PATH_MAX], Error *reterr) {
 int session_base(char ret[PATH_MAX], Error *reterr) {
         int r = find_base(ret, reterr);
 
+        /* Nothing is made where somebody else could exchange it. */
+        if (r == 0)
+                r = private_check_above(ret, reterr);
         if (r < 0)
                 return r;
         r = make_directories(ret);

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from lib.sessions import Session
+from lib.sandbox import Holt, Result
+from lib.sessions import Session, Sessions
 
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 
@@ -106,3 +109,118 @@ def test_no_link_is_followed_into_the_store(part: str, session: Session, place: 
 
     assert refused.code == 125, str(refused)
     session.exec("true").ok()
+
+
+# --- the directories above ---
+
+
+def refused(sessions: Sessions) -> Result:
+    """What holt says to exec, after asserting that it makes no session either."""
+    made = sessions(["create", "other"])
+    assert made.code == 125 and made.out == "", str(made)
+    return sessions(["exec", "w", "--", "true"])
+
+
+@EVERYBODY
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+@pytest.mark.parametrize("above", ["data", "a", "a/b"])
+def test_nobody_else_may_write_above_the_store(above: str, mode: int, holt: Holt, place: Path) -> None:
+    path = place / "a/b/data"
+    for each in (place / "a", place / "a/b", path):
+        each.mkdir()
+        holt.identity.own(each)
+    sessions = Sessions(holt, path)
+    session = sessions.create()
+    path = path if above == "data" else place / above
+    if os.geteuid() == 0:
+        os.chown(path, -1, 54321)
+    path.chmod(mode)
+    result = refused(sessions)
+    assert f"{path}, which is above holt's sessions, may be written by other users (mode {mode:04o})" in result.refusal()
+    assert f"chmod {'go-w' if mode & 2 else 'g-w'} {path}" in result.cure and "XDG_DATA_HOME" in result.cure
+    assert "may be written by other users" in sessions(["ls"]).err
+    # Nobody can rename what belongs to others in a sticky directory.
+    path.chmod(mode | 0o1000)
+    session.exec("true").ok()
+    path.chmod(0o755)
+    assert not sessions.clean_up()
+
+
+@pytest.mark.root_host
+@EVERYBODY
+@pytest.mark.parametrize("above", ["a", "a/b"])
+def test_a_stranger_above_the_store(above: str, holt: Holt, place: Path) -> None:
+    path = place / "a/b/data"
+    for each in (place / "a", place / "a/b", path):
+        each.mkdir()
+        holt.identity.own(each)
+    sessions = Sessions(holt, path)
+    sessions.create()
+    # An id that is not mapped is what the host's root is, too, for root of a user namespace.
+    os.chown(place / above, 54321, 54321)
+    if holt.identity.name != "nested":
+        result = refused(sessions)
+        assert f"{place / above}, which is above holt's sessions, belongs to uid 54321" in result.refusal()
+        assert "Set XDG_DATA_HOME" in result.cure
+    os.chown(place / above, 0, 0)
+    sessions(["exec", "w", "--", "true"]).ok()
+    assert not sessions.clean_up()
+
+
+@pytest.mark.identities("user", "root")
+def test_the_directories_of_a_link_are_looked_at(holt: Holt, place: Path) -> None:
+    """Those that it lies in, and those that it leads through."""
+    for name in ("shared", "shared/data", "mine"):
+        (place / name).mkdir()
+        holt.identity.own(place / name)
+    (place / "mine/link").symlink_to("../shared/data")
+    (place / "shared/link").symlink_to(place / "mine")
+    for data in (place / "mine/link", place / "shared/link"):
+        sessions = Sessions(holt, data)
+        sessions.create()
+        (place / "shared").chmod(0o757)
+        assert f"{place}/shared, which is above" in refused(sessions).refusal()
+        (place / "shared").chmod(0o755)
+        assert not sessions.clean_up()
+
+
+@pytest.mark.identities("root")
+def test_a_home_of_another_user(holt: Holt, place: Path) -> None:
+    """As in a container of a CI runner: root with HOME=/github/home."""
+    home = place / "home"
+    home.mkdir()
+    os.chown(home, 54321, 54321)
+    result = holt(["create", "w"], env={"HOME": str(home)})
+    assert f"{home}, which is above holt's sessions, belongs to uid 54321" in result.refusal()
+    assert not list(home.iterdir())
+    sessions = Sessions(holt, place)
+    sessions.create().exec("true").ok()
+    assert not sessions.clean_up()
+    # A single run obeys no store.
+    holt(["run", "--", "true"], env={"HOME": str(home)}).ok()
+
+
+@pytest.mark.root_host
+@pytest.mark.identities("root")
+@pytest.mark.parametrize("members", ["", "me", "other"])
+def test_a_home_that_the_user_s_own_group_may_write(members: str, holt: Holt, place: Path) -> None:
+    """Debian and Fedora give each user a group of his own: with a umask of 002 his directories are writable by it."""
+    uid = 54321
+    (place / "passwd").write_text(f"root:x:0:0::/:/bin/sh\nme:x:{uid}:{uid}::{place}:/bin/sh\nother:x:54322:54322::/:/bin/sh\n")
+    (place / "group").write_text(f"root:x:0:\nme:x:{uid}:{members}\n")
+    home = place / "home"
+    home.mkdir()
+    home.chmod(0o775)
+    os.chown(home, uid, uid)
+    mount = f"mount --bind {place}/passwd /etc/passwd && mount --bind {place}/group /etc/group"
+    script = f"{mount} && exec setpriv --reuid={uid} --regid={uid} --clear-groups env HOME={home} {holt.binary} create w"
+    made = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, cwd=home)
+    assert (made.returncode == 0) == (members != "other"), made.stderr
+    if members == "other":
+        assert f"chmod g-w {home}" in made.stderr
+        return
+    # An ACL may name others, whatever the group is.
+    if shutil.which("setfacl"):
+        subprocess.run(["setfacl", "-m", "u:54322:rwx", home], check=True)
+        made = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, cwd=home)
+        assert f"{home}, which is above holt's sessions, may be written" in made.stderr
