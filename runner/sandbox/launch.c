@@ -2,6 +2,7 @@
 #include "sandbox/launch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +27,8 @@
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033
 #endif
+
+enum { CLEAR_TIME = 5000 }; /* msec for a killed sandbox to end */
 
 /* helpers/init.c and, in holt-full, session-init.c, as the build made them. */
 extern const char holt_init_start[], holt_init_end[];
@@ -84,12 +87,14 @@ static void find_missing(Launch *launch) {
 
 /* For good: the supervisor reads them from a signalfd. SIGXFSZ and SIGPIPE become errors of
  * write(2). A caller may have ignored SIGCHLD, and whoever inherits that has no children to wait
- * for. */
-static void block_signals(void) {
+ * for. SIGALRM is the deadline of a session's keeper. */
+static void block_signals(const LaunchPlan *plan) {
         sigset_t all;
 
         (void)signal(SIGCHLD, SIG_DFL);
         (void)sigfillset(&all);
+        if (plan->root.source)
+                (void)sigdelset(&all, SIGALRM);
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
@@ -101,7 +106,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
                          .workspace_fd = FD_NONE,
                          .control_fd = FD_NONE,
                          .terminal = { .output_fd = FD_NONE } };
-        block_signals();
+        block_signals(plan);
         terminal_plan(&ret->terminal);
         find_missing(ret);
         r = output_prepare(plan->output, ret->terminal.fds, &ret->output, reterr);
@@ -306,10 +311,16 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         return 0;
 }
 
+/* A process that the kernel can't end (in uninterruptible sleep, or traced from outside) keeps the
+ * whole sandbox from ending. It runs no code of its own any more, and nobody waits for it. */
 void sandbox_clear(Sandbox *sandbox) {
         if (sandbox->pidfd >= 0) {
+                struct pollfd end = { .fd = sandbox->pidfd, .events = POLLIN };
+
                 (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
-                (void)waitpid(sandbox->pid, NULL, 0);
+                while (poll(&end, 1, CLEAR_TIME) < 0 && errno == EINTR)
+                        ;
+                (void)waitpid(sandbox->pid, NULL, WNOHANG);
         }
         fd_close(sandbox->pidfd);
         fd_close(sandbox->control_fd);

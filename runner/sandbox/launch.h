@@ -92,6 +92,7 @@ void launch_clear(Launch *launch);
  * host refuses is an ERROR_LAYER with its cure, unless the plan lets it go (then
  * launch->layers.missing says so). */
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr);
+/* Kills what is left of the sandbox, and waits seconds at most for its end. */
 void sandbox_clear(Sandbox *sandbox);
 
 /* --- the stages of the child: no allocation, no logging, no library beyond system calls --- */

@@ -32,6 +32,7 @@
 enum {
         FLUSH_TIME = 200000, /* usec for the last answers to leave, at most */
         FLUSH_STEP = 1000,   /* ... until it is looked whether they have */
+        LOOK_TIME = 3000000, /* usec between two looks whether the session was removed */
         REST_TIME = 1000000, /* usec without use until memory is given back */
 };
 
@@ -136,14 +137,24 @@ static void stop_soon(Keeper *keeper) {
         if (keeper->ending)
                 return;
         keeper->stopping = keeper->ending = true;
+        keeper_end_within(KEEPER_END_TIME);
         deafen(keeper);
         keeper->flush_until = time_now_usec() + FLUSH_TIME;
         loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_STEP);
 }
 
+/* At the second time without patience. */
+static void on_told_to_end(Keeper *keeper) {
+        if (keeper->stopping)
+                stop_soon(keeper);
+        else
+                keeper_stop(keeper);
+}
+
 void keeper_stop(Keeper *keeper) {
         if (keeper->stopping)
                 return;
+        keeper_end_within(keeper->plan.kill_after + KEEPER_END_TIME);
         for (Process *p = processes_first(keeper->processes); p; p = p->next)
                 if (!p->gone)
                         process_terminate(p);
@@ -163,6 +174,16 @@ static void on_idle(void *data) {
         if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);
         loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->settings.idle);
+}
+
+/* Without its directory a session can't be used or stopped by its name. */
+static void on_look(void *data) {
+        Keeper *keeper = data;
+        struct stat st;
+
+        if (fstat(keeper->lock_fd, &st) == 0 && st.st_nlink == 0)
+                return keeper_stop(keeper);
+        loop_timer_set(keeper->look_timer, time_now_usec() + LOOK_TIME);
 }
 
 /* A second after it was used last. */
@@ -247,9 +268,8 @@ static void on_signal(void *data, uint32_t events) {
 
         (void)events;
         while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-                if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
-                    info.ssi_signo == SIGHUP)
-                        keeper_stop(keeper);
+                if (info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
+                        on_told_to_end(keeper);
                 else if (info.ssi_signo == WATCH_SIGNAL)
                         check_protection(keeper);
 }
@@ -335,7 +355,10 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         int r;
 
         (void)sigfillset(&all);
+        (void)sigdelset(&all, SIGALRM);
+        (void)sigdelset(&all, SIGTERM);
         keeper->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
         r = watch(keeper, keeper->signal_fd, on_signal, reterr);
         if (r == 0)
                 r = watch(keeper, keeper->sandbox.control_fd, on_control, reterr);
@@ -361,9 +384,13 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
                                    reterr);
         if (r == 0)
+                r = loop_timer_new(keeper->loop, on_look, keeper, &keeper->look_timer, reterr);
+        if (r == 0)
                 r = watch_owner(keeper, reterr);
         if (r == 0)
                 keeper_used(keeper);
+        if (r == 0)
+                on_look(keeper);
         if (r == 0 && keeper->settings.idle)
                 loop_timer_set(keeper->idle_timer, time_now_usec() + keeper->settings.idle);
         return r;

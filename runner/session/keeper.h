@@ -6,8 +6,9 @@
  * environment. The keeper takes the session's lock, so that there is no second one; makes the
  * sandbox; confines itself; and serves JSON-RPC (rpc/server.h) by the table of methods.c, from one
  * loop; only long work on files has threads (session/work.h, receive.h). It ends when it is told
- * to, when nothing has used it for the session's idle time, or with its sandbox; and the sandbox
- * ends with it, however that comes (PR_SET_PDEATHSIG). What lasts is on disk.
+ * to, when nothing has used it for the session's idle time, when its directory was removed, or with
+ * its sandbox; and the sandbox ends with it, however that comes (PR_SET_PDEATHSIG). What lasts is
+ * on disk.
  *
  * Run by root, the keeper is the session's unprivileged uid like its sandbox, and reaches the
  * session's directory by an id-mapped mount (sandbox/identity.h). */
@@ -24,9 +25,12 @@
 #include "store/store.h"
 
 enum {
-        KEEPER_READY_FD = 3,     /* a pipe: nothing when all is well, else an Error, then the end */
+        KEEPER_READY_FD = 3,     /* a pipe: one byte when the keeper is ready, or an Error */
         KEEPER_DIRECTORY_FD = 4, /* O_PATH of the session's directory */
 };
+
+/* usec: a keeper that has not ended by then is killed (keeper-end.c). */
+enum { KEEPER_END_TIME = 10000000 };
 
 /* What a call waits for: the start of a process, or its end, and what it is answered then. */
 typedef enum WaitFor {
@@ -77,7 +81,8 @@ typedef struct Keeper {
         uint64_t used_at;                      /* usec of time_now_usec() */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why the last look could not set all aside; or ""
                                                 */
-        LoopTimer *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer, *answer_timer;
+        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
+                *answer_timer;
         const char *replaced;  /* the path for which the sandbox was stopped (sandbox/watch.h) */
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
@@ -99,6 +104,13 @@ bool keeper_may_retry(int r, unsigned *tries);
 
 /* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);
+
+/* --- deadlines of the keeper itself (keeper-end.c) --- */
+
+/* Kills the keeper after so many usec. An earlier time that was said before holds. */
+void keeper_end_within(uint64_t usec);
+/* From now on SIGTERM starts that time, even if the loop is held up, and goes on as SIGHUP. */
+void keeper_take_terminate(uint64_t usec);
 
 /* Gives back the memory that an idle keeper can do without. */
 void keeper_rest(Keeper *keeper);

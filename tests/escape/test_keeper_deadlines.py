@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A keeper ends within seconds, whatever holds it or its sandbox up."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lib.sessions import Session, Sessions, alive, until
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
+
+# Seconds: what holt promises, and what a busy machine may take besides.
+ENDS = 20
+
+STUBBORN = "trap '' TERM HUP INT; echo ready; while :; do sleep 1; done"
+
+PTRACE_SEIZE = 0x4206
+WALL = 0x40000000
+
+
+@pytest.fixture
+def session(sessions: Sessions) -> Iterator[Session]:
+    """One with a command that does not heed TERM."""
+    session = sessions.create("w", "--kill-after", "200ms")
+    with session.start("bash", "-c", STUBBORN) as running:
+        assert running.readline() == "ready"
+        yield session
+
+
+def test_a_keeper_ends_when_its_session_was_removed(session: Session) -> None:
+    keeper, init = session.keeper(), session.init()
+    shutil.rmtree(session.directory)
+
+    until(lambda: not alive([keeper, init]), "it ends", ENDS)
+
+
+def test_a_keeper_ends_when_all_sessions_were_removed_below_it(session: Session) -> None:
+    keeper, init = session.keeper(), session.init()
+    shutil.rmtree(session.sessions.data / "holt")
+
+    until(lambda: not alive([keeper, init]), "it ends", ENDS)
+
+
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+def test_a_second_signal_ends_a_keeper_without_patience(number: signal.Signals, sessions: Sessions) -> None:
+    session = sessions.create("w", "--kill-after", "1h")
+    with session.start("bash", "-c", STUBBORN) as running:
+        assert running.readline() == "ready"
+        keeper, init = session.keeper(), session.init()
+        os.kill(keeper, number)
+        time.sleep(0.5)
+        assert alive([keeper, init]) == sorted([keeper, init]), "the first waits for kill_after"
+        os.kill(keeper, number)
+        until(lambda: not alive([keeper, init]), "it ends", 5)
+
+
+@pytest.mark.identities("root")
+def test_a_keeper_does_not_wait_for_a_sandbox_that_can_not_end(session: Session) -> None:
+    """A process that somebody outside traces stays as a zombie, and init with it."""
+    keeper, init = session.keeper(), session.init()
+    traced = session.processes("bash")[0].pid
+    assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced, 0, 0) == 0
+    try:
+        os.kill(keeper, signal.SIGTERM)
+        until(lambda: not alive([keeper]), "it ends", ENDS)
+    finally:
+        os.kill(init, signal.SIGKILL)
+        os.waitpid(traced, WALL)
+    until(lambda: not alive([init]), "the sandbox ends with the tracing", 5)
+
+
+def test_a_keeper_does_not_wait_for_its_database(session: Session) -> None:
+    """Its loop is held up: another process has the database locked, and many rows are to be written."""
+    for _ in range(5):
+        session.exec("true").ok()
+    keeper, init = session.keeper(), session.init()
+    with sqlite3.connect(session.directory / "session.db") as database:
+        database.execute("BEGIN EXCLUSIVE")
+        os.kill(keeper, signal.SIGTERM)
+        until(lambda: not alive([keeper, init]), "it ends", ENDS)
+        database.rollback()
+    database.close()
