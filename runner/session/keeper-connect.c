@@ -2,8 +2,10 @@
 /* The client's side of a keeper's life: finding it, or starting it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,6 +16,10 @@
 enum {
         CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */
         CONNECT_PAUSE = 10000000,
+        START_PATIENCE = KEEPER_START_TIME / 1000 + 2000, /* msec */
+        ASK_TIME = 1000,                                  /* msec */
+        ASK_END = 'e',
+        ASK_KILL = 'k',
         CONNECT_AGAIN = 1, /* another starts it, has stopped it, or takes it away */
 };
 
@@ -44,35 +50,113 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         _exit(125);
 }
 
+/* In the child: stays the keeper's parent until it is ready, so that somebody learns how one ended
+ * that was not. The other end of ask_fd is closed, or asks by a byte. */
+static void attend_keeper(const char *name, int dir_fd, int ready_fd, int ask_fd) {
+        int status = 0;
+        pid_t pid;
+        char ask;
+
+        (void)signal(SIGCHLD, SIG_DFL);
+        pid = fork();
+        if (pid == 0)
+                execute_keeper(name, dir_fd, ready_fd);
+        (void)close(ready_fd);
+        if (pid < 0 || read(ask_fd, &ask, 1) != 1)
+                _exit(0);
+        if (ask == ASK_KILL)
+                (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, &status, 0);
+        (void)!write(ask_fd, &status, sizeof(status));
+        _exit(0);
+}
+
+/* Asks how the keeper has ended. Returns false if nobody says so within a second. */
+static bool ask_end(int ask_fd, char ask, int *ret_status) {
+        struct pollfd answer = { .fd = ask_fd, .events = POLLIN };
+
+        return send(ask_fd, &ask, 1, MSG_NOSIGNAL) == 1 && poll(&answer, 1, ASK_TIME) > 0 &&
+               read(ask_fd, ret_status, sizeof(*ret_status)) == (ssize_t)sizeof(*ret_status);
+}
+
+static int refuse_late(const char *name, Error *reterr) {
+        int r = error_set(reterr, ERROR_SETUP, ETIMEDOUT,
+                          "the keeper of session \"%s\" was not ready within %d s", name,
+                          KEEPER_START_TIME / 1000000);
+
+        return error_cure(reterr, r,
+                          "It was killed. Look for a disk or a network file system that does not "
+                          "answer, and try again.");
+}
+
+/* It has said nothing. */
+static int refuse_start(const char *name, bool late, int ask_fd, Error *reterr) {
+        int status = 0;
+
+        if (!ask_end(ask_fd, late ? ASK_KILL : ASK_END, &status) || late ||
+            (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM))
+                return refuse_late(name, reterr);
+        if (WIFSIGNALED(status))
+                (void)error_set(reterr, ERROR_SETUP, 0,
+                                "signal %d (%s) ended the keeper of session \"%s\" before it was "
+                                "ready",
+                                WTERMSIG(status), strsignal(WTERMSIG(status)), name);
+        else
+                (void)error_set(reterr, ERROR_SETUP, 0,
+                                "the keeper of session \"%s\" ended with %d before it was ready",
+                                name, WEXITSTATUS(status));
+        return error_cure(reterr, -EPIPE, "Try again: the next use starts it anew.");
+}
+
+/* 0, CONNECT_AGAIN, or a negative errno. */
+static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr) {
+        struct pollfd end = { .fd = ready_fd, .events = POLLIN };
+        Error error;
+        ssize_t n = 0;
+        int ready;
+
+        while ((ready = poll(&end, 1, START_PATIENCE)) < 0 && errno == EINTR)
+                ;
+        if (ready > 0)
+                n = read(ready_fd, &error, sizeof(error));
+        if (n == 1)
+                return 0;
+        if (n != (ssize_t)sizeof(error))
+                return refuse_start(name, ready == 0, ask_fd, reterr);
+        if (reterr)
+                *reterr = error;
+        return error.kind == ERROR_BUSY ? CONNECT_AGAIN : error.errnum ? -error.errnum : -EINVAL;
+}
+
 /* 0, CONNECT_AGAIN, or a negative errno. */
 static int start_keeper(const char *name, int dir_fd, Error *reterr) {
-        int ready[2], status = 0;
-        ssize_t n;
-        Error error;
+        int ready[2], ask[2], r;
         pid_t pid;
 
         if (pipe2(ready, O_CLOEXEC) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ask) < 0) {
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+                (void)close(ready[0]);
+                (void)close(ready[1]);
+                return r;
+        }
         pid = fork();
         if (pid == 0) {
-                /* Twice, so that the keeper is nobody's child who would have to wait for it. */
-                if (fork() == 0)
-                        execute_keeper(name, dir_fd, ready[1]);
-                _exit(0);
+                (void)close(ask[0]);
+                attend_keeper(name, dir_fd, ready[1], ask[1]);
         }
         (void)close(ready[1]);
-        if (pid > 0)
-                (void)waitpid(pid, &status, 0);
-        n = pid < 0 ? -1 : read(ready[0], &error, sizeof(error));
+        (void)close(ask[1]);
+        r = pid < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot start the session's keeper")
+                    : read_ready(name, ready[0], ask[0], reterr);
         (void)close(ready[0]);
-        if (n == 0)
-                return 0;
-        if (n != (ssize_t)sizeof(error))
-                return error_set(reterr, ERROR_SETUP, pid < 0 ? errno : 0,
-                                 "cannot start the session's keeper");
-        if (reterr)
-                *reterr = error;
-        return error.kind == ERROR_BUSY ? CONNECT_AGAIN : error.errnum ? -error.errnum : -EINVAL;
+        (void)close(ask[0]);
+        /* It goes now, and the keeper is nobody's child who would have to wait for it; unless the
+         * kernel can't end that keeper. */
+        if (pid > 0)
+                (void)waitpid(pid, NULL, r == -ETIMEDOUT ? WNOHANG : 0);
+        return r;
 }
 
 static int connect_again(int dir_fd, int *ret_fd, Error *reterr) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's own deadline: to end.
+/* The keeper's own deadlines: to be ready, and to end.
  *
  * Theory of operation. A timer of the kernel sends SIGALRM, which is never blocked and has its
  * default action. So the keeper goes whatever holds it up: a sandbox that does not end, a database
@@ -36,6 +36,10 @@ void keeper_end_within(uint64_t usec) {
 
         if (!left || usec < left)
                 set_timer(usec);
+}
+
+void keeper_end_never(void) {
+        set_timer(0);
 }
 
 static void on_terminate(int signal) {

@@ -514,6 +514,7 @@ int keeper_main(int argc, char **argv) {
         }
         (void)strcpy(keeper.name, argv[1]);
         detach();
+        keeper_end_within(KEEPER_START_TIME);
         keeper.started_ms = time_epoch_ms();
         keeper.used_at = time_now_usec();
 #ifdef M_ARENA_MAX
@@ -526,6 +527,8 @@ int keeper_main(int argc, char **argv) {
                 (void)!write(KEEPER_READY_FD, &error, sizeof(error));
                 return error_exit_code(&error);
         }
+        keeper_end_never();
+        (void)!write(KEEPER_READY_FD, "", 1);
         (void)close(KEEPER_READY_FD);
         (void)loop_run(keeper.loop);
         finish(&keeper);

@@ -29,8 +29,8 @@ enum {
         KEEPER_DIRECTORY_FD = 4, /* O_PATH of the session's directory */
 };
 
-/* usec: a keeper that has not ended by then is killed (keeper-end.c). */
-enum { KEEPER_END_TIME = 10000000 };
+/* usec: a keeper that is not ready by then, or has not ended, is killed (keeper-end.c). */
+enum { KEEPER_START_TIME = 20000000, KEEPER_END_TIME = 10000000 };
 
 /* What a call waits for: the start of a process, or its end, and what it is answered then. */
 typedef enum WaitFor {
@@ -109,6 +109,8 @@ int keeper_confine(const Keeper *keeper, Error *reterr);
 
 /* Kills the keeper after so many usec. An earlier time that was said before holds. */
 void keeper_end_within(uint64_t usec);
+/* Takes that back. */
+void keeper_end_never(void);
 /* From now on SIGTERM starts that time, even if the loop is held up, and goes on as SIGHUP. */
 void keeper_take_terminate(uint64_t usec);
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A keeper ends within seconds, whatever holds it or its sandbox up."""
+"""A keeper becomes ready, or is killed; and it ends within seconds, whatever holds it or its sandbox up."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import signal
 import sqlite3
@@ -13,7 +14,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from lib.sessions import Session, Sessions, alive, until
+from lib.hostile import SYSCALLS, Hostile
+from lib.leaks import descendants
+from lib.sandbox import Running
+from lib.sessions import Session, Sessions, alive, keepers, until
 
 
 pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
@@ -89,3 +93,62 @@ def test_a_keeper_does_not_wait_for_its_database(session: Session) -> None:
         until(lambda: not alive([keeper, init]), "it ends", ENDS)
         database.rollback()
     database.close()
+
+
+def starting(session: Session, hostile: Hostile) -> Running:
+    """An exec whose keeper does not become ready: it makes a call that does not return."""
+    number = str(SYSCALLS[platform.machine()]["fsopen"])
+    argv = ["exec", session.name, "--", "true"]
+    return session.sessions.start(argv, prefix=[hostile.path("hang"), number])
+
+
+def hung_keeper(running: Running) -> int:
+    """The keeper, once the child that becomes the sandbox, which has its name too, hangs."""
+    def found() -> list[int]:
+        ours = {p.pid: p.parent for p in descendants(running.pid)}
+        named = {p.pid for p in keepers()} & ours.keys()
+        return [ours[pid] for pid in named if ours[pid] in named]
+
+    [keeper] = until(found, "there is a keeper with a child")
+    return keeper
+
+
+def test_a_keeper_that_is_not_ready_in_time_is_killed(sessions: Sessions, hostile: Hostile) -> None:
+    session = sessions.create("w")
+    with starting(session, hostile) as running:
+        keeper = hung_keeper(running)
+        result = running.wait(timeout=40)
+
+    assert 'keeper of session "w" was not ready within 20 s' in result.refusal()
+    assert not alive([keeper])
+    assert session.exec("echo", "next").ok().out == "next\n"
+
+
+def test_who_waits_for_a_stopped_keeper_kills_it(sessions: Sessions, hostile: Hostile) -> None:
+    session = sessions.create("w")
+    with starting(session, hostile) as running:
+        keeper = hung_keeper(running)
+        os.kill(keeper, signal.SIGSTOP)
+        result = running.wait(timeout=40)
+
+    assert 'keeper of session "w" was not ready within 20 s' in result.refusal()
+    until(lambda: not alive([keeper]), "it is killed", 5)
+    assert session.exec("echo", "next").ok().out == "next\n"
+
+
+def test_a_keeper_that_dies_while_it_starts_is_told(sessions: Sessions, hostile: Hostile) -> None:
+    session = sessions.create("w")
+    with starting(session, hostile) as running:
+        os.kill(hung_keeper(running), signal.SIGKILL)
+        result = running.wait(timeout=15)
+
+    assert 'signal 9 (Killed) ended the keeper of session "w" before it was ready' in result.refusal()
+    assert session.exec("echo", "next").ok().out == "next\n"
+
+
+def test_a_keeper_is_nobody_s_child_once_it_is_ready(sessions: Sessions) -> None:
+    session = sessions.create("w")
+    with sessions.serve() as rpc:
+        rpc.call("session.show", session="w")
+        keeper = session.keeper()
+        assert [p.parent for p in keepers() if p.pid == keeper] == [os.getpid()]
