@@ -42,18 +42,18 @@ static const struct {
         int errnum;
         const char *name;
 } errno_names[] = {
-        N(EPERM),        N(ENOENT),     N(ESRCH),      N(EINTR),        N(EIO),
-        N(ENXIO),        N(E2BIG),      N(ENOEXEC),    N(EBADF),        N(ECHILD),
-        N(EAGAIN),       N(ENOMEM),     N(EACCES),     N(EFAULT),       N(ENOTBLK),
-        N(EBUSY),        N(EEXIST),     N(EXDEV),      N(ENODEV),       N(ENOTDIR),
-        N(EISDIR),       N(EINVAL),     N(ENFILE),     N(EMFILE),       N(ENOTTY),
-        N(ETXTBSY),      N(EFBIG),      N(ENOSPC),     N(ESPIPE),       N(EROFS),
-        N(EMLINK),       N(EPIPE),      N(EDOM),       N(ERANGE),       N(EDEADLK),
-        N(ENAMETOOLONG), N(ENOSYS),     N(ENOTEMPTY),  N(ELOOP),        N(EOVERFLOW),
-        N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP), N(ESTALE),       N(EDQUOT),
-        N(ECANCELED),    N(EPROTO),     N(EBADMSG),    N(EAFNOSUPPORT), N(EADDRINUSE),
-        N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),  N(EMSGSIZE),     N(ENOBUFS),
-        N(ENOTCONN),     N(ESHUTDOWN),
+        N(EPERM),        N(ENOENT),     N(ESRCH),        N(EINTR),        N(EIO),
+        N(ENXIO),        N(E2BIG),      N(ENOEXEC),      N(EBADF),        N(ECHILD),
+        N(EAGAIN),       N(ENOMEM),     N(EACCES),       N(EFAULT),       N(ENOTBLK),
+        N(EBUSY),        N(EEXIST),     N(EXDEV),        N(ENODEV),       N(ENOTDIR),
+        N(EISDIR),       N(EINVAL),     N(ENFILE),       N(EMFILE),       N(ENOTTY),
+        N(ETXTBSY),      N(EFBIG),      N(ENOSPC),       N(ESPIPE),       N(EROFS),
+        N(EMLINK),       N(EPIPE),      N(EDOM),         N(ERANGE),       N(EDEADLK),
+        N(ENAMETOOLONG), N(ENOSYS),     N(ENOTEMPTY),    N(ELOOP),        N(EOVERFLOW),
+        N(EILSEQ),       N(EUSERS),     N(EOPNOTSUPP),   N(ESTALE),       N(EDQUOT),
+        N(ECANCELED),    N(EPROTO),     N(EBADMSG),      N(EAFNOSUPPORT), N(EADDRINUSE),
+        N(ECONNREFUSED), N(ECONNRESET), N(ETIMEDOUT),    N(EMSGSIZE),     N(ENOBUFS),
+        N(ENOTCONN),     N(ESHUTDOWN),  N(ETOOMANYREFS),
 };
 #undef N
 
@@ -73,7 +73,7 @@ static int _printf_(5, 0) error_vset(Error *reterr, ErrorKind kind, int layer, i
                 reterr->errnum = errnum;
                 reterr->kind = kind;
                 reterr->layer = layer;
-                reterr->cure[0] = '\0';
+                (void)snprintf(reterr->cure, sizeof(reterr->cure), "%s", error_usual_cure(errnum));
                 (void)vsnprintf(reterr->text, sizeof(reterr->text), fmt, args);
         }
         return errnum > 0 ? -errnum : -EINVAL;
@@ -99,6 +99,15 @@ int error_layer(Error *reterr, int layer, int errnum, const char *fmt, ...) {
         return r;
 }
 
+/* unix(7): descriptors that were sent and not received count for the user. */
+const char *error_usual_cure(int errnum) {
+        return errnum == ETOOMANYREFS
+                       ? "Processes of this user, those in sandboxes included, hold more "
+                         "descriptors in unread messages (SCM_RIGHTS) than \"ulimit -n\" is. End "
+                         "them, or raise that limit."
+                       : "";
+}
+
 int error_oom(Error *reterr) {
         return error_set(reterr, ERROR_SETUP, ENOMEM, "out of memory");
 }
@@ -122,6 +131,11 @@ const char *error_kind_name(ErrorKind kind) {
         return kinds[kind].name;
 }
 
+/* musl has no text for this one. */
+static const char *error_text(int errnum) {
+        return errnum == ETOOMANYREFS ? "Too many descriptors in flight" : strerror(errnum);
+}
+
 const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {
         size_t used;
 
@@ -130,7 +144,7 @@ const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {
         used = strlen(buf);
         if (error->errnum > 0)
                 (void)snprintf(buf + used, ERROR_SENTENCE_MAX - used, ": %s (%s).",
-                               strerror(error->errnum), error_errno_name(error->errnum));
+                               error_text(error->errnum), error_errno_name(error->errnum));
         return buf;
 }
 

@@ -46,6 +46,9 @@ static_assert(sizeof(Error) <= 4096, "an Error crosses a pipe in one write");
 int error_set(Error *reterr, ErrorKind kind, int errnum, const char *fmt, ...) _printf_(4, 5);
 int error_layer(Error *reterr, int layer, int errnum, const char *fmt, ...) _printf_(4, 5);
 int error_oom(Error *reterr);
+/* What to do about an errno that has one cure wherever it comes from, or "". error_set() and the
+ * like put it into the error. */
+const char *error_usual_cure(int errnum);
 
 /* Adds what to do to an error that has been set; returns ret, to end a function with. */
 int error_cure(Error *reterr, int ret, const char *fmt, ...) _printf_(3, 4);

@@ -391,7 +391,8 @@ static int build_devices(Launch *launch, Error *error) {
                 .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
                 .propagation = MS_PRIVATE_FLAG,
         };
-        const char *const options[] = { "ptmxmode", "0666", "mode", "0620", NULL };
+        /* max: the host has 4,096 ptys, and 1,024 of them are kept for itself. */
+        const char *const options[] = { "ptmxmode", "0666", "mode", "0620", "max", "256", NULL };
         int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), pts_fd = -1, r;
 
         (void)launch;

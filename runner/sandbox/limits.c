@@ -130,14 +130,26 @@ static int limit_core(Error *error) {
         return set_limit(RLIMIT_CORE, 1, "core", error);
 }
 
-/* Queued signals and timers of the whole user count against the caller's own limit, too. */
-static int limit_signals(Error *error) {
-        enum { SIGNALS_MAX = 1024 };
-        struct rlimit own;
+/* What a sandbox has pending counts against the limits of the whole user, too. So it gets less
+ * than what a user has by default, about 30,000 signals and 819,200 bytes. */
+static int limit_shares(Error *error) {
+        static const struct {
+                unsigned resource;
+                rlim_t max;
+                const char *name;
+        } shares[] = {
+                { RLIMIT_SIGPENDING, 1024, "pending signals" },
+                { RLIMIT_MSGQUEUE, 409600, "message queues" },
+        };
+        int r = 0;
 
-        if (getrlimit(RLIMIT_SIGPENDING, &own) == 0 && own.rlim_max <= SIGNALS_MAX)
-                return 0;
-        return set_limit(RLIMIT_SIGPENDING, SIGNALS_MAX, "pending signals", error);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(shares); i++) {
+                struct rlimit own;
+
+                if (getrlimit((int)shares[i].resource, &own) < 0 || own.rlim_max > shares[i].max)
+                        r = set_limit(shares[i].resource, shares[i].max, shares[i].name, error);
+        }
+        return r;
 }
 
 int limits_confine(Launch *launch, Error *error) {
@@ -147,7 +159,7 @@ int limits_confine(Launch *launch, Error *error) {
                 return 0;
         r = limit_core(error);
         if (r == 0)
-                r = limit_signals(error);
+                r = limit_shares(error);
         if (r == 0)
                 r = confine_cpus(launch->plan, error);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {

@@ -21,6 +21,7 @@ int step_fail(Error *error, Layer layer, int errnum, const char *what, const cha
         error->layer = (int)layer;
         error->text[0] = '\0';
         error->cure[0] = '\0';
+        append(error->cure, sizeof(error->cure), error_usual_cure(errnum));
         append(error->text, sizeof(error->text), what);
         append(error->text, sizeof(error->text), " ");
         append(error->text, sizeof(error->text), subject);
