@@ -17,8 +17,8 @@
 extern char **environ;
 
 /* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out.
- * The pid makes it one's own: no two launches that live at the same time share it. */
-enum { ROOT_UID_BASE = 0x70000000, PID_MASK = 0x3fffff };
+ */
+enum { ROOT_UID_BASE = 0x70000000, ROOT_UID_MASK = 0x0fffffff };
 
 /* The initial user namespace maps every id to itself (user_namespaces(7)). */
 static bool in_initial_namespace(void) {
@@ -57,8 +57,27 @@ static int refuse_host_root(Error *reterr) {
                 "ordinary user.");
 }
 
+/* A uid that no other live launch of root has. In one pid namespace the pid is enough. Containers
+ * that share the host's user namespace have the same pids, and root there can't see what the others
+ * have chosen. So each pid namespace counts from a place of its own, which its inode number
+ * determines: no two live ones have the same. The factor is 2^32 divided by the golden ratio
+ * (Fibonacci hashing), which keeps the places of numbers that follow each other far apart: over
+ * 100,000 uids for 1,000 namespaces in a row. */
+static int choose_own_uid(uid_t *ret, Error *reterr) {
+        struct stat st;
+        uint32_t place;
+
+        if (stat("/proc/self/ns/pid", &st) < 0)
+                return error_layer(reterr, LAYER_USER, errno, "cannot look at /proc/self/ns/pid");
+        place = (uint32_t)st.st_ino * 0x9e3779b1U >> 4;
+        *ret = ROOT_UID_BASE + ((place + (uint32_t)getpid()) & ROOT_UID_MASK);
+        return 0;
+}
+
 int identity_choose(Launch *launch, Error *reterr) {
         Identity *identity = &launch->identity;
+        int r;
+
         *identity = (Identity){ .uid = geteuid(), .gid = getegid() };
         if (identity->uid != 0)
                 return 0;
@@ -67,8 +86,10 @@ int identity_choose(Launch *launch, Error *reterr) {
                         return refuse_host_root(reterr);
                 return 0;
         }
+        r = choose_own_uid(&identity->uid, reterr);
+        if (r < 0)
+                return r;
         identity->from_root = identity->taken = true;
-        identity->uid = ROOT_UID_BASE + ((uid_t)getpid() & PID_MASK);
         identity->gid = identity->uid;
         return 0;
 }

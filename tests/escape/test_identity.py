@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -67,6 +68,24 @@ def test_two_sandboxes_of_root_are_two_users(holt: Holt, live: Running) -> None:
         assert other.readline() == "ready"
         assert ids(inside(live)[0], "Uid").isdisjoint(ids(inside(other)[0], "Uid"))
         other.wait(b"\n")
+
+
+@pytest.mark.identities("root")
+def test_nor_do_two_in_pid_namespaces_of_their_own_share_a_uid(holt: Holt) -> None:
+    """As root in two containers, which have the same PIDs and do not see each other's processes."""
+    command, container = ["run", "--", "sh", "-c", "echo ready; read line"], ["unshare", "--pid", "--fork", "--mount-proc"]
+    with contextlib.ExitStack() as stack:
+        uids: list[set[int]] = []
+        for _ in range(4):
+            running = stack.enter_context(holt.start(command, stdin=subprocess.PIPE, prefix=container))
+            stack.callback(running.wait, b"\n")
+            assert running.readline() == "ready"
+            launcher = next(p.pid for p in leaks.descendants(running.pid) if p.name == "holt")
+            assert status(launcher)["NSpid"].split()[1:] == ["1"]
+            uids.append(ids(launcher, "Uid"))
+
+    assert all(len(each) == 1 and min(each) >= 0x70000000 for each in uids)
+    assert len(set.union(*uids)) == len(uids)
 
 
 @pytest.mark.identities("root")
