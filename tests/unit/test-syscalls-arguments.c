@@ -39,6 +39,13 @@ static const Sample samples[] = {
         { "ioctl", { 0, 0x541c }, SAME(EPERM) },
         { "ioctl", { 0, 0x541d }, SAME(EPERM) },
         { "ioctl", { 0, 0x5423 }, SAME(EPERM) },
+        /* PIDFD_GET_*_NAMESPACE; the last two are none of them */
+        { "ioctl", { 0, 0xff01 }, SAME(EPERM) },
+        { "ioctl", { 0, 0xff09 }, SAME(EPERM) },
+        { "ioctl", { 0, 0xff0a }, SAME(EPERM) },
+        { "ioctl", { 0, HIGH | 0xff09 }, SAME(EPERM) },
+        { "ioctl", { 0, 0xff00 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0xc048ff0b }, SAME(ALLOWED) },
         { "ioctl", { 0, HIGH | 0x5412 }, SAME(EPERM) },
         { "ioctl", { 0, ~0ULL << 32 | 0x541c }, SAME(EPERM) },
         /* S_IFREG, S_IFIFO, S_IFSOCK, none; S_IFCHR, S_IFBLK, S_IFDIR */
