@@ -22,8 +22,8 @@ char *path_join(const char *base, const char *path);
 /* Whether path is prefix or lies below it; both in normal form. */
 bool path_below(const char *path, const char *prefix);
 
-/* What path has below prefix, without a slash at its start: "" for prefix itself, NULL if path does
- * not lie below it. */
+/* The part of path behind prefix and its slash: "" if path is prefix, NULL if it does not lie below
+ * prefix. Borrowed from path. */
 const char *path_rest(const char *path, const char *prefix);
 
 /* The kernel's own path of an open fd, whatever links led to it. 0 or a negative errno of

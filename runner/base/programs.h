@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where holt's two programs are, as seen from each other: in a build tree both are in one
- * directory, below a prefix they are in bin and libexec/holt. */
+/* The places of holt's two programs relative to each other. A build tree has both in one directory;
+ * an installation has holt in bin and holt-full in libexec/holt. */
 #pragma once
 
 #include "version.h"
 
-/* Where holt looks for holt-full, in this order, from the directory that holt is in. Nothing of the
- * environment decides what is executed. */
+/* Paths at which holt looks for holt-full, in this order, relative to the directory of holt. No
+ * environment variable changes them. */
 static const char *const programs_full[] = { "holt-full", "../libexec/holt/holt-full",
                                              HOLT_LIBEXEC "/holt-full" };
 
-/* Places of holt, relative to the directory of holt-full. */
+/* Paths at which holt-full looks for holt, relative to the directory of holt-full. */
 static const char *const programs_light[] = { "holt", "../../bin/holt" };

@@ -161,6 +161,9 @@ static int store_hide_in_mounts(StoreSearch *search, const char *real, Error *re
 /* The system is read-only, but it shows the caller's files to the caller. */
 static int store_hide_in_system(StoreSearch *search, const Launch *launch, const char *real,
                                 Error *reterr) {
+        const PlanMount *rootfs = &launch->plan->rootfs;
+        const char *root = rootfs->source ? rootfs->real : "";
+
         for (size_t i = 0; i < launch->system_count; i++) {
                 const SystemEntry *entry = &launch->system[i];
                 _cleanup_free_ char *source = NULL, *inside = NULL;
@@ -168,7 +171,7 @@ static int store_hide_in_system(StoreSearch *search, const Launch *launch, const
 
                 if (!entry->directory)
                         continue;
-                source = str_format("%s/%s", launch->plan->rootfs, entry->path);
+                source = str_format("%s/%s", root, entry->path);
                 rest = source ? path_rest(real, source) : NULL;
                 inside = rest ? str_format("/%s/%s", entry->path, rest) : NULL;
                 if (!source || (rest && (!inside || strlist_add(&search->hide, inside) < 0)))

@@ -51,20 +51,20 @@ AT_ONCE = 32 << 10
 """Bytes of which a socket that has little room takes all or none."""
 
 ANY = ""
-"""For listen(): of whatever id that nobody else listens to."""
+"""The id that listen() takes for notes of all ids that have no listener of their own."""
 
 Note = Callable[[Mapping[str, Any]], None]
 
 
 INTEGER_MAX = 2**53 - 1
-"""Of JSON's integers, as holt serve takes them."""
+"""The largest integer that holt serve accepts in a request; the smallest is its negative."""
 
 DEPTH_MAX = 64
-"""Of objects and lists in each other in a message."""
+"""Maximum nesting depth of objects and lists in a message."""
 
 
 def _path(value: Any) -> str:
-    """What JSON has nothing like, in parameters."""
+    """Converts a parameter that JSON has no type for: a path becomes its text."""
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes out of a sandbox is bounded: nothing inside decides how much memory or disk its host needs."""
+"""The SDK limits how much of a file or a listing it reads into memory, so a sandbox can't fill that of the host."""
 
 from __future__ import annotations
 
