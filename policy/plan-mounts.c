@@ -331,26 +331,95 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
         return 0;
 }
 
+static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+        char *copy = strdup(path);
+
+        if (!copy)
+                return error_oom(reterr);
+        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy, .fd = FD_NONE };
+        return 0;
+}
+
+bool plan_guards_others(const char *path) {
+        return path_below(path, ".git") || streq(path, "HEAD") || streq(path, ".holt.json");
+}
+
+/* The part of a read-write mount's own plan that depends on the policy: the paths of every
+ * repository.
+ */
+static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mount,
+                     Error *reterr) {
+        LaunchPlan *other = &plan->others[plan->others_count++];
+        int r = 0;
+
+        other->workspace = strdup(mount->target);
+        other->guards = calloc(policy->protect.count + 1, sizeof(*other->guards));
+        if (!other->workspace || !other->guards)
+                return error_oom(reterr);
+        for (size_t i = 0; r == 0 && i < policy->protect.count; i++) {
+                _cleanup_free_ char *path = path_join("/", policy->protect.items[i]);
+
+                if (!path)
+                        return error_oom(reterr);
+                if (plan_guards_others(path + 1))
+                        r = add_guard(other, path + 1, reterr);
+        }
+        return r;
+}
+
+/* A session's own directories are nobody's on the host. */
+static int add_others(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+        int r = 0;
+
+        if (policy->protect.count == 0)
+                return 0;
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind != PLAN_BIND || mount->flags & PLAN_READ_ONLY ||
+                    (plan->workspace && streq(mount->target, plan->workspace)) ||
+                    (plan->state.source && path_below(mount->source, plan->state.source)))
+                        continue;
+                if (!plan->others)
+                        plan->others = calloc(plan->mounts_count, sizeof(*plan->others));
+                r = plan->others ? add_other(plan, policy, mount, reterr) : error_oom(reterr);
+        }
+        return r;
+}
+
 static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         /* A session's own workspace is nobody's on the host: what git makes in it is to stay. */
         const bool own = plan->root.source && !policy->workspace_source;
+        int r = 0;
 
         if (!plan->workspace || own || policy->workspace_mode == WORKSPACE_READ_ONLY)
                 return 0;
         plan->guards = calloc(policy->protect.count + 1, sizeof(*plan->guards));
         if (!plan->guards)
                 return error_oom(reterr);
-        for (size_t i = 0; i < policy->protect.count; i++) {
+        for (size_t i = 0; r == 0 && i < policy->protect.count; i++) {
                 _cleanup_free_ char *path = path_join("/", policy->protect.items[i]);
 
-                if (!path)
-                        return error_oom(reterr);
-                plan->guards[plan->guards_count] = (PlanGuard){ .path = strdup(path + 1),
-                                                                .fd = FD_NONE };
-                if (!plan->guards[plan->guards_count++].path)
-                        return error_oom(reterr);
+                r = path ? add_guard(plan, path + 1, reterr) : error_oom(reterr);
         }
-        return 0;
+        return r;
+}
+
+const LaunchPlan *plan_guarding(const LaunchPlan *plan, const PlanMount *mount) {
+        if (plan->workspace && streq(plan->workspace, mount->target))
+                return plan;
+        for (size_t i = 0; i < plan->others_count; i++)
+                if (streq(plan->others[i].workspace, mount->target))
+                        return &plan->others[i];
+        return NULL;
+}
+
+bool plan_has_guards(const LaunchPlan *plan) {
+        bool has = plan->guards_count > 0;
+
+        for (size_t i = 0; i < plan->others_count; i++)
+                has |= plan->others[i].guards_count > 0;
+        return has;
 }
 
 bool plan_protects_git(const LaunchPlan *plan) {
@@ -430,5 +499,7 @@ int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context
                 r = order_mounts(plan, reterr);
         if (r == 0)
                 r = add_guards(plan, policy, reterr);
+        if (r == 0)
+                r = add_others(plan, policy, reterr);
         return r;
 }

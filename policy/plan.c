@@ -29,17 +29,32 @@ static void guard_clear(PlanGuard *guard) {
         fd_close(guard->fd);
 }
 
+static void guards_clear(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->guards_count; i++)
+                guard_clear(&plan->guards[i]);
+        free(plan->guards);
+        strlist_clear(&plan->strays.paths);
+        strlist_clear(&plan->strays.targets);
+}
+
+static void others_clear(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->others_count; i++) {
+                guards_clear(&plan->others[i]);
+                free(plan->others[i].workspace);
+        }
+        free(plan->others);
+}
+
 void plan_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 mount_clear(&plan->mounts[i]);
         mount_clear(&plan->rootfs);
         mount_clear(&plan->root);
         mount_clear(&plan->state);
-        for (size_t i = 0; i < plan->guards_count; i++)
-                guard_clear(&plan->guards[i]);
+        guards_clear(plan);
+        others_clear(plan);
         free(plan->mounts);
         strlist_clear(&plan->inputs);
-        free(plan->guards);
         free(plan->workspace);
         free(plan->cwd);
         free(plan->pids_origin);
@@ -47,8 +62,6 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->program_quiet);
         strlist_clear(&plan->argv);
         strlist_clear(&plan->env);
-        strlist_clear(&plan->strays.paths);
-        strlist_clear(&plan->strays.targets);
         *plan = (LaunchPlan){ 0 };
 }
 

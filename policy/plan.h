@@ -157,6 +157,11 @@ typedef struct LaunchPlan {
         size_t guards_count;
         StrList inputs;    /* host paths of what holt obeys, which the sandbox must not change */
         PlanStrays strays; /* prepared: the caller's */
+        /* One for each other read-write mount. If it is a git repository, it gets the guards of
+         * one: as its workspace, in a plan of which only mounts, workspace, guards and strays are
+         * set. The mounts are borrowed of this plan from prepare_guards() on. */
+        struct LaunchPlan *others;
+        size_t others_count;
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */
@@ -231,6 +236,17 @@ const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);
 
 /* Adds the host paths of all that the sandbox will be able to write. 0 or -ENOMEM. */
 int plan_writable(const LaunchPlan *plan, StrList *ret);
+
+/* The plan that has the guards of mount: plan itself for the workspace, one of its others, or NULL.
+ */
+const LaunchPlan *plan_guarding(const LaunchPlan *plan, const PlanMount *mount);
+
+/* Whether path, which the policy protects in the workspace, is protected in every repository that
+ * is mounted read-write: git's and holt's own files. Others are names of the workspace alone. */
+bool plan_guards_others(const char *path);
+
+/* Whether anything is guarded, in the workspace or another mount. */
+bool plan_has_guards(const LaunchPlan *plan);
 
 /* Whether anything in .git is protected, and so the submodules. A policy that protects nothing of
  * git's, as after --protect none, protects no submodule. */

@@ -365,7 +365,9 @@ static void print_denials(const RunResult *result, FILE *out) {
 /* The command that takes one back to the name it had: NAME, without the suffix and what comes
  * behind that. A project's own file may have chosen the name: NULL where nobody should paste it. */
 static char *way_back(const char *workspace, const char *moved) {
-        _cleanup_free_ char *from = str_format("%s/%s", workspace, moved);
+        _cleanup_free_ char *from = moved[0] == '/' ? strdup(moved)
+                                    : workspace     ? str_format("%s/%s", workspace, moved)
+                                                    : NULL;
         _cleanup_free_ char *to = from ? strdup(from) : NULL, *from_word = NULL, *to_word = NULL;
         size_t length = strlen(moved);
 
@@ -393,7 +395,7 @@ static bool concerns_git(const StrList *moved) {
 static void print_ways_back(const StrList *moved, const char *workspace, FILE *out) {
         size_t ways = 0;
 
-        for (size_t i = 0; workspace && i < moved->count; i++) {
+        for (size_t i = 0; i < moved->count; i++) {
                 _cleanup_free_ char *way = way_back(workspace, moved->items[i]);
 
                 if (way && ways++ == 0)

@@ -216,12 +216,11 @@ static int start(Run *run, Error *reterr) {
  * fails the cause of its end stays, and the exit code is holt's own. */
 static int run_command(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
-        int swept = 0;
+        int swept;
 
         stdio_restore(run->launch.terminal.fds);
-        if (run->launch.workspace_fd >= 0)
-                swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
-                                    r < 0 ? NULL : reterr);
+        swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
+                            r < 0 ? NULL : reterr);
         if (r < 0 || swept < 0)
                 run->result.error = reterr;
         if (r == 0 && swept < 0)

@@ -84,37 +84,50 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
         return r;
 }
 
-static bool reaches_guard(const LaunchPlan *plan, const PlanMount *workspace, const char *path) {
-        const char *inside = path + strlen(workspace->real);
+/* The path of a guard that is missing in mount, or NULL. If the mount is the workspace as a whole,
+ * git's files are guarded there as well (prepare-guards.c). */
+static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *workspace,
+                                   const PlanMount *mount) {
+        const bool whole = streq(workspace->real, mount->real),
+                   above = path_below(workspace->real, mount->real);
+        const char *inside = "";
 
-        if (path_below(workspace->real, path))
-                return true;
-        if (!path_below(path, workspace->real))
-                return false;
-        inside += *inside == '/';
-        for (size_t i = 0; i < plan->guards_count; i++)
-                if (path_below(plan->guards[i].path, inside) ||
-                    path_below(inside, plan->guards[i].path))
-                        return true;
-        return false;
+        if (!above && !path_below(mount->real, workspace->real))
+                return NULL;
+        if (!above)
+                inside = mount->real + strlen(workspace->real) + 1;
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                const char *path = plan->guards[i].path;
+
+                if (whole ? !plan_guards_others(path)
+                          : above || path_below(path, inside) || path_below(inside, path))
+                        return path;
+        }
+        return NULL;
 }
 
 /* The workspace under another name, by a mount of it, or of a directory that it lies in or that is
- * in it and has something guarded: no guard is there. */
+ * in it and has something guarded. */
 static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
         const PlanMount *workspace = plan_workspace(plan);
         int r = 0;
 
         for (size_t i = 0; r == 0 && plan->guards_count > 0 && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
-                char quoted[512];
+                const char *path = workspace && mount != workspace && mount->kind == PLAN_BIND &&
+                                                   !(mount->flags & PLAN_READ_ONLY)
+                                           ? find_bare_guard(plan, workspace, mount)
+                                           : NULL;
+                char quoted[512], name[256];
 
-                if (mount == workspace || mount->kind != PLAN_BIND ||
-                    mount->flags & PLAN_READ_ONLY || !reaches_guard(plan, workspace, mount->real))
-                        continue;
-                r = strlist_take(ret, str_format("%s: what the policy protects in the workspace "
-                                                 "(.git/hooks and the like) can be written there",
-                                                 str_quote(mount->origin, quoted, sizeof(quoted))));
+                if (path)
+                        r = strlist_take(
+                                ret,
+                                str_format("%s: what the policy protects in the workspace (%s and "
+                                           "the like) can be written there; give it read-only "
+                                           "(--ro), or a directory that does not have it",
+                                           str_quote(mount->origin, quoted, sizeof(quoted)),
+                                           str_quote(path, name, sizeof(name))));
         }
         return r;
 }

@@ -310,9 +310,7 @@ int build_mounts(Launch *launch, Error *error) {
         return 0;
 }
 
-int build_guards(Launch *launch, Error *error) {
-        const LaunchPlan *plan = launch->plan;
-
+static int build_guards_of(const LaunchPlan *plan, Error *error) {
         for (size_t i = 0; i < plan->guards_count; i++) {
                 char full[PATH_MAX];
                 size_t base = strlen(plan->workspace), length = strlen(plan->guards[i].path);
@@ -333,6 +331,15 @@ int build_guards(Launch *launch, Error *error) {
                         return r;
         }
         return 0;
+}
+
+int build_guards(Launch *launch, Error *error) {
+        const LaunchPlan *plan = launch->plan;
+        int r = build_guards_of(plan, error);
+
+        for (size_t i = 0; r == 0 && i < plan->others_count; i++)
+                r = build_guards_of(&plan->others[i], error);
+        return r;
 }
 
 int build_hidden(Launch *launch, Error *error) {

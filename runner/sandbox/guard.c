@@ -342,7 +342,7 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
                                         : "Move it away yourself.");
 }
 
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+static int sweep_tree_of(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
         const PlanMount *workspace = plan_workspace(plan);
         Sweep sweep = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
         int r;
@@ -358,4 +358,28 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
         r = sweep.result < 0 ? sweep_error(&sweep, reterr) : 0;
         strlist_clear(&sweep.left);
         return r;
+}
+
+/* The names are those of the host, since they are not relative to the workspace. */
+static int sweep_other(const LaunchPlan *other, StrList *moved, Error *reterr) {
+        _cleanup_(strlist_clear) StrList names = { 0 };
+        const PlanMount *mount = plan_workspace(other);
+        int r = sweep_tree_of(other, mount->fd, &names, reterr);
+
+        for (size_t i = 0; i < names.count; i++)
+                if (strlist_take(moved, path_join(mount->source, names.items[i])) < 0)
+                        return error_oom(reterr);
+        return r;
+}
+
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+        int result = workspace_fd < 0 ? 0 : sweep_tree_of(plan, workspace_fd, moved, reterr);
+
+        for (size_t i = 0; i < plan->others_count; i++)
+                if (plan->others[i].guards_count > 0) {
+                        int r = sweep_other(&plan->others[i], moved, result < 0 ? NULL : reterr);
+
+                        result = result < 0 ? result : r;
+                }
+        return result;
 }

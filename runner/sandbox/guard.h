@@ -26,12 +26,13 @@ bool guard_holds(const LaunchPlan *plan, const char *path);
  * or a negative errno. */
 int guard_make_usable(int dir_fd);
 
-/* Renames aside what came to be at the plan's guards below workspace_fd, where the sandbox could
- * write: at the unpinned ones, and at pinned ones in place of what was pinned. No link is followed.
- * Then the .git of each submodule that was none at the start, by the indexes as they are now, since
- * another run may have added it; the workspace's own index where nobody can say what git would
- * read in it; and what git would write through, or be led astray by (strays.h). Names of what is
- * aside now are added to moved.
+/* Renames aside what came to be at the plan's guards below workspace_fd (or FD_NONE), where the
+ * sandbox could write: at the unpinned ones, and at pinned ones in place of what was pinned. No
+ * link is followed. Then the .git of each submodule that was none at the start, by the indexes as
+ * they are now, since another run may have added it; the workspace's own index where nobody can say
+ * what git would read in it; and what git would write through, or be led astray by (strays.h).
+ * Names of what is aside now are added to moved. The same in the plan's other mounts that have
+ * guards: their names are absolute paths of the host.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */

@@ -344,16 +344,11 @@ static int prepare_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, 
         return r == 0 ? prepare_strays(plan, workspace, reterr) : r;
 }
 
-int prepare_guards(Launch *launch, Error *reterr) {
-        LaunchPlan *plan = launch->plan;
-        const PlanMount *workspace = plan_workspace(plan);
+static int prepare_guards_of(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
         const bool git = plan_protects_git(plan);
         bool bare;
         int r = 0;
 
-        if (!workspace)
-                return 0;
-        launch->workspace_fd = workspace->fd;
         bare = git && faccessat(workspace->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         if (bare)
                 r = add_bare(plan, reterr);
@@ -363,4 +358,47 @@ int prepare_guards(Launch *launch, Error *reterr) {
                         drop_repeated(plan, &i);
         }
         return r < 0 || !git ? r : prepare_git(plan, workspace, bare, reterr);
+}
+
+/* --- other mounts --- */
+
+/* A repository lies at its top, or it is one. The top of what is a file is nothing. */
+static bool is_repository(const PlanMount *mount) {
+        return mount->directory && (faccessat(mount->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+                                    faccessat(mount->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static void drop_guards(LaunchPlan *plan) {
+        while (plan->guards_count > 0)
+                free(plan->guards[--plan->guards_count].path);
+}
+
+/* What is mounted read-write beside the workspace may be another repository of the caller's. */
+static int prepare_others(LaunchPlan *plan, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->others_count; i++) {
+                LaunchPlan *other = &plan->others[i];
+                const PlanMount *mount;
+
+                other->mounts = plan->mounts;
+                other->mounts_count = plan->mounts_count;
+                mount = plan_workspace(other);
+                if (mount && is_repository(mount))
+                        r = prepare_guards_of(other, mount, reterr);
+                else
+                        drop_guards(other);
+        }
+        return r;
+}
+
+int prepare_guards(Launch *launch, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(launch->plan);
+        int r = 0;
+
+        if (workspace) {
+                launch->workspace_fd = workspace->fd;
+                r = prepare_guards_of(launch->plan, workspace, reterr);
+        }
+        return r == 0 ? prepare_others(launch->plan, reterr) : r;
 }

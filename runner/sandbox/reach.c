@@ -150,14 +150,14 @@ int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
 
 /* Whether something that the sandbox can't write lies over path inside, which tree has. */
 static bool is_covered(const Reach *reach, const Tree *tree, const char *path) {
-        const PlanMount *workspace = plan_workspace(reach->plan);
+        const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
         const PlanMount *above = plan_mount_above(reach->plan, path);
 
         if (above && above != tree->mount)
                 return true;
-        for (size_t i = 0; tree->mount == workspace && i < reach->plan->guards_count; i++) {
-                const PlanGuard *guard = &reach->plan->guards[i];
-                const char *rest = path_rest(path, workspace->target);
+        for (size_t i = 0; guarding && i < guarding->guards_count; i++) {
+                const PlanGuard *guard = &guarding->guards[i];
+                const char *rest = path_rest(path, tree->mount->target);
 
                 if (guard->pinned && rest && path_below(rest, guard->path))
                         return true;
@@ -168,7 +168,7 @@ static bool is_covered(const Reach *reach, const Tree *tree, const char *path) {
 /* Whether path inside, or a path below it, is a mount point: neither can be renamed then, since
  * each directory above one is pinned, too (build-mounts.c). */
 static bool is_pinned(const Reach *reach, const Tree *tree, const char *path) {
-        const PlanMount *workspace = plan_workspace(reach->plan);
+        const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
 
         for (size_t i = 0; i < reach->plan->mounts_count; i++) {
                 const PlanMount *mount = &reach->plan->mounts[i];
@@ -180,9 +180,9 @@ static bool is_pinned(const Reach *reach, const Tree *tree, const char *path) {
                     path_below(mount->target, path) && strlen(path) > strlen(tree->mount->target))
                         return true;
         }
-        for (size_t i = 0; tree->mount == workspace && i < reach->plan->guards_count; i++) {
-                const PlanGuard *guard = &reach->plan->guards[i];
-                const char *rest = path_rest(path, workspace->target);
+        for (size_t i = 0; guarding && i < guarding->guards_count; i++) {
+                const PlanGuard *guard = &guarding->guards[i];
+                const char *rest = path_rest(path, tree->mount->target);
 
                 if (guard->pinned && rest && rest[0] && path_below(guard->path, rest))
                         return true;

@@ -197,8 +197,7 @@ static int watch_add_path(Watch *watch, const char *path, bool hidden, Error *re
         return r;
 }
 
-static int watch_add_all(Watch *watch, Error *reterr) {
-        const LaunchPlan *plan = watch->plan;
+static int watch_add_guards(Watch *watch, const LaunchPlan *plan, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
@@ -209,15 +208,33 @@ static int watch_add_all(Watch *watch, Error *reterr) {
                 path = path_join(plan->workspace, plan->guards[i].path);
                 r = path ? watch_add_path(watch, path, false, reterr) : error_oom(reterr);
         }
+        return r;
+}
+
+static int watch_add_all(Watch *watch, Error *reterr) {
+        const LaunchPlan *plan = watch->plan;
+        int r = watch_add_guards(watch, plan, reterr);
+
+        for (size_t i = 0; r == 0 && i < plan->others_count; i++)
+                r = watch_add_guards(watch, &plan->others[i], reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE)
                         r = watch_add_path(watch, plan->mounts[i].target, true, reterr);
         return r;
 }
 
-static bool watch_needed(const LaunchPlan *plan) {
+static bool watch_has_pins(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 if (plan->guards[i].pinned)
+                        return true;
+        return false;
+}
+
+static bool watch_needed(const LaunchPlan *plan) {
+        if (watch_has_pins(plan))
+                return true;
+        for (size_t i = 0; i < plan->others_count; i++)
+                if (watch_has_pins(&plan->others[i]))
                         return true;
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE)

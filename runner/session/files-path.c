@@ -69,7 +69,7 @@ static bool is_hidden(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-static bool is_guarded(const LaunchPlan *plan, const char *path) {
+static bool is_guarded_by(const LaunchPlan *plan, const char *path) {
         const char *inside;
 
         if (!plan->workspace || !path_below(path, plan->workspace))
@@ -80,6 +80,14 @@ static bool is_guarded(const LaunchPlan *plan, const char *path) {
                 if (plan->guards[i].pinned && path_below(inside, plan->guards[i].path))
                         return true;
         return false;
+}
+
+static bool is_guarded(const LaunchPlan *plan, const char *path) {
+        bool guarded = is_guarded_by(plan, path);
+
+        for (size_t i = 0; i < plan->others_count; i++)
+                guarded |= is_guarded_by(&plan->others[i], path);
+        return guarded;
 }
 
 /* Where the policy is the reason, as far as the path's own text tells: a link may lead there, too.

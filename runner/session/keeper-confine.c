@@ -16,11 +16,15 @@
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* By inode, whichever mount leads there: the workspace is named for the sweep at the end,
          * which goes by the host's mount of it. */
-        const int fds[] = { keeper->plan.state.fd, keeper->sandbox.root_fd,
-                            keeper->launch.workspace_fd };
+        int fds[3 + PLAN_MOUNTS_MAX] = { keeper->plan.state.fd, keeper->sandbox.root_fd };
+        size_t count = 2;
 
-        return landlock_confine_to(fds, ELEMENTSOF(fds) - (keeper->launch.workspace_fd < 0),
-                                   reterr);
+        if (keeper->launch.workspace_fd >= 0)
+                fds[count++] = keeper->launch.workspace_fd;
+        for (size_t i = 0; i < keeper->plan.others_count; i++)
+                if (keeper->plan.others[i].guards_count > 0)
+                        fds[count++] = plan_workspace(&keeper->plan.others[i])->fd;
+        return landlock_confine_to(fds, count, reterr);
 }
 
 /* The keeper finds files by openat2. It is the one call more, and it makes files by modes of its

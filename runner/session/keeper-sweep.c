@@ -38,8 +38,7 @@ static void sweeper_look(void *data) {
         Error error;
 
         sweeper->failure[0] = '\0';
-        if (keeper->launch.workspace_fd >= 0 &&
-            guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved, &error) < 0)
+        if (guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved, &error) < 0)
                 (void)snprintf(sweeper->failure, sizeof(sweeper->failure), "%s",
                                error_sentence(&error, sentence));
 }
@@ -163,11 +162,11 @@ void keeper_sweep_start(void *data) {
 }
 
 void keeper_sweep_soon(Keeper *keeper) {
-        if (keeper->plan.guards_count > 0)
+        if (plan_has_guards(&keeper->plan))
                 loop_timer_set(keeper->sweep_timer, time_now_usec());
 }
 
 void keeper_sweep_behind(Keeper *keeper, Process *process) {
-        process->sweep_due = keeper->plan.guards_count > 0;
+        process->sweep_due = plan_has_guards(&keeper->plan);
         keeper_sweep_soon(keeper);
 }

@@ -54,7 +54,8 @@ class Outcome:
     exit_code   its own; 128 + n after signal n, 124 after a timeout
     *_dropped   bytes that were more than the limit for output
     unrecorded  why it is not in the session's history yet, as on a full disk; "" where it is
-    set_aside   what was at protected paths of the workspace when it ended, relative to that
+    set_aside   what was at protected paths of the workspace when it ended, relative to that, or of another
+                mount, as an absolute path of the host
     unguarded   why something there could not be set aside; "" where nothing was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
     """
