@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,9 +125,23 @@ static int parse(MountTable *table) {
         return 0;
 }
 
+static int kept_fd = FD_NONE;
+
+int mount_table_keep(void) {
+        kept_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        return kept_fd < 0 ? -errno : 0;
+}
+
+/* It is read from its beginning each time. */
+static int open_text(void) {
+        if (kept_fd < 0)
+                return open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        return lseek(kept_fd, 0, SEEK_SET) < 0 ? -1 : fcntl(kept_fd, F_DUPFD_CLOEXEC, 3);
+}
+
 /* The kernel says no size. */
 static int read_text(char **ret) {
-        _cleanup_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int fd = open_text();
         _cleanup_free_ char *text = NULL;
         size_t length = 0, size = 0;
 

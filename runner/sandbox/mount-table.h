@@ -20,6 +20,10 @@ typedef struct MountEntry {
 
 typedef struct MountTable MountTable;
 
+/* Keeps /proc/self/mountinfo open for the tables to come, in a process that confines itself and can
+ * open nothing in /proc after that. 0 or a negative errno. */
+int mount_table_keep(void);
+
 int mount_table_read(MountTable **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 MountTable *mount_table_free(MountTable *table);

@@ -168,5 +168,7 @@ int prepare_all(Launch *launch, Error *reterr) {
                 r = watch_new(launch->plan, &launch->watch, reterr);
         if (r == 0)
                 r = check_landlock(launch, reterr);
+        if (r == 0)
+                r = prepare_stdio_files(launch, reterr);
         return r;
 }

@@ -20,6 +20,16 @@ int stdio_refuse(int fd, Error *reterr);
 void stdio_note(void);
 void stdio_restore(unsigned except);
 
+/* Gives the command a sealed copy in place of each of fds 0 to 2 that is open for reading only and
+ * that it must not write (stdio-files.c). After all other parts of prepare_all(). 0; -EFBIG with an
+ * ERROR_POLICY if the file is too large for that; or another negative errno. */
+int prepare_stdio_files(Launch *launch, Error *reterr);
+
+/* The same for one open file, *fd, which is replaced if need be, and which the command would have
+ * as number, 0 to 2. identity: NULL if it is the caller's own. landlock: whether it is in force. */
+int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock, int number,
+                 int *fd, Error *reterr);
+
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
 

@@ -29,6 +29,7 @@ struct Reach {
         MountTable *mounts;
         Tree *trees;
         size_t count;
+        bool incomplete; /* the source of a mount can't be reached any more */
 };
 
 /* --- what can be written --- */
@@ -101,8 +102,10 @@ static int add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
 
         if (fd == -ESTALE)
                 return fd;
-        if (fd < 0)
+        if (fd < 0) {
+                reach->incomplete |= fd != -ENOENT;
                 return 0;
+        }
         r = mount_table_locate(reach->mounts, fd, &device, path);
         if (r == 0)
                 r = path_of_fd(fd, real);
@@ -228,6 +231,36 @@ static int judge(const Reach *reach, int fd, const char *name, unsigned how, Rea
                 blame(ret, how, tree, inside);
         }
         return 0;
+}
+
+static bool is_hidden(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
+                        return true;
+        return false;
+}
+
+ReachPlace reach_place(const Reach *reach, int fd) {
+        ReachPlace place = reach->incomplete ? REACH_UNKNOWN : REACH_OUTSIDE;
+        char path[PATH_MAX];
+        dev_t device;
+
+        if (mount_table_locate(reach->mounts, fd, &device, path) < 0)
+                return REACH_UNKNOWN;
+        for (size_t i = 0; i < reach->count; i++) {
+                const Tree *tree = &reach->trees[i];
+                const char *rest = tree->device == device ? path_rest(path, tree->path) : NULL;
+                _cleanup_free_ char *inside = rest ? path_join(tree->inside, rest) : NULL;
+
+                if (!rest)
+                        continue;
+                if (!inside)
+                        return REACH_UNKNOWN;
+                if (!is_covered(reach, tree, inside) && !is_hidden(reach->plan, inside))
+                        return REACH_OPEN;
+                place = REACH_CLOSED;
+        }
+        return place;
 }
 
 /* --- hard links --- */

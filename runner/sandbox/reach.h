@@ -64,3 +64,13 @@ int reach_fd(const Reach *reach, int fd, Reached *ret);
  * that, or a negative errno. */
 typedef int (*ReachFn)(void *data, const PlanMount *mount, const char *inside, const char *rest);
 int reach_each(const Reach *reach, int fd, ReachFn fn, void *data);
+
+/* Where an open file lies. */
+typedef enum ReachPlace {
+        REACH_OUTSIDE, /* not in a writable mount */
+        REACH_OPEN,    /* in one, and the sandbox can write it there */
+        REACH_CLOSED,  /* in one, but guarded, hidden or covered by another mount */
+        REACH_UNKNOWN, /* the kernel does not say where, as for another mount namespace */
+} ReachPlace;
+
+ReachPlace reach_place(const Reach *reach, int fd);

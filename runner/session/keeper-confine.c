@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "policy/syscalls.h"
 #include "sandbox/landlock.h"
+#include "sandbox/mount-table.h"
 #include "session/keeper.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
@@ -50,6 +51,9 @@ int keeper_confine(const Keeper *keeper, Error *reterr) {
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        r = mount_table_keep();
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot open /proc/self/mountinfo");
         r = confine_files(keeper, reterr);
         return r < 0 ? r : confine_calls(reterr);
 }

@@ -164,9 +164,11 @@ int method_exec(RpcCall *call, void *data, Error *error) {
 
 /* --- spawning, with the caller's fds or a terminal --- */
 
-static int take_fds(RpcCall *call, ProcessSpec *spec, Error *error) {
+static int take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec, Error *error) {
         const uint64_t given = rpc_uint(call, "fds", 0);
+        const bool landlock = keeper->launch.layers.landlock_abi > 0;
         size_t next = 0;
+        int r;
 
         for (int fd = 0; fd <= 2; fd++) {
                 if (!(given & (1U << fd)))
@@ -177,6 +179,9 @@ static int take_fds(RpcCall *call, ProcessSpec *spec, Error *error) {
                                          "fds does not say what came with the request");
                 if (!stdio_is_harmless(spec->fds[fd]))
                         return stdio_refuse(fd, error);
+                r = stdio_shield(&keeper->plan, NULL, landlock, fd, &spec->fds[fd], error);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -217,7 +222,7 @@ int method_process_spawn(RpcCall *call, void *data, Error *error) {
         spec->give_master = rpc_bool(call, "master", false);
         spec->rows = (uint16_t)rpc_uint(call, "rows", 0);
         spec->columns = (uint16_t)rpc_uint(call, "columns", 0);
-        r = take_fds(call, spec, error);
+        r = take_fds(keeper, call, spec, error);
         if (r == 0)
                 r = take_mode(call, &prepared, error);
         if (r < 0)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that the command gets as its stdin and must not write.
+ *
+ * Theory of operation. Whoever has a file open for reading can open it again by /proc/self/fd, and
+ * the kernel then asks for the file's mode and for the mount that it was first opened by: the
+ * host's, which can be written. What is mounted over the file's path inside, as a guard is, does
+ * not matter. Landlock stops that only outside of what the command may write. So a file that is
+ * guarded or hidden, or that no Landlock keeps, is copied into a sealed memory file, and the
+ * command gets that.
+ *
+ * A file that the caller has opened for writing is the caller's word: the command may write it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/sys.h"
+#include "sandbox/prepare.h"
+#include "sandbox/reach.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+enum { COPY_MAX = 16 << 20 }; /* bytes */
+
+/* A file without a name is nobody else's. */
+static bool is_read_only_file(int fd, struct stat *ret) {
+        const int flags = fcntl(fd, F_GETFL);
+
+        return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && fstat(fd, ret) == 0 &&
+               S_ISREG(ret->st_mode) && ret->st_nlink > 0;
+}
+
+/* By the rights of the command, which has no capabilities. The owner of a file may change its mode.
+ * An entry of an ACL gives no more than the bits of the group. */
+static bool may_be_changed(int fd, const struct stat *st, const Identity *identity) {
+        struct statvfs fs;
+
+        if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY)
+                return false;
+        if (identity && identity->taken && identity->uid != geteuid())
+                return st->st_uid == identity->uid || st->st_mode & (S_IWGRP | S_IWOTH);
+        return st->st_uid == geteuid() || faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+static int copy_bytes(int from, int to, off_t size) {
+        off_t done = 0;
+
+        while (done < size) {
+                ssize_t n = sendfile(to, from, &done, (size_t)(size - done));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : 0;
+        }
+        return 0;
+}
+
+/* *ret is at the same place in the file as fd. */
+static int copy_file(int fd, off_t size, int *ret) {
+        _cleanup_close_ int copy_fd = FD_NONE, again_fd = FD_NONE;
+        const off_t at = lseek(fd, 0, SEEK_CUR);
+        char path[32];
+        int r;
+
+        copy_fd = sys_memfd_create("holt-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+        if (copy_fd < 0 && errno == EINVAL) /* before 6.3 */
+                copy_fd = sys_memfd_create("holt-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (copy_fd < 0)
+                return -errno;
+        r = copy_bytes(fd, copy_fd, size);
+        if (r < 0)
+                return r;
+        if (fcntl(copy_fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+            0)
+                return -errno;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", copy_fd);
+        again_fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (again_fd < 0 || lseek(again_fd, at, SEEK_SET) < 0)
+                return -errno;
+        *ret = TAKE_FD(again_fd);
+        return 0;
+}
+
+static int refuse_file(int number, int errnum, Error *reterr) {
+        static const char *const names[] = { "stdin", "stdout", "stderr" };
+        int r = error_set(reterr, ERROR_POLICY, errnum,
+                          "%s is a file that the command must not write, and it could open it "
+                          "again for writing",
+                          names[number]);
+
+        return error_cure(reterr, r, "Put a pipe between: cat FILE | holt ...");
+}
+
+int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock, int number,
+                 int *fd, Error *reterr) {
+        struct stat st;
+        Reach *reach = NULL;
+        ReachPlace place;
+        int copy_fd = FD_NONE, r;
+
+        if (!is_read_only_file(*fd, &st) || !may_be_changed(*fd, &st, identity))
+                return 0;
+        r = reach_new(plan, &reach, reterr);
+        if (r < 0)
+                return r;
+        place = reach_place(reach, *fd);
+        reach_free(reach);
+        if (place == REACH_OPEN || (place == REACH_OUTSIDE && landlock))
+                return 0;
+        r = st.st_size > COPY_MAX ? -EFBIG : copy_file(*fd, st.st_size, &copy_fd);
+        if (r < 0)
+                return refuse_file(number, -r, reterr);
+        (void)close(*fd);
+        *fd = copy_fd;
+        return 0;
+}
+
+int prepare_stdio_files(Launch *launch, Error *reterr) {
+        const bool landlock = launch->layers.landlock_abi > 0;
+        int r = 0;
+
+        for (int number = 0; r == 0 && number <= 2; number++) {
+                int fd;
+                struct stat st;
+
+                if (!is_read_only_file(number, &st))
+                        continue;
+                fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+                if (fd < 0)
+                        return refuse_file(number, errno, reterr);
+                r = stdio_shield(launch->plan, &launch->identity, landlock, number, &fd, reterr);
+                if (r == 0 && dup2(fd, number) < 0)
+                        r = refuse_file(number, errno, reterr);
+                fd_close(fd);
+        }
+        return r;
+}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A protected or hidden file that the caller gives as stdin, open for reading, can't be opened again for writing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.repository import Repository
+from lib.sandbox import Holt
+from lib.sessions import RpcError, Sessions
+
+ALL = pytest.mark.identities("user", "root", "nested")
+
+# Whether anything of the file is changed shows the file.
+ATTACKS = {
+    "written": "exec 3<>/proc/self/fd/0 && echo evil >&3",
+    "appended to": "echo evil >>/dev/stdin",
+    "cut": ": >/proc/self/fd/0",
+    "given another mode": "/usr/bin/python3 -c 'import os; os.fchmod(0, 0o666)'",
+    "given a time": "/usr/bin/python3 -c 'import os; os.utime(0, (1, 1))'",
+    "written by its link": "/usr/bin/python3 -c 'import os; open(os.readlink(\"/proc/self/fd/0\"), \"w\").write(\"evil\")'",
+}
+FILES = {"guarded": ".git/config", "in a guarded directory": ".git/hooks/post-commit", "hidden": ".env"}
+
+
+@pytest.fixture
+def files(repository: Repository) -> Repository:
+    for name in (".git/hooks/post-commit", ".env", "plain"):
+        path = repository.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("the caller's\n")
+        path.chmod(0o644)
+        repository.identity.own(path)
+    return repository
+
+
+def state(path: Path) -> tuple[bytes, int, int]:
+    stat = path.stat()
+    return path.read_bytes(), stat.st_mode, stat.st_mtime_ns
+
+
+@ALL
+@pytest.mark.parametrize("landlock", ("auto", "off"))
+@pytest.mark.parametrize("name", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_run(attack: str, name: str, landlock: str, holt: Holt, files: Repository) -> None:
+    path = files.path / name
+    before = state(path)
+    with path.open() as stdin:
+        holt(["run", "--landlock", landlock, "--hide", ".env", "--", "bash", "-c", ATTACKS[attack]], stdin=stdin)
+
+    assert state(path) == before
+
+
+@ALL
+@pytest.mark.parametrize("name", FILES.values(), ids=FILES)
+def test_a_session(name: str, sessions: Sessions, files: Repository) -> None:
+    session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
+    path = files.path / name
+    before = state(path)
+    for attack in ATTACKS.values():
+        with path.open() as stdin:
+            session.exec("bash", "-c", attack, stdin=stdin)
+        with session.rpc() as rpc, path.open() as stdin:
+            process = rpc.call("process.spawn", [stdin.fileno()], argv=["bash", "-c", attack], fds=1)["id"]
+            rpc.call("process.wait", id=process)
+
+    assert state(path) == before
+
+
+@ALL
+@pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
+def test_outside_of_all_mounts_without_landlock(sandboxed: bool, holt: Holt, place: Path, workspace: Path) -> None:
+    """Where Landlock does not keep it. As root the command is nobody who may write it."""
+    path = place / "outside"
+    path.write_text("the caller's\n")
+    holt.identity.own(path)
+    with path.open() as stdin:
+        if sandboxed:
+            holt(["run", "--landlock", "off", "--", "bash", "-c", ATTACKS["written"]], stdin=stdin)
+        else:
+            holt.identity.run(["bash", "-c", ATTACKS["written"]], stdin=stdin)
+
+    assert path.read_text().startswith("evil") is not sandboxed
+
+
+@ALL
+@pytest.mark.parametrize("name", (*FILES.values(), "plain"))
+def test_it_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Repository) -> None:
+    """From where the caller has read it up to."""
+    path = files.path / name
+    session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
+    for run in (lambda stdin: holt(["run", "--hide", ".env", "--", "cat"], stdin=stdin),
+                lambda stdin: session.exec("cat", stdin=stdin)):
+        with path.open("rb", buffering=0) as stdin:
+            stdin.read(3)
+            assert run(stdin).ok().out == path.read_text()[3:]
+        with path.open("rb", buffering=0) as stdin:
+            assert run(stdin).ok().out == path.read_text()
+
+
+@pytest.mark.identities("user")
+def test_one_that_may_be_written_is_given_as_it_is(holt: Holt, files: Repository) -> None:
+    """So that who reads on behind the command finds its place."""
+    with (files.path / "plain").open("rb", buffering=0) as stdin:
+        holt(["run", "--", "head", "-c1"], stdin=stdin).ok()
+        assert stdin.tell() > 0
+        stdin.seek(0)
+        holt(["run", "--", "bash", "-c", ATTACKS["written"]], stdin=stdin).ok()
+
+    assert (files.path / "plain").read_text().startswith("evil")
+
+
+def test_too_large_to_be_copied(holt: Holt, sessions: Sessions, files: Repository) -> None:
+    path = files.path / ".env"
+    os.truncate(path, (16 << 20) + 1)
+    session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
+    with path.open() as stdin:
+        result = holt(["run", "--hide", ".env", "--", "cat"], stdin=stdin)
+    assert "stdin is a file that the command must not write" in result.refusal() and "cat FILE |" in result.cure
+    with path.open() as stdin:
+        assert "cat FILE |" in session.exec("cat", stdin=stdin).cure
+    with session.rpc() as rpc, path.open() as stdin, pytest.raises(RpcError) as error:
+        rpc.call("process.spawn", [stdin.fileno()], argv=["cat"], fds=1)
+    assert error.value.kind == "policy"
+
+
+def test_another_mount_of_the_workspace(holt: Holt, files: Repository, place: Path) -> None:
+    """Only root can make one. The kernel names the file by that mount, which no text in the policy leads to."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    alias = place / "alias"
+    alias.mkdir()
+    os.system(f"mount --bind {files.path} {alias}")
+    try:
+        path = alias / ".git/config"
+        before = state(path)
+        for attack in ATTACKS.values():
+            with path.open() as stdin:
+                holt(["run", "--", "bash", "-c", attack], stdin=stdin)
+        assert state(path) == before
+    finally:
+        os.system(f"umount {alias}")
