@@ -6,7 +6,8 @@
  * inside sees, says where; who makes it holds a lock on that file (flock(2)) as long as it lives.
  * So the next holt cp of the session, where it gets the lock, knows that nobody is at it any more,
  * and takes the directory away: by the way that any path of the caller's is walked, and only the
- * very one that was made, whose identity (base/file-id.h) is noted once it is there. Until then there is nothing in it. */
+ * very one that was made, whose identity (base/file-id.h) is noted once it is there. Until then
+ * there is nothing in it. */
 #pragma once
 
 #include "rpc/client.h"
