@@ -52,27 +52,27 @@ print(count)
 # Landlock refuses message queues altogether.
 WITHOUT_LANDLOCK = ("--landlock", "off")
 
-SHARES = {"ptys": (PTYS, 400, 256), "message queues": (QUEUES, 9, 4), "timers": (TIMERS, 2000, 1024)}
+SHARES = {"ptys": (PTYS, 256), "message queues": (QUEUES, 4), "timers": (TIMERS, 1024)}
 
 
 @pytest.mark.parametrize("name", SHARES)
 def test_the_attack_works_without_holt(name: str, holt: Holt) -> None:
-    script, most, _ = SHARES[name]
+    script, share = SHARES[name]
     argv = holt.identity.as_user(["/usr/bin/python3", "-c", script])
 
-    assert int(subprocess.run(argv, cwd="/", capture_output=True, text=True, check=True).stdout) == most
+    assert int(subprocess.run(argv, cwd="/", capture_output=True, text=True, check=True).stdout) > share
 
 
 @pytest.mark.parametrize("name", SHARES)
 def test_a_command_has_a_share(name: str, holt: Holt) -> None:
-    script, _, share = SHARES[name]
+    script, share = SHARES[name]
 
     assert 0 < int(holt(["run", *WITHOUT_LANDLOCK, "--", "python3", "-c", script]).ok().out) <= share
 
 
 @pytest.mark.parametrize("name", SHARES)
 def test_so_have_all_of_a_session(name: str, sessions: Sessions) -> None:
-    script, _, share = SHARES[name]
+    script, share = SHARES[name]
     session = sessions.create("w", *WITHOUT_LANDLOCK)
 
     assert 0 < int(session.exec("python3", "-c", script).ok().out) <= share
