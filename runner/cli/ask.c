@@ -161,8 +161,8 @@ int ask_live(const char *name, RpcClient **ret, Error *reterr) {
 
         if (r < 0)
                 return r;
-        r = session_connect(dir_fd, &fd, reterr);
-        if (is_at_rest(r)) {
+        r = session_find_keeper(name, dir_fd, &fd, reterr);
+        if (r == -ENOENT) {
                 (void)error_set(reterr, ERROR_MISSING, 0,
                                 "session \"%s\" is at rest, and has no processes", name);
                 return error_cure(reterr, -ENOENT, "What it ran is in its history: holt history %s",

@@ -13,8 +13,8 @@
 #include "cli/verbs.h"
 #include "session/directory.h"
 
-/* Of 10 ms each: half a minute for a keeper, ten seconds for one to be heard of. */
-enum { STOP_TRIES = 3000, FIND_TRIES = 1000, STOP_PAUSE = 10000000 };
+/* Of 10 ms each: half a minute. */
+enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 };
 
 /* The process that listens at the other end of fd, or FD_NONE where that can't be told. */
 static int open_peer(int fd) {
@@ -43,32 +43,11 @@ static int wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *ret
         return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
 }
 
-static bool is_at_rest(int r) {
-        return r == -ENOENT || r == -ECONNREFUSED;
-}
-
-/* Connects to the keeper. -ENOENT: the session is at rest. One that has the lock and does not
- * listen is about to, or is ending; or the lock is somebody else's. */
-static int find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
-        const struct timespec pause = { .tv_nsec = STOP_PAUSE };
-
-        for (int i = 0; i < FIND_TRIES; i++) {
-                int r = session_connect(dir_fd, ret_fd, reterr);
-
-                if (!is_at_rest(r))
-                        return r;
-                if (!session_is_live(dir_fd))
-                        return -ENOENT;
-                (void)nanosleep(&pause, NULL);
-        }
-        return session_refuse_held(name, dir_fd, reterr);
-}
-
 int stop_session(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_close_ int keeper_fd = FD_NONE;
         RpcClient *client = NULL;
-        int fd, r = find_keeper(name, dir_fd, &fd, reterr);
+        int fd, r = session_find_keeper(name, dir_fd, &fd, reterr);
 
         if (r == -ENOENT)
                 return 0;

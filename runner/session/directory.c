@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "base/nearest.h"
 #include "base/paths.h"
@@ -28,6 +29,8 @@
 #define LOCK_NAME "lock"
 #define NEW_PREFIX ".new-"
 #define GONE_PREFIX ".gone-"
+
+enum { FIND_TRIES = 1000, FIND_PAUSE = 10000000 }; /* nsec between two tries: ten seconds */
 
 /* What a session's directory has from the start. */
 static const char *const parts[] = { "root", "workspace", "files" };
@@ -433,6 +436,21 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
                 return r == -EPIPE || r == -ECONNRESET ? -ECONNREFUSED : r;
         *ret_fd = TAKE_FD(fd);
         return 0;
+}
+
+int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+        const struct timespec pause = { .tv_nsec = FIND_PAUSE };
+
+        for (int i = 0; i < FIND_TRIES; i++) {
+                int r = session_connect(dir_fd, ret_fd, reterr);
+
+                if (r != -ENOENT && r != -ECONNREFUSED)
+                        return r;
+                if (!session_is_live(dir_fd))
+                        return -ENOENT;
+                (void)nanosleep(&pause, NULL);
+        }
+        return session_refuse_held(name, dir_fd, reterr);
 }
 
 int session_listen(int dir_fd, int *ret_fd, Error *reterr) {

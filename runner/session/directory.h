@@ -60,5 +60,9 @@ bool session_is_live(int dir_fd);
  * -ENOENT or -ECONNREFUSED without an error where there is none that listens.
  */
 int session_connect(int dir_fd, int *ret_fd, Error *reterr);
+/* The same, and waits for up to 10 s while somebody holds the lock and does not listen: a keeper
+ * that is starting, or one that is ending and still has protected paths to look at. -ENOENT without
+ * an error if the session is at rest. */
+int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr);
 /* The lock has to be held. What an earlier keeper has left is replaced. */
 int session_listen(int dir_fd, int *ret_fd, Error *reterr);
