@@ -102,7 +102,7 @@ enum {
 typedef struct PlanRecord {
         bool known;   /* false: what is at the path now becomes it */
         bool changed; /* prepared: the rest is new, and has to be stored */
-        bool renamed; /* prepared: somebody renamed another file over it */
+        bool renamed; /* prepared: another file has its place, which holt accepts from the host */
         FileId id;
         FileId parent; /* the directory of a source that is no directory; mode 0 otherwise */
 } PlanRecord;

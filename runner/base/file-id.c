@@ -19,7 +19,8 @@ enum {
         MAGIC_FUSE = 0x65735546,
         MAGIC_FAT = 0x4d44,
         MAGIC_EXFAT = 0x2011bab0,
-        MAGIC_XFS = 0x58465342
+        MAGIC_XFS = 0x58465342,
+        MAGIC_TMPFS = 0x01021994
 };
 
 #ifndef AT_HANDLE_FID
@@ -167,6 +168,11 @@ FileIdChange file_id_compare(const FileId *before, const FileId *now) {
         if (!same_system(before, now))
                 return FILE_ID_SYSTEM;
         return same_file(before, now) ? FILE_ID_SAME : FILE_ID_OTHER;
+}
+
+bool file_id_is_anew(const FileId *before, const FileId *now) {
+        return file_id_compare(before, now) == FILE_ID_SYSTEM && before->uid == now->uid &&
+               before->system_type == MAGIC_TMPFS && now->system_type == MAGIC_TMPFS;
 }
 
 /* --- as text --- */

@@ -45,6 +45,10 @@ int file_id_get(int fd, FileId *ret);
 
 FileIdChange file_id_compare(const FileId *before, const FileId *now);
 
+/* Whether both are of one type and owner, and each on a tmpfs, but not on the same: a tmpfs is made
+ * anew with each boot, and what is in it with it. */
+bool file_id_is_anew(const FileId *before, const FileId *now);
+
 /* One word of ASCII, without a blank. Returns buf. */
 const char *file_id_print(const FileId *id, char buf[FILE_ID_TEXT_MAX]);
 /* 0, or -EINVAL for what file_id_print() does not write. */

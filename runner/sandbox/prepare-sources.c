@@ -6,9 +6,10 @@
  * session's database has the kernel's own path of each source and its identity (base/file-id.h).
  * The path is opened without following any symlink, and the identity is compared by the open fd.
  *
- * Editors replace a file by renaming a new one over it. That is accepted where no sandbox gains by
- * it: in the same directory, a regular file of the same owner without a second name. The session
- * itself must not be able to do that (prepare_renamed()). */
+ * Editors replace a file by renaming a new one over it, and servers make their sockets again. That
+ * is accepted where no sandbox gains by it: in the same directory, a file of the same type and
+ * owner without a second name. The session itself must not be able to do that (prepare_renamed()).
+ * A tmpfs is another one after a boot, as /run is: type and owner have to be the same then. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,15 +95,18 @@ static int open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
 
 /* --- comparing --- */
 
-/* Why another file may not take the place of the one that was recorded, or NULL. */
-static const char *why_not_renamed(const PlanRecord *record, int fd, const FileId *parent,
-                                   const FileId *now) {
+static bool is_same_or_anew(const FileId *before, const FileId *now) {
+        return file_id_compare(before, now) == FILE_ID_SAME || file_id_is_anew(before, now);
+}
+
+/* Why what is there, which is no directory, may not take the place of what was recorded; or NULL.
+ */
+static const char *why_not_replaced(const PlanRecord *record, int fd, const FileId *parent,
+                                    const FileId *now) {
         struct stat st;
 
-        if (record->parent.mode == 0 || file_id_compare(&record->parent, parent) != FILE_ID_SAME)
+        if (record->parent.mode == 0 || !is_same_or_anew(&record->parent, parent))
                 return "it is in another directory";
-        if (now->mode != S_IFREG)
-                return "it is another socket, device or pipe";
         if (now->uid != record->id.uid)
                 return "it is another file, of another owner";
         if (fstat(fd, &st) < 0 || st.st_nlink != 1)
@@ -110,35 +114,42 @@ static const char *why_not_renamed(const PlanRecord *record, int fd, const FileI
         return NULL;
 }
 
+/* Why what is there may not take the place of what was recorded; or NULL. */
+static const char *why_not(const PlanRecord *record, int fd, const FileId *parent,
+                           const FileId *now, FileIdChange change) {
+        const bool directory = now->mode == S_IFDIR;
+
+        if (change == FILE_ID_TYPE)
+                return record->id.mode == S_IFDIR ? "it was a directory, and is none any more"
+                       : directory                ? "it was no directory, and is one now"
+                                                  : "it is of another type (inode(7))";
+        if (change == FILE_ID_SYSTEM && !file_id_is_anew(&record->id, now))
+                return "it is on another file system";
+        if (!directory)
+                return why_not_replaced(record, fd, parent, now);
+        return change == FILE_ID_SYSTEM ? NULL : "it is another directory";
+}
+
 static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,
                    Error *reterr) {
         PlanRecord *record = mount->record;
-        const char *why = NULL;
+        FileIdChange change;
+        const char *why;
         FileId now;
         int r = file_id_get(fd, &now);
 
         if (r < 0)
                 return refuse_path(plan, mount, -r, reterr);
-        switch (file_id_compare(&record->id, &now)) {
-        case FILE_ID_SAME:
+        change = file_id_compare(&record->id, &now);
+        if (change == FILE_ID_SAME)
                 return 0;
-        case FILE_ID_TYPE:
-                why = record->id.mode == S_IFDIR ? "it was a directory, and is none any more"
-                      : now.mode == S_IFDIR      ? "it was no directory, and is one now"
-                                                 : "it is of another type (inode(7))";
-                break;
-        case FILE_ID_SYSTEM:
-                why = "it is on another file system";
-                break;
-        case FILE_ID_OTHER:
-                why = now.mode == S_IFDIR ? "it is another directory"
-                                          : why_not_renamed(record, fd, parent, &now);
-                break;
-        }
+        why = why_not(record, fd, parent, &now, change);
         if (why)
                 return refuse_source(plan, mount, why, reterr);
         record->id = now;
-        record->changed = record->renamed = true;
+        record->parent = *parent;
+        record->changed = true;
+        record->renamed = now.mode != S_IFDIR;
         return 0;
 }
 
@@ -171,20 +182,40 @@ int prepare_open_unlinked(const LaunchPlan *plan, const PlanMount *mount, int *r
         return 0;
 }
 
+/* Whether the path, which is all that the next start has, leads to the source: it does not if that
+ * is a pipe, was removed, or lies below another mount. */
+static int check_path(const PlanMount *mount) {
+        _cleanup_close_ int fd = mount->real[0] == '/' ? open_no_links(mount->real, 0) : -ENOENT;
+        FileId id;
+        int r = fd < 0 ? fd : file_id_get(fd, &id);
+
+        return r == 0 && file_id_compare(&mount->record->id, &id) != FILE_ID_SAME ? -ENOENT : r;
+}
+
+static int refuse_record(const PlanMount *mount, int r, Error *reterr) {
+        char quoted[500];
+
+        r = error_set(reterr, ERROR_POLICY, -r,
+                      "%s: a session needs a source that it finds again, and %s is no path to it",
+                      mount->origin, str_quote(mount->real, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "Name a directory or file that has a path of its own.");
+}
+
 int prepare_record(PlanMount *mount, Error *reterr) {
         PlanRecord *record = mount->record;
         const char *name;
         const FileId before = record->id;
         int r = file_id_get(mount->fd, &record->id);
 
-        if (r == 0 && record->id.mode != S_IFDIR) {
+        if (r == 0 && record->id.mode != S_IFDIR && mount->real[0] == '/') {
                 _cleanup_close_ int parent_fd = open_parent(mount->real, &name);
 
                 r = parent_fd < 0 ? parent_fd : file_id_get(parent_fd, &record->parent);
         }
+        if (r == 0)
+                r = check_path(mount);
         if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot tell what file %s is",
-                                 mount->real);
+                return refuse_record(mount, r, reterr);
         record->changed = before.mode == 0 || file_id_compare(&before, &record->id) != FILE_ID_SAME;
         return 0;
 }

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -157,6 +159,63 @@ def test_a_file_that_an_editor_replaced(sources: Sources) -> None:
         replaced(sources.projects / "config", text)
         assert use(sources, "holt") == f"own\nnote\n{text}"
         sources.victim.stop()
+
+
+def test_a_socket_that_a_server_made_again(sessions: Sessions, place: Path, holt: Holt) -> None:
+    path = place / "socket"
+    session = None
+    for _ in range(3):
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            holt.identity.own(path)
+            session = session or sessions.create("w", "--ro", f"{path}:/socket")
+            session.exec("test", "-S", "/socket").ok()
+            session.stop()
+    assert session
+    path.unlink()
+    os.mkfifo(path)
+    holt.identity.own(path)
+    assert "it is of another type" in session.exec("true").refusal()
+
+
+def tmpfs(path: Path, *files: str, holt: Holt) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", path], check=True)
+    (path / "app").mkdir()
+    holt.identity.own(path / "app")
+    for name in files:
+        (path / name).write_text(f"{name}\n")
+        holt.identity.own(path / name)
+
+
+@pytest.mark.identities("user")
+@pytest.mark.root_host
+def test_a_tmpfs_after_a_boot(sessions: Sessions, place: Path, holt: Holt) -> None:
+    """It is another one, and all in it was made again. Nobody else may have done that, and no symlink may be there."""
+    run = place / "run"
+    run.mkdir()
+    tmpfs(run, "config", holt=holt)
+    try:
+        session = sessions.create("w", "--workspace", run / "app", "--ro", f"{run}/config:/config")
+        for _ in range(2):
+            session.exec("cat", "/config").ok()
+            session.stop()
+            subprocess.run(["umount", run], check=True)
+            tmpfs(run, "config", holt=holt)
+        os.chown(run / "app", 54321, 54321)
+        assert "it is on another file system" in session.exec("true").refusal()
+        (run / "app").rename(run / "real")
+        (run / "app").symlink_to("real")
+        assert "A symlink is on this path" in session.exec("true").cure
+    finally:
+        subprocess.run(["umount", run], check=True)
+
+
+@pytest.mark.identities("root")
+def test_a_source_without_a_path(sessions: Sessions) -> None:
+    """The next start would not find it."""
+    made = sessions(["create", "w", "--ro", "/dev/stdin:/x"], stdin=b"pipe")
+    assert "is no path to it" in made.refusal(), str(made)
 
 
 @pytest.mark.root_host

@@ -145,6 +145,22 @@ static void test_other_file_systems(void **state) {
         assert_int_equal(file_id_compare(&one, &two), FILE_ID_SYSTEM);
 }
 
+static void test_another_tmpfs(void **state) {
+        FileId one = { .mode = S_IFDIR, .system_type = 0x01021994, .system = 2, .uid = 7 };
+        FileId two = one;
+
+        (void)state;
+        assert_false(file_id_is_anew(&one, &two));
+        two.system = 3;
+        assert_true(file_id_is_anew(&one, &two));
+        two.uid = 8;
+        assert_false(file_id_is_anew(&one, &two));
+        two = one;
+        two.system = 3;
+        one.system_type = two.system_type = 0xef53;
+        assert_false(file_id_is_anew(&one, &two));
+}
+
 /* Each is compared as far as both are known. */
 static void test_without_a_handle(void **state) {
         FileId one = { .mode = S_IFDIR, .inode = 2, .born = 5 }, two = one;
@@ -162,13 +178,10 @@ static void test_without_a_handle(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_as_text),
-                cmocka_unit_test(test_too_long),
-                cmocka_unit_test(test_the_same_file),
-                cmocka_unit_test(test_an_inode_number_again),
-                cmocka_unit_test(test_other_files),
-                cmocka_unit_test(test_other_file_systems),
-                cmocka_unit_test(test_without_a_handle),
+                cmocka_unit_test(test_as_text),       cmocka_unit_test(test_too_long),
+                cmocka_unit_test(test_the_same_file), cmocka_unit_test(test_an_inode_number_again),
+                cmocka_unit_test(test_other_files),   cmocka_unit_test(test_other_file_systems),
+                cmocka_unit_test(test_another_tmpfs), cmocka_unit_test(test_without_a_handle),
         };
 
         return cmocka_run_group_tests(tests, make_place, remove_place);
