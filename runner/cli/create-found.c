@@ -10,6 +10,7 @@
 
 #include "base/paths.h"
 #include "session/directory.h"
+#include "session/sources.h"
 #include "session/tier.h"
 
 /* Paths of the host, which are relative to where the session was made. */
@@ -21,6 +22,7 @@ static const char *const host_paths[] = {
 typedef struct Comparison {
         const char *name;
         const Settings *asked, *there;
+        const StrList *given, *recorded; /* sources of the session: as given, and where they are */
         Error *reterr;
 } Comparison;
 
@@ -66,12 +68,23 @@ static char *resolved(const char *cwd, const char *path, size_t length) {
         return real;
 }
 
+/* Where the session has the source that it was given by this path: links may lead elsewhere now. */
+static char *recorded_path(const Comparison *c, const char *path, size_t length) {
+        _cleanup_free_ char *given = strndup(path, length);
+        _cleanup_free_ char *joined = given ? path_join(c->there->cwd, given) : NULL;
+
+        for (size_t i = 0; joined && i < c->given->count; i++)
+                if (streq(c->given->items[i], joined))
+                        return strdup(c->recorded->items[i]);
+        return resolved(c->there->cwd, path, length);
+}
+
 static bool same_path(const Comparison *c, const char *asked, const char *there) {
         size_t asked_length, there_length;
         const char *asked_target = policy_bind_split(asked, &asked_length),
                    *there_target = policy_bind_split(there, &there_length);
         _cleanup_free_ char *one = resolved(c->asked->cwd, asked, asked_length),
-                            *two = resolved(c->there->cwd, there, there_length);
+                            *two = recorded_path(c, there, there_length);
 
         return one && two && streq(one, two) &&
                (asked_target && there_target ? streq(asked_target, there_target)
@@ -91,13 +104,22 @@ static bool is_given(const Comparison *c, const PolicyField *field, const char *
         return policy_note(&c->asked->policy, field->path, text) != NULL;
 }
 
+/* The same path, which led elsewhere when the session was made. */
+static int refuse_moved(const Comparison *c, const PolicyField *field, const char *path) {
+        _cleanup_free_ char *there = recorded_path(c, path, strlen(path)),
+                            *asked = resolved(c->asked->cwd, path, strlen(path));
+
+        return refuse_value(c, field->path, there, asked);
+}
+
 static int compare_scalar(const Comparison *c, const PolicyField *field) {
         _cleanup_free_ char *asked = policy_field_text(&c->asked->policy, field, 0),
                             *there = policy_field_text(&c->there->policy, field, 0);
 
         if (!is_given(c, field, NULL) || same(c, field, asked, there))
                 return 0;
-        return refuse_value(c, field->path, there, asked);
+        return asked && there && streq(asked, there) ? refuse_moved(c, field, asked)
+                                                     : refuse_value(c, field->path, there, asked);
 }
 
 static bool has_item(const Comparison *c, const PolicyField *field, const char *asked) {
@@ -212,13 +234,39 @@ static int compare(const Comparison *c, const CreateAsked *asked) {
         return r;
 }
 
+static int add_sources(const LaunchPlan *plan, StrList *list) {
+        int r = strlist_add(list, plan->rootfs.source ? plan->rootfs.source : "");
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND)
+                        r = strlist_add(list, plan->mounts[i].source);
+        return r;
+}
+
+/* A source has one path in the policy, and may have another one in the record. */
+static int list_sources(const Settings *settings, Store *store, const char *path,
+                        StrList *ret_given, StrList *ret_recorded, Error *reterr) {
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        int r = settings_plan(settings, path, &plan, reterr);
+
+        if (r < 0)
+                return r;
+        if (add_sources(&plan, ret_given) < 0)
+                return error_oom(reterr);
+        r = sources_read(store, path, &plan, reterr);
+        if (r < 0)
+                return r;
+        return add_sources(&plan, ret_recorded) < 0 ? error_oom(reterr) : 0;
+}
+
 int create_found(const char *name, const CreateAsked *asked, Error *reterr) {
         _cleanup_(settings_clear) Settings there = { 0 };
-        const Comparison c = { name, asked->settings, &there, reterr };
+        _cleanup_(strlist_clear) StrList given = { 0 }, recorded = { 0 };
+        const Comparison c = { name, asked->settings, &there, &given, &recorded, reterr };
         _cleanup_close_ int dir_fd = FD_NONE;
-        char database[64];
+        char database[64], path[PATH_MAX];
         Store *store = NULL;
-        int r = session_open(name, &dir_fd, NULL, reterr);
+        int r = session_open(name, &dir_fd, path, reterr);
 
         if (r < 0)
                 return r;
@@ -226,6 +274,8 @@ int create_found(const char *name, const CreateAsked *asked, Error *reterr) {
         r = store_open(database, STORE_READ, &store, reterr);
         if (r == 0)
                 r = settings_read(store, &there, reterr);
+        if (r == 0)
+                r = list_sources(&there, store, path, &given, &recorded, reterr);
         store_free(store);
         return r < 0 ? r : compare(&c, asked);
 }

@@ -105,3 +105,25 @@ def test_a_directory_that_is_too_wide(sessions: Sessions, place: Path, identity:
     refused = sessions(["rebind", "work"], env={"HOME": str(home)})
     assert "too wide" in refused.refusal()
     assert "it is another directory" in session.exec("true").refusal()
+
+
+@pytest.mark.parametrize("option", ("--workspace", "--rw"))
+def test_a_link_that_leads_elsewhere_now(option: str, sessions: Sessions, place: Path, identity: Identity) -> None:
+    """A client that asks for the session by the same words is told that it has another directory."""
+    for name in ("one", "two"):
+        identity.own((place / name).mkdir() or place / name)
+    (place / "link").symlink_to("one")
+    options = [option, str(place / "link") + (":/x" if option == "--rw" else "")]
+    sessions.create("work", *options)
+    with sessions.serve() as rpc:
+        found = {"name": "work", "find": True, "options": options, "cwd": "/"}
+        assert rpc.call("session.create", **found)["made"] is False
+        (place / "link").unlink()
+        (place / "link").symlink_to("two")
+        error = rpc.refused("session.create", **found)
+        assert error.kind == "exists"
+        if option == "--workspace":
+            assert f"{place}/one, not {place}/two" in error.message
+        (place / "link").unlink()
+        (place / "link").symlink_to("one")
+        assert rpc.call("session.create", **found)["made"] is False
