@@ -99,25 +99,29 @@ static bool is_same_or_anew(const FileId *before, const FileId *now) {
         return file_id_compare(before, now) == FILE_ID_SAME || file_id_is_anew(before, now);
 }
 
+/* Root's sandboxes show a source to whoever runs in them, and one that can rename a file cannot
+ * always read it: it must not have another sandbox read it. */
+static bool is_private(const struct stat *st) {
+        return geteuid() == 0 && !(st->st_mode & S_IROTH);
+}
+
 /* Why what is there, which is no directory, may not take the place of what was recorded; or NULL.
  */
-static const char *why_not_replaced(const PlanRecord *record, int fd, const FileId *parent,
-                                    const FileId *now) {
-        struct stat st;
-
+static const char *why_not_replaced(const PlanRecord *record, const struct stat *st,
+                                    const FileId *parent) {
         if (record->parent.mode == 0 || !is_same_or_anew(&record->parent, parent))
                 return "it is in another directory";
-        if (now->uid != record->id.uid)
+        if (st->st_uid != record->id.uid)
                 return "it is another file, of another owner";
-        if (fstat(fd, &st) < 0 || st.st_nlink != 1)
-                return "it is another file, which has several names (hard links)";
-        return NULL;
+        return st->st_nlink != 1 ? "it is another file, which has several names (hard links)"
+                                 : NULL;
 }
 
 /* Why what is there may not take the place of what was recorded; or NULL. */
-static const char *why_not(const PlanRecord *record, int fd, const FileId *parent,
+static const char *why_not(const PlanRecord *record, const struct stat *st, const FileId *parent,
                            const FileId *now, FileIdChange change) {
         const bool directory = now->mode == S_IFDIR;
+        const char *why;
 
         if (change == FILE_ID_TYPE)
                 return record->id.mode == S_IFDIR ? "it was a directory, and is none any more"
@@ -125,9 +129,10 @@ static const char *why_not(const PlanRecord *record, int fd, const FileId *paren
                                                   : "it is of another type (inode(7))";
         if (change == FILE_ID_SYSTEM && !file_id_is_anew(&record->id, now))
                 return "it is on another file system";
-        if (!directory)
-                return why_not_replaced(record, fd, parent, now);
-        return change == FILE_ID_SYSTEM ? NULL : "it is another directory";
+        if (directory && change != FILE_ID_SYSTEM)
+                return "it is another directory";
+        why = directory ? NULL : why_not_replaced(record, st, parent);
+        return !why && is_private(st) ? "it is another one, which others may not read" : why;
 }
 
 static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,
@@ -135,15 +140,16 @@ static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileI
         PlanRecord *record = mount->record;
         FileIdChange change;
         const char *why;
+        struct stat st;
         FileId now;
-        int r = file_id_get(fd, &now);
+        int r = fstat(fd, &st) < 0 ? -errno : file_id_get(fd, &now);
 
         if (r < 0)
                 return refuse_path(plan, mount, -r, reterr);
         change = file_id_compare(&record->id, &now);
         if (change == FILE_ID_SAME)
                 return 0;
-        why = why_not(record, fd, parent, &now, change);
+        why = why_not(record, &st, parent, &now, change);
         if (why)
                 return refuse_source(plan, mount, why, reterr);
         record->id = now;

@@ -218,6 +218,17 @@ def test_a_source_without_a_path(sessions: Sessions) -> None:
     assert "is no path to it" in made.refusal(), str(made)
 
 
+def test_a_file_that_others_may_not_read(sources: Sources) -> None:
+    """Run by root, who may rename a file in a sandbox is not always who may read it."""
+    new = sources.projects / "new"
+    new.write_text("new\n")
+    new.chmod(0o600)
+    own = sources.victim.sessions.holt.identity.own(new).stat().st_uid
+    new.rename(sources.projects / "config")
+    seen = use(sources, "holt", "cat /config")
+    assert seen == "new\n" if own else "which others may not read" in seen, seen
+
+
 @pytest.mark.root_host
 def test_a_file_of_another_owner(sources: Sources) -> None:
     new = sources.projects / "new"
