@@ -130,6 +130,35 @@ def test_an_inode_number_that_is_used_again(sources: Sources) -> None:
     assert "it is another directory" in use(sources, "holt")
 
 
+SWAP = """
+echo ready
+while :; do
+    mv app/deep x; ln -s {secret} app/deep
+    rm app/deep; mv x app/deep
+    mv app x; ln -s ../secret app; rm app; mv x app
+done
+"""
+
+
+@pytest.mark.slow
+def test_a_source_that_is_swapped_all_the_time(sources: Sources, holt: Holt) -> None:
+    """Between the check and the mount, too."""
+    script = SWAP.format(secret=sources.secret)
+    seen = []
+    with holt.start(["run", "--workspace", sources.projects, "--", "bash", "-c", script]) as swapper:
+        assert swapper.readline() == "ready"
+        for _ in range(60):
+            result = sources.victim.sh("cat /workspace/own; touch /workspace/touched")
+            seen.append(result.out + result.err)
+            if result.code == 0:
+                sources.victim.stop()
+        swapper.kill()
+        swapper.wait()
+    assert not [text for text in seen if "SECRET" in text]
+    assert not (sources.secret / "touched").exists()
+    assert any(text.startswith("own") for text in seen) and any("holt: " in text for text in seen), str(seen[:5])
+
+
 def test_a_link_of_the_caller_is_followed_once(sessions: Sessions, place: Path, holt: Holt) -> None:
     """By holt create: afterwards it may lead anywhere."""
     for name in ("one", "two"):
