@@ -141,7 +141,7 @@ static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileI
         FileIdChange change;
         const char *why;
         struct stat st;
-        FileId now;
+        FileId now = { 0 };
         int r = fstat(fd, &st) < 0 ? -errno : file_id_get(fd, &now);
 
         if (r < 0)

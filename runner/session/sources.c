@@ -46,18 +46,13 @@ static int refuse_record(const PlanMount *mount, Error *reterr) {
 static int parse(char *text, PlanMount *mount, Error *reterr) {
         PlanRecord *record = mount->record;
         char *rest = text, *id = strsep(&rest, " "), *parent = rest ? strsep(&rest, " ") : NULL;
-        char *source;
-
         if (!parent || !rest || rest[0] != '/' || file_id_parse(id, &record->id) < 0 ||
             (!streq(parent, "-") && file_id_parse(parent, &record->parent) < 0))
                 return refuse_record(mount, reterr);
-        source = strdup(rest);
-        if (!source)
-                return error_oom(reterr);
         free(mount->source);
-        mount->source = source;
+        mount->source = strdup(rest);
         record->known = true;
-        return 0;
+        return mount->source ? 0 : error_oom(reterr);
 }
 
 static int read_one(Store *store, PlanMount *mount, Error *reterr) {
