@@ -34,6 +34,7 @@ static const OptionSyntax sh_syntax = {
 typedef struct Exec {
         ExecLine line;
         bool lost;         /* its end, with the session */
+        bool ended;        /* ... came before its start */
         uint64_t resuming; /* the request for it to go on, which is not answered yet; or 0 */
         TerminalPlan plan;
         Terminal *terminal;
@@ -322,9 +323,24 @@ static int open_signals(Exec *exec, Error *reterr) {
                                    : 0;
 }
 
+/* A command that was ended before it had started: its end came with the answer to its start. */
+static bool has_ended(Exec *exec, RpcMessage *started) {
+        const JsonValue *ended = json_member(started->result, "ended");
+
+        if (!ended)
+                return false;
+        exec->ended = true;
+        exec->settled = *started;
+        exec->settled.result = ended;
+        *started = (RpcMessage)RPC_MESSAGE_NONE;
+        return true;
+}
+
 static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
         int r;
 
+        if (has_ended(exec, started))
+                return 0;
         if (exec->plan.fds && started->fds[0] >= 0) {
                 exec->terminal = terminal_new(&exec->plan, started->fds[0], NULL);
                 if (!exec->terminal)
@@ -372,7 +388,7 @@ static int prepare_document(Exec *exec, Error *reterr) {
 
 /* What was kept of the output, now that it has ended. */
 static int print_captured(const Exec *exec, Error *reterr) {
-        return exec->line.captured ? logs_print(exec->client, exec->id, reterr) : 0;
+        return exec->line.captured && !exec->ended ? logs_print(exec->client, exec->id, reterr) : 0;
 }
 
 static int write_report(const Exec *exec, const ExecResult *result, Error *reterr) {

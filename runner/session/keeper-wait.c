@@ -25,11 +25,12 @@ static void drop_waiter(Waiter *waiter) {
 /* Who goes before the start has been answered never learns the id: nobody would end the command. */
 static void on_call_end(RpcCall *call, void *data) {
         Waiter *waiter = data;
+        Process *process = waiter->what == WAIT_START ? waiter->process : NULL;
 
         (void)call;
-        if (waiter->what == WAIT_START && !waiter->process->answered)
-                process_kill(waiter->process);
         drop_waiter(waiter);
+        if (process && !process->answered)
+                process_kill(process);
 }
 
 static bool has_ended(const Waiter *waiter) {
@@ -67,6 +68,11 @@ static void answer_start(const Waiter *waiter, int master_fd) {
                 json_write_uint(w, "timeout_us", waiter->process->timeout);
         else
                 json_write_null(w, "timeout_us");
+        if (waiter->process->settled) {
+                json_write_object(w, "ended");
+                method_write_result(waiter->keeper, waiter->process, WAIT_END, w);
+                json_write_end(w);
+        }
         rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
 }
 

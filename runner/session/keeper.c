@@ -211,6 +211,7 @@ static void on_sandbox_end(void *data, uint32_t events) {
         /* The clients of these get results, with the output and the cause. */
         if (keeper->replaced)
                 processes_settle(keeper->processes);
+        processes_end_told(keeper->processes);
         /* Before anybody is answered: a client that learns of the end may use git at once. */
         keeper_sweep(keeper);
         keeper_answer_settled(keeper);

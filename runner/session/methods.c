@@ -323,7 +323,8 @@ const RpcMethod session_methods[] = {
           NONE, method_session_stop },
 
         { "exec", "runs a command to its end", process_result, PARAMS(exec_params), method_exec },
-        { "process.spawn", "starts a command that is not waited for", "id, pid, timeout_us",
+        { "process.spawn", "starts a command that is not waited for",
+          "id, pid, timeout_us; ended: as process.wait has it, of a command that has ended already",
           PARAMS(spawn_params), method_process_spawn },
         { "process.list", "all processes, the newest first",
           "processes: [{id, command, state, ...}]", NONE, method_process_list },

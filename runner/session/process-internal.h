@@ -18,6 +18,7 @@ struct Processes {
         int room_fd;
         bool waits;         /* something does, for room there */
         uint32_t last_told; /* the process whose start was the last message to init, or 0 */
+        uint64_t gone_at;   /* usec, monotonic: init last said that nothing of one is left, or 0 */
         OomWatch oom;
         uint64_t oom_until; /* usec, monotonic: ends by SIGKILL are the OOM killer's until then */
 };
@@ -42,11 +43,15 @@ void process_tell_resume(Process *process);
 /* init has gone and has not read all that it was told (ECONNRESET, which the socket says once): the
  * last it has certainly not. */
 void outbox_not_read(Processes *all);
+/* Whether init has read all that it was told. */
+bool outbox_was_read(const Processes *all);
 /* What waits is not sent. */
 void process_forget_due(Process *process);
 int outbox_init(Processes *all, Error *reterr);
 void outbox_clear(Processes *all);
 
+/* Sets the timer: to the time in which a command has to start, and once it has to its timeout. */
+void process_set_deadline(Process *process);
 /* Frees one that is in no list. */
 void process_drop(Process *process);
 /* The timer's: TERM at the first time, KILL at the next. */

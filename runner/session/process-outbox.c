@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum { OUTBOX_STARTS_MAX = 16 * SESSION_BLOCK_MAX };
@@ -37,6 +39,13 @@ void outbox_not_read(Processes *all) {
                         (void)refuse_start(-ECONNRESET, &p->error);
                         return process_not_started(p);
                 }
+}
+
+bool outbox_was_read(const Processes *all) {
+        int unread = 0;
+
+        return !all->waits && ioctl(all->sandbox->control_fd, SIOCOUTQ, &unread) == 0 &&
+               unread == 0;
 }
 
 /* With size bytes of block behind it, and fds. 0 or a negative errno of sendmsg(2). */

@@ -171,8 +171,8 @@ static int prepare(Process *process, ProcessSpec *spec, Error *reterr) {
                 r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
                                    reterr);
         /* From the request on: what runs inside can hold up the start. */
-        if (r == 0 && process->timeout)
-                loop_timer_set(process->timer, process->started_at + process->timeout);
+        if (r == 0)
+                process_set_deadline(process);
         return r < 0 ? r : send_exec(process, spec, reterr);
 }
 

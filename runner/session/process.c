@@ -21,7 +21,9 @@
 enum {
         HANG_UP_TIME = 100000, /* usec between two HUPs */
         OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
+        START_TIME = 20000000, /* usec in which a command has to start */
         KILL_TIME = 5000000,   /* usec in which init has to report the end of what it has to kill */
+        SLOW_TIME = 15000000,  /* ... and usec more if it is seen to work */
 };
 
 /* --- the table --- */
@@ -153,14 +155,33 @@ void process_resume(Process *process) {
         process_tell_resume(process);
 }
 
+/* Init was not told of it. Its end is told by the timer, since the caller may be at work on who
+ * waits for it. */
+static void withdraw(Process *process) {
+        process_forget_due(process);
+        process->withdrawn = process->doomed = true;
+        loop_timer_set(process->timer, time_now_usec());
+}
+
 /* What runs inside may hold up a start, or init itself: after KILL_TIME the sandbox is stopped. */
 static void kill_in_time(Process *process) {
+        if (process->start && process->timer)
+                return withdraw(process);
         process_tell_kill(process, SIGKILL);
         if (process->settled || process->doomed || !process->timer)
                 return;
         process->doomed = true;
         process->hang_up = false;
         loop_timer_set(process->timer, time_now_usec() + KILL_TIME);
+}
+
+void process_set_deadline(Process *process) {
+        const uint64_t timeout = process->timeout;
+        uint64_t at = timeout ? process->started_at + timeout : 0;
+
+        if (!process->answered && (!timeout || timeout > START_TIME))
+                at = process->started_at + START_TIME;
+        loop_timer_set(process->timer, at);
 }
 
 void process_kill(Process *process) {
@@ -176,6 +197,8 @@ void process_terminate(Process *process) {
         process->killed |= !process->settled && !process->timed_out;
         if (process->doomed)
                 return;
+        if (process->start)
+                return kill_in_time(process);
         process_tell_kill(process, SIGTERM);
         if (process->has_terminal)
                 process_tell_kill(process, SIGHUP);
@@ -189,13 +212,29 @@ bool process_is_over(const Process *process) {
         return process->gone || process->alone;
 }
 
+/* An init that has read what it was told, or has ended another command just now, is not stuck: it
+ * may have much to kill, on a busy machine. */
+static bool init_works(const Processes *all) {
+        return outbox_was_read(all) || time_now_usec() - all->gone_at < KILL_TIME;
+}
+
 /* Its end is answered now, whatever becomes of its processes. */
 static void give_up_on(Process *process) {
         const SessionMessage gone = { .value = SIGKILL };
         Processes *all = process->all;
 
+        if (!process->withdrawn && !process->slow && init_works(all)) {
+                process->slow = true;
+                loop_timer_set(process->timer, time_now_usec() + SLOW_TIME);
+                return;
+        }
         on_gone(process, &gone);
-        all->events.stuck(all->events.data);
+        if (!process->withdrawn)
+                all->events.stuck(all->events.data);
+}
+
+static bool is_out_of_time(const Process *process) {
+        return process->timeout && time_now_usec() >= process->started_at + process->timeout;
 }
 
 /* At the first time TERM, at the next KILL; and KILL for what was told to end, or has not started
@@ -216,7 +255,8 @@ void process_on_time(void *data) {
                 return;
         }
         if (process->timed_out || process->killed || !process->running) {
-                process->timed_out |= !process->settled && !process->killed;
+                process->timed_out |= !process->settled && !process->killed &&
+                                      is_out_of_time(process);
                 return kill_in_time(process);
         }
         process->timed_out = true;
@@ -250,11 +290,18 @@ static void take_terminal(Process *process, int master_fd) {
         (void)process_watch_streams(process, &ignored);
 }
 
+/* It has not started in time, and that is how it ends: the kill may let its start be reported. */
+static bool is_late(const Process *process) {
+        return process->doomed && !process->timed_out && !process->killed;
+}
+
 static void on_started(Process *process, const SessionMessage *message, int *master_fd) {
-        if (process->answered)
+        if (process->answered || is_late(process))
                 return;
         process->answered = process->started = process->running = true;
         process->pid = message->value;
+        if (!process->doomed && !process->killed)
+                process_set_deadline(process);
         /* Nothing else is taken from inside, and only by who has asked for it. */
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);
@@ -367,33 +414,48 @@ static void on_stopped(Process *process, const SessionMessage *message) {
         process->all->events.stopped(process->all->events.data, process, message->value);
 }
 
-/* A monitor that was killed, as only what it has started may have done, has said nothing. */
-static void answer_for_monitor(Process *process, bool killed) {
-        const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK },
-                             started = { 0 };
-        int no_fd = FD_NONE;
-
-        if (killed)
-                on_started(process, &started, &no_fd);
-        else
-                on_failed(process, &failed);
+/* Without the monitor's word the end is not known. */
+static void settle_unknown(Process *process) {
+        process->running = false;
+        process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
+                                 : process->killed  ? CAUSE_KILLED
+                                                    : CAUSE_LOST;
+        process->outcome.signal = SIGKILL;
+        process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
+        settle(process);
 }
 
-/* Without the monitor's word the end is not known. */
+static void answer_late(Process *process) {
+        (void)error_set(&process->error, ERROR_SETUP, ETIMEDOUT,
+                        "the command did not start within %d s", START_TIME / 1000000);
+        (void)error_cure(&process->error, 0,
+                         "Look for what stops the processes of the session (holt ps NAME), and end "
+                         "it: holt kill NAME ID, or holt stop NAME");
+        answer_error(process);
+}
+
+/* Nothing was heard of it. A monitor says nothing if it was killed: by what it has started, because
+ * the command was to end, or because it did not start in time. The end is known before the start is
+ * answered, and is told with it: who asks for it later may find that the keeper has gone. */
+static void answer_for_monitor(Process *process, bool killed) {
+        const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
+
+        if (is_late(process))
+                return answer_late(process);
+        if (!killed)
+                return on_failed(process, &failed);
+        process->answered = process->started = true;
+        settle_unknown(process);
+        process->all->events.answered(process->all->events.data, process, FD_NONE);
+}
+
 static void on_gone(Process *process, const SessionMessage *message) {
         process->gone = true;
         process_forget_due(process);
         if (!process->answered)
                 answer_for_monitor(process, message->value != 0);
-        if (process->running) {
-                process->running = false;
-                process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
-                                         : process->killed  ? CAUSE_KILLED
-                                                            : CAUSE_LOST;
-                process->outcome.signal = SIGKILL;
-                process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
-                settle(process);
-        }
+        else if (process->running)
+                settle_unknown(process);
         process_drain(process);
         process_release(process);
         process->all->events.gone(process->all->events.data, process);
@@ -416,6 +478,14 @@ void processes_settle(Processes *all) {
                         on_gone(p, &gone);
 }
 
+void processes_end_told(Processes *all) {
+        const SessionMessage gone = { .value = SIGKILL };
+
+        for (Process *p = all->first; p; p = p->next)
+                if (!p->gone && !p->settled && (p->timed_out || (p->killed && !p->replaced)))
+                        on_gone(p, &gone);
+}
+
 void process_not_started(Process *process) {
         process->gone = true;
         answer_error(process);
@@ -425,8 +495,8 @@ void process_not_started(Process *process) {
 static void obey(Processes *all, const SessionMessage *message, int *fd) {
         Process *process = find_number(all, message->exec);
 
-        /* Of one that it has not been told of yet there is nothing to say. */
-        if (!process || process->gone || process->start)
+        /* Of one that it has not been told of there is nothing to say. */
+        if (!process || process->gone || process->start || process->withdrawn)
                 return;
         if (message->type == SESSION_STARTED)
                 on_started(process, message, fd);
@@ -436,8 +506,10 @@ static void obey(Processes *all, const SessionMessage *message, int *fd) {
                 on_stopped(process, message);
         else if (message->type == SESSION_ENDED)
                 on_ended(process, message);
-        else if (message->type == SESSION_GONE)
+        else if (message->type == SESSION_GONE) {
+                all->gone_at = time_now_usec();
                 on_gone(process, message);
+        }
 }
 
 /* 1 when there was a message, 0 when not, or a negative errno. */

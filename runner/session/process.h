@@ -98,6 +98,8 @@ typedef struct Process {
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
         bool doomed;         /* init was told KILL: the timer is for its report of the end */
+        bool withdrawn;      /* ... or was not told of it at all */
+        bool slow;           /* ... and the timer is for an end that takes long */
         bool hang_up;        /* its terminal is to be told so again, at the time of the timer */
         ProcessStart *start; /* init has not been told yet, or NULL */
         bool resume_due;     /* init is to put it into the foreground */
@@ -142,6 +144,8 @@ void processes_kill_replaced(Processes *all, const char *path);
 /* The sandbox has ended: settles every process that init has reported the start of, but not the
  * end. */
 void processes_settle(Processes *all);
+/* The sandbox has ended, and with it those that were to end: that is their cause. */
+void processes_end_told(Processes *all);
 
 /* init is gone: what it was still to be told is not done. Those of whom it has not heard are
  * answered with ESHUTDOWN. */
@@ -175,7 +179,7 @@ void process_resume(Process *process);
 /* Whether nothing is left of it, or only its monitor, which is ending. */
 bool process_is_over(const Process *process);
 /* Kills everything it has started, what its command has left included, also before its command has
- * started. Where init does not report that end within seconds, the process ends as lost, and the
+ * started. If init does not report that end within seconds, the process ends nevertheless, and the
  * sandbox is stopped. */
 void process_kill(Process *process);
 /* The same, by TERM first, with HUP for what has a terminal, and after the policy's kill_after by

@@ -5,6 +5,7 @@ others up before they execute, and they end in time all the same."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from lib.hostile import Hostile
 from lib.sandbox import Running
-from lib.sessions import Session, Sessions, alive, until
+from lib.sessions import Closed, Rpc, Session, Sessions, alive, until
 
 pytestmark = pytest.mark.identities("user", "root")
 
@@ -91,6 +92,111 @@ def test_kill_and_sigterm_to_the_keeper_end_what_is_held_up(sessions: Sessions, 
         os.kill(keeper, signal.SIGTERM)
         until(lambda: not alive([keeper]), "the keeper ends", 5)
         running.wait(timeout=5)
+
+
+@pytest.mark.slow
+def test_a_command_without_a_timeout_has_to_start_in_time(sessions: Sessions, hostile: Hostile) -> None:
+    with held_up(sessions, hostile) as session:
+        running, held = start_held(session)
+        with running:
+            assert "the command did not start within 20 s" in running.wait(timeout=40).refusal()
+        until(lambda: session.ps()[held]["state"] == "ended", "it ends", 10)
+        assert session.processes("sleep") == []
+        assert session.ps()["p1"]["state"] == "running", "others are not touched"
+
+
+@pytest.mark.slow
+def test_a_timeout_longer_than_a_start_may_take_does_not_delay_that(sessions: Sessions, hostile: Hostile) -> None:
+    with held_up(sessions, hostile) as session:
+        running, _ = start_held(session, "--timeout", "1h")
+        with running:
+            assert "the command did not start within 20 s" in running.wait(timeout=40).refusal()
+
+
+def fill_outbox(rpc: Rpc) -> list[int]:
+    """Asks for commands until the stopped init has room for no more of them."""
+    size = 3500  # a start that fits into one message
+    return [rpc.send("process.spawn", argv=["true", "x" * size]) for _ in range(100)]
+
+
+def test_a_command_that_waits_for_init_ends_in_its_time(sessions: Sessions) -> None:
+    """And the sandbox lives on, which is only busy; the command is not started later."""
+    session = sessions.create("w")
+    init, rpc = session.init(), session.rpc()
+    os.kill(init, signal.SIGSTOP)
+    before = time.monotonic()
+    waiting = fill_outbox(rpc)
+    late = [
+        rpc.send("exec", argv=["touch", "/workspace/late"], timeout_ms=300),
+        rpc.send("process.spawn", argv=["touch", "/workspace/late"], timeout_ms=300),
+    ]
+    answers = [rpc.result(number) for number in late]
+    assert time.monotonic() - before < 4
+    os.kill(init, signal.SIGCONT)
+
+    assert [(a["cause"], a["exit_code"]) for a in (answers[0], answers[1]["ended"])] == [("timeout", 124)] * 2
+    for number in waiting:
+        rpc.result(number)
+    assert session.out("ls /workspace") == ""
+    assert session.init() == init
+
+
+def test_a_command_that_waits_for_init_can_be_killed(sessions: Sessions) -> None:
+    session = sessions.create("w")
+    init, rpc = session.init(), session.rpc()
+    os.kill(init, signal.SIGSTOP)
+    waiting = fill_outbox(rpc)
+    killed = rpc.send("exec", argv=["touch", "/workspace/late"])
+    [last, *_] = rpc.call("process.list")["processes"]
+    rpc.call("process.kill", id=last["id"])
+    assert rpc.result(killed, timeout=4)["cause"] == "killed"
+    other = session.rpc()
+    other.send("process.spawn", argv=["touch", "/workspace/late"], owned=True)
+    until(lambda: rpc.call("process.list")["processes"][0]["id"] != last["id"], "it is asked for")
+    other.close()
+    os.kill(init, signal.SIGCONT)
+    for number in waiting:
+        rpc.result(number)
+    assert session.out("ls /workspace") == ""
+    assert session.init() == init
+
+
+@pytest.mark.slow
+def test_the_end_of_a_command_that_did_not_start_comes_with_its_start(sessions: Sessions) -> None:
+    """Who asks for it later, on a busy machine, may find that the keeper has ended with its sandbox."""
+    session = sessions.create("w")
+    init, rpc = session.init(), session.rpc()
+    os.kill(init, signal.SIGSTOP)
+    started = rpc.call("process.spawn", argv=["sleep", "3000"], timeout_ms=500, timeout=15)
+
+    assert started["ended"]["cause"] == "timeout"
+    assert started["ended"]["exit_code"] == 124
+    with pytest.raises((Closed, BrokenPipeError)):
+        time.sleep(1)
+        rpc.call("process.wait", id=started["id"])
+
+
+PTRACE_SEIZE = 0x4206
+WALL = 0x40000000
+
+
+@pytest.mark.slow
+@pytest.mark.identities("root")
+def test_a_slow_init_is_no_stuck_one(sessions: Sessions) -> None:
+    """It has read that it is to kill, and goes on in the end. Then others in the session live on."""
+    session = sessions.create("w", "--kill-after", "100ms")
+    init = session.init()
+    with session.start("sleep", "3000", flags=["--timeout", "500ms"]) as running:
+        [traced] = until(lambda: session.processes("sleep"), "it runs")
+        # What somebody outside traces is not gone when it has ended, and init is at it for a second or more.
+        assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced.pid, 0, 0) == 0
+        until(lambda: not session.processes("sleep"), "it is killed")
+        os.kill(init, signal.SIGSTOP)
+        time.sleep(7)
+        os.kill(init, signal.SIGCONT)
+        assert running.wait(timeout=15).code == 124
+    os.waitpid(traced.pid, WALL)
+    assert session.init() == init
 
 
 @pytest.mark.slow
