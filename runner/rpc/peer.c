@@ -157,6 +157,76 @@ int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr) {
         return r;
 }
 
+/* --- a server --- */
+
+static int refuse_server(const char *why, Error *reterr) {
+        (void)error_set(reterr, ERROR_SETUP, EACCES, "the session's socket is not its keeper's: %s",
+                        why);
+        return error_cure(reterr, -EACCES,
+                          "A command in a sandbox may have put it there. Look at who listens (ss "
+                          "-xlp), then remove keeper.sock in the session's directory.");
+}
+
+/* How many pid namespaces, from this process's own on down, the process is in: the numbers behind
+ * "NSpid:" in /proc/PID/status, which everybody may read. -ENOENT if it has ended or is hidden. */
+static int count_pid_namespaces(pid_t pid) {
+        char path[64], text[4096];
+        _cleanup_close_ int fd = FD_NONE;
+        const char *line;
+        ssize_t n;
+        int count = 0;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (n <= 0)
+                return -ENOENT;
+        text[n] = '\0';
+        line = strstr(text, "\nNSpid:");
+        if (!line)
+                return -ENOENT;
+        for (line += strlen("\nNSpid:"); *line && *line != '\n'; line++)
+                count += *line == '\t';
+        return count;
+}
+
+/* A keeper is not dumpable, so that only root can look at it. */
+static int look_at_server(const Peer *peer, const PeerNamespace *own, Error *reterr) {
+        struct stat st;
+        int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
+
+        if (r == -ENOTTY || r == -EINVAL || r == -EPERM)
+                r = stat_by_pid(peer, &st);
+        if (r == 0 && !is_same(&st, own))
+                return refuse_server("it belongs to another user namespace", reterr);
+        if (r == -ESRCH)
+                return -ECONNREFUSED;
+        if (r < 0 && count_pid_namespaces(peer->credentials.pid) > 1)
+                return refuse_server("it belongs to another pid namespace", reterr);
+        return 0;
+}
+
+int peer_check_server(int fd, Error *reterr) {
+        Peer peer = { .pidfd = FD_NONE };
+        PeerNamespace own;
+        int r = peer_own(&own, reterr);
+
+        if (r < 0)
+                return r;
+        r = open_peer(fd, &peer, reterr);
+        if (r == -ESRCH)
+                r = -ECONNREFUSED;
+        /* Run by root, a keeper is a uid of its session's own. */
+        else if (r == 0 && geteuid() != 0 && peer.credentials.uid != geteuid())
+                r = refuse_server("it belongs to another user", reterr);
+        else if (r == 0 && peer.credentials.pid <= 0)
+                r = refuse_server("it belongs to a pid namespace that cannot be seen here", reterr);
+        else if (r == 0)
+                r = look_at_server(&peer, &own, reterr);
+        (void)fd_close(peer.pidfd);
+        return r;
+}
+
 /* --- proof --- */
 
 int peer_prove(int fd, Error *reterr) {

@@ -34,6 +34,15 @@ int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr);
 /* The uid alone. */
 int peer_check_uid(int fd, uid_t uid, Error *reterr);
 
+/* As a client, before the proof: whether the connected socket fd is a keeper's, and no sandbox's
+ * that would take the proof for itself. The one that listens must have the effective uid, unless
+ * that is root's, and be in the user namespace of this process. A keeper does not let itself be
+ * looked at, so it need only be in the same pid namespace, which no sandbox is in.
+ *
+ * -ECONNREFUSED without an error if it has ended, or -EACCES. Where /proc hides other processes
+ * (hidepid) only the uid is compared. */
+int peer_check_server(int fd, Error *reterr);
+
 /* As a client: sends the proof, an empty line, as the first thing on fd. 0 or a negative errno of
  * sendmsg(2), without an error where the server has gone (-EPIPE, -ECONNRESET). */
 int peer_prove(int fd, Error *reterr);

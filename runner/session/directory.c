@@ -431,7 +431,9 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
                                ? -errno
                                : error_set(reterr, ERROR_SETUP, errno,
                                            "cannot connect to the session's keeper");
-        r = peer_prove(fd, reterr);
+        r = peer_check_server(fd, reterr);
+        if (r == 0)
+                r = peer_prove(fd, reterr);
         if (r < 0)
                 return r == -EPIPE || r == -ECONNRESET ? -ECONNREFUSED : r;
         *ret_fd = TAKE_FD(fd);

@@ -145,6 +145,41 @@ def test_a_command_line_in_another_namespace_is_told(session: Session, identity:
     assert "ask from where the server was started" in asked.stderr
 
 
+# Listens at a path, and says how many descriptors and bytes the first client sends. "hide" as the second word makes it
+# a process that nobody may look at, as a keeper is.
+IMPOSTOR = """
+import ctypes, socket, sys
+if sys.argv[2] == "hide":
+    ctypes.CDLL(None).prctl(4, 0)
+end = socket.socket(socket.AF_UNIX)
+end.bind(sys.argv[1])
+end.listen(8)
+print("listens", flush=True)
+client, _ = end.accept()
+data, fds, _, _ = socket.recv_fds(client, 100, 8)
+print("got", len(fds), len(data), flush=True)
+"""
+
+
+@EVERYBODY
+@pytest.mark.parametrize("how", ["plain", "hide"])
+def test_a_client_gives_its_proof_to_no_sandbox(how: str, session: Session, holt: Holt) -> None:
+    """The socket of a command in the place of the keeper's: moved there by the host, as if the store had been inside."""
+    at = session.directory / "keeper.sock"
+    with holt.start(["run", "--", "python3", "-c", IMPOSTOR, "s.sock", how]) as impostor:
+        assert impostor.readline() == "listens"
+        (holt.cwd / "s.sock").rename(at)
+        for verb in (["exec", "w", "--", "true"], ["show", "w"], ["stop", "w"]):
+            asked = session.sessions(verb)
+            if asked.code == 0 and verb[0] != "exec":  # those see that nobody has the lock
+                continue
+            assert "the session's socket is not its keeper's" in asked.refusal(), str(asked)
+            assert "remove keeper.sock" in asked.cure
+        assert impostor.readline() == "got 0 0"
+    at.unlink()
+    session.exec("true").ok()
+
+
 @pytest.mark.slow
 @pytest.mark.identities("user")
 def test_who_says_nothing_is_not_kept(session: Session, identity: Identity) -> None:
