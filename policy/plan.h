@@ -96,6 +96,7 @@ enum {
         PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
         PLAN_SHOWN = 1 << 4,      /* only to be looked at, with the rights of a stranger */
         PLAN_NO_LINKS = 1 << 5,   /* no symlink on the way to the source is followed */
+        PLAN_MAY_GO = 1 << 6,     /* hidden for as long as it is there: the host may remove it */
 };
 
 /* Which file or directory a session's source must be. */

@@ -2,24 +2,20 @@
 /* holt serve: JSON-RPC over stdin and stdout, or a socket, for adapters. Sessions are made and
  * taken away here; everything else their keepers do (session/proxy.h). */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "cli/create.h"
 #include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/serve-owned.h"
+#include "cli/serve-socket.h"
 #include "cli/verbs.h"
 #include "sandbox/limits.h"
 #include "session/directory.h"
-#include "session/files-copy.h"
 #include "session/proxy.h"
 #include "session/sources.h"
 #include "session/tier.h"
@@ -55,6 +51,7 @@ typedef struct Serve {
         Proxy *proxy;
         Owned *owned;
         RpcServer *server;
+        ServeSocket socket;
         int signal_fd;
 } Serve;
 
@@ -230,79 +227,12 @@ static void on_room(RpcConnection *connection, void *data) {
         proxy_client_has_room(data, connection);
 }
 
-static int open_parent(const char *path) {
-        const char *slash = strrchr(path, '/');
-        _cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash + 1 - path))
-                                            : strdup(".");
-
-        return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-}
-
-/* Under another name until it listens: who finds the socket at its path can connect. */
-static int listen_then_name(int fd, const char *path) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        _cleanup_close_ int parent_fd = open_parent(path);
-        char name[32];
-        mode_t mask;
-        int r;
-
-        if (parent_fd < 0)
-                return -errno;
-        new_file_name(name);
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", parent_fd,
-                       name);
-        mask = umask(0177);
-        r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
-        (void)umask(mask);
-        if (r < 0)
-                return -errno;
-        r = listen(fd, 64) < 0 || linkat(parent_fd, name, AT_FDCWD, path, 0) < 0 ? -errno : 0;
-        (void)unlinkat(parent_fd, name, 0);
-        return r;
-}
-
-/* Where nobody listens any more, an old socket is in the way. */
-static int listen_at(const char *path, int *ret_fd, Error *reterr) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        struct stat st;
-        int r;
-
-        if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
-        if (strlen(path) >= sizeof(address.sun_path)) {
-                r = error_set(reterr, ERROR_USAGE, ENAMETOOLONG, "--socket %s", path);
-                return error_cure(reterr, r,
-                                  "The kernel takes %zu bytes: change to its directory, and "
-                                  "name it by a relative path.",
-                                  sizeof(address.sun_path) - 1);
-        }
-        (void)strcpy(address.sun_path, path);
-        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
-                r = error_set(reterr, ERROR_BUSY, EADDRINUSE, "--socket %s", path);
-                return error_cure(reterr, r,
-                                  "Another server listens there: talk to that one, end it, or "
-                                  "name another place.");
-        }
-        /* A file that is no socket refuses, too. */
-        if (errno == ECONNREFUSED && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
-                (void)unlink(path);
-        r = listen_then_name(fd, path);
-        if (r < 0) {
-                r = error_set(reterr, ERROR_USAGE, -r, "--socket %s", path);
-                return error_cure(reterr, r,
-                                  "Name a place where nothing is, in a directory of yours.");
-        }
-        *ret_fd = TAKE_FD(fd);
-        return 0;
-}
-
 static int open_server(Serve *serve, Error *reterr) {
         RpcConnection *connection;
         int fd, r;
 
         if (serve->options.socket) {
-                r = listen_at(serve->options.socket, &fd, reterr);
+                r = serve_socket_open(&serve->socket, serve->options.socket, &fd, reterr);
                 return r < 0 ? r
                              : rpc_server_listen(serve->server, fd, getuid(), RPC_PEERS_LOOK,
                                                  reterr);
@@ -351,8 +281,7 @@ static int serve_all(Serve *serve, Error *reterr) {
         }
         serve->server = rpc_server_free(serve->server);
         serve->owned = owned_free(serve->owned);
-        if (r == 0 && serve->options.socket)
-                (void)unlink(serve->options.socket);
+        serve_socket_close(&serve->socket);
         return r;
 }
 

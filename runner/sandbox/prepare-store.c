@@ -11,10 +11,14 @@
  * command could make it, it is made first, so that it can be hidden. A symlink on the way to a
  * store can't be pinned: if the command could replace it, the run is refused.
  *
+ * Sockets of holt serve, which servers note in the store, are hidden as well: a command that could
+ * replace one would be asked by its clients.
+ *
  * Paths of the kernel's are compared. They do not tell if the host shows one directory at two
  * places, by bind mounts. A session's start asks the mount table about that. A single run does so
  * only if a source is on the store's file system, but in another mount: reading the table takes 2
  * µs for each mount of the host. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,8 +38,9 @@ enum {
 
 typedef struct StoreSearch {
         LaunchPlan *plan;
-        Reach *reach; /* NULL unless the mount table is needed */
-        StrList hide; /* paths inside */
+        Reach *reach;    /* NULL unless the mount table is needed */
+        StrList hide;    /* paths inside */
+        StrList sockets; /* ... of servers' sockets */
 } StoreSearch;
 
 /* --- errors --- */
@@ -215,6 +220,77 @@ static int store_hide(StoreSearch *search, const Launch *launch, int fd, const c
         return r;
 }
 
+/* --- sockets of holt serve --- */
+
+typedef struct StoreSocket {
+        StoreSearch *search;
+        const char *name;
+} StoreSocket;
+
+static int store_add_socket(StoreSearch *search, const char *directory, const char *name) {
+        _cleanup_free_ char *inside = path_join(directory, name);
+
+        if (!inside)
+                return -ENOMEM;
+        return strlist_has(&search->sockets, inside) ? 0 : strlist_add(&search->sockets, inside);
+}
+
+static int store_socket_shown(void *data, const PlanMount *mount, const char *inside,
+                              const char *rest) {
+        const StoreSocket *socket = data;
+
+        (void)mount;
+        return rest ? store_add_socket(socket->search, inside, socket->name) : 0;
+}
+
+/* The socket at path, which is the kernel's, in every mount that shows it. A server may have left
+ * its note when it was killed. */
+static int store_hide_socket(StoreSearch *search, char *path, Error *reterr) {
+        const LaunchPlan *plan = search->plan;
+        char *slash = strrchr(path, '/');
+        StoreSocket socket = { search, slash + 1 };
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        int r = 0;
+
+        if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return 0;
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                _cleanup_free_ char *inside = store_inside(plan, &plan->mounts[i], path);
+
+                r = inside ? strlist_add(&search->sockets, inside) : 0;
+        }
+        *slash = '\0';
+        fd = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && fd >= 0 && !search->reach && store_needs_table(plan, fd, path))
+                r = reach_new_all(plan, &search->reach, reterr);
+        if (r == 0 && fd >= 0 && search->reach)
+                r = reach_each(search->reach, fd, store_socket_shown, &socket);
+        return r == -ENOMEM ? error_oom(reterr) : r == -ENOENT ? 0 : r;
+}
+
+/* Each is a symlink in the directory "sockets" of the store (cli/serve-socket.h). */
+static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) {
+        int fd = openat(store_fd, "sockets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        int r = 0;
+
+        if (!dir) {
+                fd_close(fd);
+                return 0;
+        }
+        for (const struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+                char path[PATH_MAX];
+                ssize_t n = readlinkat(fd, entry->d_name, path, sizeof(path) - 1);
+
+                path[n < 0 ? 0 : n] = '\0';
+                if (path[0] == '/')
+                        r = store_hide_socket(search, path, reterr);
+        }
+        (void)closedir(dir);
+        return r;
+}
+
 /* --- the way there --- */
 
 typedef struct StoreWay {
@@ -365,8 +441,11 @@ static int store_keep_linked(StoreSearch *search, const Launch *launch, const ch
 
         if (r < 0 && r != -ENOENT && r != -ENOTDIR)
                 return 0;
-        if (fd >= 0)
+        if (fd >= 0) {
                 r = store_hide(search, launch, fd, real, reterr);
+                if (r == 0)
+                        r = store_hide_sockets(search, fd, reterr);
+        }
         if (fd < 0 || r == 0)
                 r = store_follow(search, path, real, reterr);
         if (r == -ELOOP || r == -ENAMETOOLONG)
@@ -382,8 +461,10 @@ static int store_keep(StoreSearch *search, const Launch *launch, const char *pat
         for (int tries = 0; r == 1 && tries < STORE_TRIES; tries++) {
                 _cleanup_close_ int fd = store_open_plain(path);
 
-                if (fd >= 0)
-                        return store_hide(search, launch, fd, path, reterr);
+                if (fd >= 0) {
+                        r = store_hide(search, launch, fd, path, reterr);
+                        return r < 0 ? r : store_hide_sockets(search, fd, reterr);
+                }
                 r = fd == -ENOENT || fd == -ENOTDIR ? store_make(search, path, reterr) : -ELOOP;
                 if (r == -ELOOP)
                         r = store_keep_linked(search, launch, path, reterr);
@@ -437,6 +518,12 @@ int prepare_store(Launch *launch, Error *reterr) {
         /* Only now: the plan's mounts move. */
         for (size_t i = 0; r == 0 && i < search.hide.count; i++)
                 r = plan_hide(launch->plan, search.hide.items[i], "", reterr);
+        for (size_t i = 0; r == 0 && i < search.sockets.count; i++) {
+                r = plan_hide(launch->plan, search.sockets.items[i], "", reterr);
+                if (r == 0)
+                        launch->plan->mounts[launch->plan->mounts_count - 1].flags |= PLAN_MAY_GO;
+        }
         strlist_clear(&search.hide);
+        strlist_clear(&search.sockets);
         return r;
 }

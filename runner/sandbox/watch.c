@@ -218,7 +218,7 @@ static int watch_add_all(Watch *watch, Error *reterr) {
         for (size_t i = 0; r == 0 && i < plan->others_count; i++)
                 r = watch_add_guards(watch, &plan->others[i], reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE)
+                if (plan->mounts[i].kind == PLAN_HIDE && !(plan->mounts[i].flags & PLAN_MAY_GO))
                         r = watch_add_path(watch, plan->mounts[i].target, true, reterr);
         return r;
 }
@@ -237,7 +237,7 @@ static bool watch_needed(const LaunchPlan *plan) {
                 if (watch_has_pins(&plan->others[i]))
                         return true;
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE)
+                if (plan->mounts[i].kind == PLAN_HIDE && !(plan->mounts[i].flags & PLAN_MAY_GO))
                         return true;
         return false;
 }
