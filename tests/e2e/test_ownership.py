@@ -121,12 +121,11 @@ def test_a_rootless_container_works_as_the_owner_of_the_workspace(
 @pytest.mark.root_host
 def test_a_session_of_a_rootless_container_is_refused_another_s_workspace(holt: Holt, place: Path) -> None:
     """What a session keeps is root's, and its processes would be another's."""
-    for path in (holt.cwd, place):
-        os.chown(path, hosts.ROOTLESS_FIRST + 1000, hosts.ROOTLESS_FIRST + 1000)
-
+    os.chown(holt.cwd, hosts.ROOTLESS_FIRST + 1000, hosts.ROOTLESS_FIRST + 1000)
     kept = place / "kept"
     kept.mkdir()
-    os.chown(kept, hosts.ROOTLESS_FIRST, hosts.ROOTLESS_FIRST)
+    for path in (place, kept):
+        os.chown(path, hosts.ROOTLESS_FIRST, hosts.ROOTLESS_FIRST)
     prefix = [*hosts.rootless(), "env", f"XDG_DATA_HOME={kept}"]
 
     result = holt(["create", "work", "--workspace", str(holt.cwd)], prefix=prefix)
