@@ -169,6 +169,8 @@ static int store_hide_in_system(StoreSearch *search, const Launch *launch, const
         const PlanMount *rootfs = &launch->plan->rootfs;
         const char *root = rootfs->source ? rootfs->real : "";
 
+        if (path_below(root, real))
+                return store_refuse_source(rootfs, reterr);
         for (size_t i = 0; i < launch->system_count; i++) {
                 const SystemEntry *entry = &launch->system[i];
                 _cleanup_free_ char *source = NULL, *inside = NULL;

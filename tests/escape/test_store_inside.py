@@ -333,6 +333,17 @@ def test_no_mount_begins_in_the_store(part: str, option: str, start: Attack, sto
     assert "holt cp" in refused.cure
 
 
+@needs("busybox")
+@USER_AND_ROOT
+def test_no_system_tree_is_in_the_store(start: Attack, store: Make, place: Path) -> None:
+    """For example in another session's root, where that one's commands could change it."""
+    sessions = store(place / "data")
+    root = sessions.directory / "victim/root/opt/tree"
+    Session(sessions, "victim").sh(f"mkdir -p /opt/tree/usr/bin; cp {shutil.which('busybox')} /opt/tree/usr/bin").ok()
+    refused = start(sessions, ["--rootfs", str(root)], "/usr/bin/busybox", "true")
+    assert f"--rootfs {root}: {root} is part of holt's session store" in refused.refusal()
+
+
 @USER_AND_ROOT
 def test_no_mount_begins_in_the_store_by_a_link(start: Attack, store: Make, place: Path) -> None:
     sessions = store(place / "data")
