@@ -29,6 +29,29 @@ static void guard_clear(PlanGuard *guard) {
         fd_close(guard->fd);
 }
 
+int plan_inputs_add(PlanInputs *inputs, const char *path, int fd) {
+        struct PlanInput *items = reallocarray(inputs->items, inputs->count + 1, sizeof(*items));
+        char *copy = items ? strdup(path) : NULL;
+
+        if (items)
+                inputs->items = items;
+        if (!copy) {
+                fd_close(fd);
+                return -ENOMEM;
+        }
+        items[inputs->count++] = (struct PlanInput){ copy, fd };
+        return 0;
+}
+
+void plan_inputs_clear(PlanInputs *inputs) {
+        for (size_t i = 0; i < inputs->count; i++) {
+                free(inputs->items[i].path);
+                fd_close(inputs->items[i].fd);
+        }
+        free(inputs->items);
+        *inputs = (PlanInputs){ 0 };
+}
+
 static void guards_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 guard_clear(&plan->guards[i]);
@@ -54,7 +77,7 @@ void plan_clear(LaunchPlan *plan) {
         guards_clear(plan);
         others_clear(plan);
         free(plan->mounts);
-        strlist_clear(&plan->inputs);
+        plan_inputs_clear(&plan->inputs);
         free(plan->workspace);
         free(plan->cwd);
         free(plan->pids_origin);

@@ -149,6 +149,19 @@ typedef struct PlanStrays {
 
 enum { PLAN_CPUS_MAX = 8192 }; /* of one machine; as CONFIG_NR_CPUS has it at most */
 
+/* Files that holt has read and obeys, and that the sandbox must not change. */
+typedef struct PlanInputs {
+        struct PlanInput {
+                char *path; /* on the host, as it was given */
+                int fd;     /* by which it was read: the path must still lead there */
+        } * items;
+        size_t count;
+} PlanInputs;
+
+/* path is copied, fd is taken over in any case. 0 or -ENOMEM. */
+int plan_inputs_add(PlanInputs *inputs, const char *path, int fd);
+void plan_inputs_clear(PlanInputs *inputs);
+
 typedef struct LaunchPlan {
         /* the tree */
         PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's */
@@ -156,7 +169,7 @@ typedef struct LaunchPlan {
         size_t mounts_count;
         PlanGuard *guards;
         size_t guards_count;
-        StrList inputs;    /* host paths of what holt obeys, which the sandbox must not change */
+        PlanInputs inputs;
         PlanStrays strays; /* prepared: the caller's */
         /* One for each other read-write mount. If it is a git repository, it gets the guards of
          * one: as its workspace, in a plan of which only mounts, workspace, guards and strays are

@@ -134,7 +134,8 @@ static int protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
                 r = prepare_rootfs_input(plan, reach, reterr);
         before = plan->guards_count;
         for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
-                r = prepare_input(plan, reach, settings->inputs.items[i], reterr);
+                r = prepare_input(plan, reach, settings->inputs.items[i].path,
+                                  settings->inputs.items[i].fd, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
                                ORIGIN_CALLER, "--policy", reterr);
@@ -236,7 +237,7 @@ static int settle(const char *cwd, const OptionResult *words, const CreateOption
         if (r == 0)
                 r = resolve(words, &ret->policy, ret_env, reterr);
         if (r == 0)
-                r = policy_files_inputs(words, &ret->inputs, reterr);
+                r = policy_files_inputs(NULL, &ret->inputs, reterr);
         /* --memory says it more exactly. */
         if (r == 0 && options->tier < TIERS)
                 r = tier_apply(options->tier, has_word(words, "limits.memory"), ret, reterr);

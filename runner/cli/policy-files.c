@@ -17,6 +17,9 @@
  * regular file. */
 enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
+/* With the path of a file of the caller's ("-" of stdin), or "" for the project's. */
+static PlanInputs files_read;
+
 static int fail_file(const char *name, int errnum, const char *what, Error *reterr) {
         char quoted[400];
 
@@ -97,28 +100,43 @@ static int read_regular(int fd, const char *name, char **ret, size_t *ret_length
         return read_all(fd, name, ret, ret_length, reterr);
 }
 
+/* *ret_fd: the file, which the caller closes; FD_NONE of stdin that is none. */
+static int read_open(const char *name, bool project, int *ret_fd, char **ret, size_t *ret_length,
+                     Error *reterr) {
+        struct stat st;
+
+        if (streq(name, "-")) {
+                *ret_fd = fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode)
+                                  ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                                  : FD_NONE;
+                return read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
+        }
+        *ret_fd = open(name, OPEN_FLAGS | (project ? O_NOFOLLOW : 0));
+        if (*ret_fd < 0)
+                return fail_open(name, errno, project, reterr);
+        return read_regular(*ret_fd, name, ret, ret_length, reterr);
+}
+
 int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
                       Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
 
-        if (streq(name, "-"))
-                return read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
-        fd = open(name, OPEN_FLAGS | (project ? O_NOFOLLOW : 0));
-        if (fd < 0)
-                return fail_open(name, errno, project, reterr);
-        return read_regular(fd, name, ret, ret_length, reterr);
+        return read_open(name, project, &fd, ret, ret_length, reterr);
 }
 
 static int apply_one(Policy *policy, const char *name, Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
+        _cleanup_close_ int fd = FD_NONE;
         size_t length = 0;
         int r;
 
         if (!options_policy_is_file(name))
                 return policy_preset(policy, name, "--policy", reterr);
-        r = policy_files_read(name, false, &bytes, &length, reterr);
+        r = read_open(name, false, &fd, &bytes, &length, reterr);
         if (r < 0)
                 return r;
+        if (fd >= 0 && plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
+                return error_oom(reterr);
         return policy_load(policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
                            ORIGIN_CALLER, reterr);
 }
@@ -133,47 +151,64 @@ int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 
-static bool is_stdin(const char *name) {
-        struct stat st, stdin_st;
-
-        return streq(name, "-") || (stat(name, &st) == 0 && fstat(STDIN_FILENO, &stdin_st) == 0 &&
-                                    st.st_dev == stdin_st.st_dev && st.st_ino == stdin_st.st_ino);
-}
+/* --- what has been read --- */
 
 /* The command gets /dev/null in place of a policy file that is stdin: by the open file it could
  * write it, whatever is mounted over its path. */
-static int add_stdin(StrList *ret) {
-        _cleanup_close_ int null_fd = FD_NONE;
-        char path[32];
-        struct stat st;
-        int fd;
+static int take_stdin(int *ret_fd) {
+        _cleanup_close_ int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-        if (fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode))
-                return 0;
-        null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        fd = null_fd < 0 ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        if (fd < 0 || dup2(null_fd, STDIN_FILENO) < 0)
-                return -errno;
-        /* It stays open: the path is looked up later. */
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        return strlist_add(ret, path);
+        *ret_fd = null_fd < 0 ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        return *ret_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ? -errno : 0;
 }
 
-int policy_files_inputs(const OptionResult *result, StrList *ret, Error *reterr) {
+static bool is_same_file(const struct stat *st, const struct stat *other) {
+        return st->st_dev == other->st_dev && st->st_ino == other->st_ino;
+}
+
+static int add_input(const char *path, int fd, PlanInputs *ret) {
+        int other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+        return other < 0 ? -errno : plan_inputs_add(ret, path, other);
+}
+
+/* The file of fd, and stdin if it is that file: by its fd then, since /dev/stdin and the like lead
+ * elsewhere from now on. */
+static int hand_over(const char *path, int fd, PlanInputs *ret) {
+        struct stat st, stdin_st, now;
+        char self[32];
+        int stdin_fd, r;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (fstat(STDIN_FILENO, &stdin_st) == 0 && is_same_file(&st, &stdin_st)) {
+                r = take_stdin(&stdin_fd);
+                if (r < 0)
+                        return r;
+                (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", stdin_fd);
+                r = plan_inputs_add(ret, self, stdin_fd);
+                if (r < 0 || stat(path, &now) < 0 || !is_same_file(&now, &st))
+                        return r;
+        }
+        return add_input(path, fd, ret);
+}
+
+int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < result->policies_count; i++) {
-                const char *name = result->policies[i];
+        for (size_t i = 0; r == 0 && i < files_read.count; i++) {
+                const struct PlanInput *file = &files_read.items[i];
+                _cleanup_free_ char *path = file->path[0] ? strdup(file->path)
+                                                          : str_format("%s/" POLICY_PROJECT_FILE,
+                                                                       workspace ? workspace : ".");
 
-                if (!options_policy_is_file(name))
-                        continue;
-                if (is_stdin(name))
-                        r = add_stdin(ret);
-                if (r == 0 && !streq(name, "-"))
-                        r = strlist_add(ret, name);
+                r = path ? hand_over(path, file->fd, ret) : -ENOMEM;
         }
+        plan_inputs_clear(&files_read);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot note the policy files") : 0;
 }
+
+/* --- the project's own --- */
 
 static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,
                         Error *reterr) {
@@ -183,6 +218,8 @@ static int read_project(int workspace_fd, const char *name, char **ret, size_t *
         if (fd < 0)
                 return errno == ENOENT ? 0 : fail_open(name, errno, true, reterr);
         r = read_regular(fd, name, ret, ret_length, reterr);
+        if (r == 0 && plan_inputs_add(&files_read, "", TAKE_FD(fd)) < 0)
+                r = error_oom(reterr);
         return r < 0 ? r : 1;
 }
 

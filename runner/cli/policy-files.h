@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/options.h"
-#include "policy/policy.h"
+#include "policy/plan.h"
 
 /* In the workspace; may only narrow. */
 #define POLICY_PROJECT_FILE ".holt.json"
@@ -26,10 +26,11 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
  * policy_load(), policy_preset() or policy_set(). */
 int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr);
 
-/* Adds the policy files of --policy, which are not presets, after they have been read. stdin is
- * among them if it is a regular file, by whatever name, and is /dev/null from then on. 0, or a
- * negative errno. */
-int policy_files_inputs(const OptionResult *result, StrList *ret, Error *reterr);
+/* Hands over the files that made the policy, open since they were read: those of --policy, and
+ * that of the project, as one of workspace (NULL: it was not asked for). stdin is among them if it
+ * is a regular file, by whatever name, and is /dev/null from then on. Once; 0 or a negative errno.
+ */
+int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr);
 
 /* Lets the project's own file narrow policy.
  *

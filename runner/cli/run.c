@@ -121,18 +121,8 @@ static bool names_policy_file(const Run *run) {
 /* The policy files that were read: the command must not write those that the next run obeys. */
 static int add_inputs(Run *run, Error *reterr) {
         const PlanMount *workspace = plan_workspace(&run->plan);
-        int r = policy_files_inputs(&run->words, &run->plan.inputs, reterr);
-        _cleanup_free_ char *project = workspace ? str_format("%s/" POLICY_PROJECT_FILE,
-                                                              workspace->source)
-                                                 : NULL;
 
-        if (r < 0)
-                return r;
-        if (workspace && !project)
-                return error_oom(reterr);
-        if (project && access(project, F_OK) == 0 && strlist_add(&run->plan.inputs, project) < 0)
-                return error_oom(reterr);
-        return 0;
+        return policy_files_inputs(workspace ? workspace->source : NULL, &run->plan.inputs, reterr);
 }
 #else
 static int add_inputs(Run *run, Error *reterr) {

@@ -368,9 +368,16 @@ static bool is_repository(const PlanMount *mount) {
                                     faccessat(mount->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-static void drop_guards(LaunchPlan *plan) {
-        while (plan->guards_count > 0)
-                free(plan->guards[--plan->guards_count].path);
+/* Only holt's own file is left, or nothing if there is no directory for it. */
+static void drop_guards(LaunchPlan *plan, bool directory) {
+        size_t left = 0;
+
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (directory && streq(plan->guards[i].path, ".holt.json"))
+                        plan->guards[left++] = plan->guards[i];
+                else
+                        free(plan->guards[i].path);
+        plan->guards_count = left;
 }
 
 /* What is mounted read-write beside the workspace may be another repository of the caller's. */
@@ -384,10 +391,10 @@ static int prepare_others(LaunchPlan *plan, Error *reterr) {
                 other->mounts = plan->mounts;
                 other->mounts_count = plan->mounts_count;
                 mount = plan_workspace(other);
-                if (mount && is_repository(mount))
+                if (!mount || !is_repository(mount))
+                        drop_guards(other, mount && mount->directory);
+                if (mount)
                         r = prepare_guards_of(other, mount, reterr);
-                else
-                        drop_guards(other);
         }
         return r;
 }

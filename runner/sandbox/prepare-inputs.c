@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
@@ -31,6 +32,37 @@ static int refuse_input(const char *use, const char *path, const Reached *reache
                           "read-only: --ro, --workspace-mode ro");
 }
 
+/* Both are open, so neither number can come to be another file's. */
+static bool is_same_file(int fd, int other) {
+        struct stat st, other_st;
+
+        return fstat(fd, &st) == 0 && fstat(other, &other_st) == 0 &&
+               st.st_dev == other_st.st_dev && st.st_ino == other_st.st_ino;
+}
+
+/* A command of another sandbox may put another file in the place of the one that was read. */
+static int refuse_exchanged(const char *path, Error *reterr) {
+        char quoted[400];
+        int r = error_set(reterr, ERROR_POLICY, ESTALE,
+                          "%s: somebody has exchanged this while holt was starting",
+                          str_quote(path, quoted, sizeof(quoted)));
+
+        return error_cure(reterr, r, "Start it again when nobody else changes the file.");
+}
+
+/* Guards rest, which must still be the file of fd. */
+static int pin_same(LaunchPlan *plan, const PlanMount *workspace, const char *rest, int fd,
+                    Error *reterr) {
+        const size_t before = plan->guards_count;
+        int r = prepare_guard(plan, workspace, rest, reterr);
+        const PlanGuard *guard = r == 0 && plan->guards_count > before ? &plan->guards[before]
+                                                                       : NULL;
+
+        if (guard && (!guard->pinned || !is_same_file(guard->fd, fd)))
+                return refuse_exchanged(rest, reterr);
+        return r;
+}
+
 int prepare_pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
         const PlanMount *workspace = plan_workspace(plan);
         const char *rest;
@@ -40,16 +72,18 @@ int prepare_pin_input(LaunchPlan *plan, const Reach *reach, int fd, Error *reter
         if (r < 0 || !(reached.how & REACH_WRITE) || !workspace || reached.mount != workspace)
                 return 0;
         rest = path_rest(reached.inside, workspace->target);
-        return rest && rest[0] ? prepare_guard(plan, workspace, rest, reterr) : 0;
+        return rest && rest[0] ? pin_same(plan, workspace, rest, fd, reterr) : 0;
 }
 
 /* use is how the error begins: what the path is to holt. */
 static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *use,
-                             const char *path, Error *reterr) {
+                             const char *path, int input_fd, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE, again_fd = FD_NONE;
         Reached reached;
         int r = reach_path(reach, path, &fd, &reached);
 
+        if (input_fd >= 0 && (r == -ENOENT || (r == 0 && !is_same_file(fd, input_fd))))
+                return refuse_exchanged(path, reterr);
         if (r == -ENOENT && !reached.how)
                 return 0;
         if (r == 0 && reached.how) {
@@ -57,6 +91,8 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
                 if (r < 0)
                         return r;
                 r = reach_path(reach, path, &again_fd, &reached);
+                if (r < 0 || !is_same_file(again_fd, fd))
+                        return refuse_exchanged(path, reterr);
         }
         if (r == 0 && !reached.how)
                 return 0;
@@ -65,14 +101,15 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
                                        "cannot tell whether the command could change %s", path);
 }
 
-int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, Error *reterr) {
-        return keep_from_command(plan, reach, "holt obeys", path, reterr);
+int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, int input_fd,
+                  Error *reterr) {
+        return keep_from_command(plan, reach, "holt obeys", path, input_fd, reterr);
 }
 
 int prepare_rootfs_input(LaunchPlan *plan, const Reach *reach, Error *reterr) {
         return plan->rootfs.source
                        ? keep_from_command(plan, reach, "the programs of the command are those of",
-                                           plan->rootfs.source, reterr)
+                                           plan->rootfs.source, FD_NONE, reterr)
                        : 0;
 }
 
@@ -101,7 +138,8 @@ int prepare_inputs(LaunchPlan *plan, Error *reterr) {
         if (r == 0)
                 r = prepare_rootfs_input(plan, reach, reterr);
         for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
-                r = prepare_input(plan, reach, plan->inputs.items[i], reterr);
+                r = prepare_input(plan, reach, plan->inputs.items[i].path, plan->inputs.items[i].fd,
+                                  reterr);
         for (size_t i = 0; r == 0 && i < programs.count; i++)
                 r = prepare_program(plan, reach, programs.items[i], reterr);
         reach_free(reach);

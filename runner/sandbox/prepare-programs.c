@@ -132,7 +132,7 @@ int prepare_program(LaunchPlan *plan, const Reach *reach, const char *path, Erro
         int r = reach_path(reach, path, &fd, &reached);
 
         if (r == 0)
-                return prepare_input(plan, reach, path, reterr);
+                return prepare_input(plan, reach, path, FD_NONE, reterr);
         if (!reached.how)
                 return 0;
         dir = existing_above(path);

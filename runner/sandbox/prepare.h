@@ -69,8 +69,10 @@ int prepare_guard(LaunchPlan *plan, const PlanMount *workspace, const char *path
  * a writable mount. What lies in the workspace gets a guard. 0; -EPERM with an ERROR_POLICY if the
  * sandbox could change it nevertheless; or another negative errno. After prepare_guards(). */
 int prepare_inputs(LaunchPlan *plan, Error *reterr);
-/* The same for one path. reach is of this plan, whose mounts are open. */
-int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
+/* The same for one path. reach is of this plan, whose mounts are open. input_fd: the file that has
+ * been read, or FD_NONE; -ESTALE if the path does not lead there any more. */
+int prepare_input(LaunchPlan *plan, const struct Reach *reach, const char *path, int input_fd,
+                  Error *reterr);
 /* The same for the system tree, if it is not the host's. */
 int prepare_rootfs_input(LaunchPlan *plan, const struct Reach *reach, Error *reterr);
 /* Guards the open file or directory fd if it lies in the workspace. A guard does not reach other

@@ -25,7 +25,7 @@ void settings_clear(Settings *settings) {
         policy_clear(&settings->policy);
         free(settings->cwd);
         free(settings->tier);
-        strlist_clear(&settings->inputs);
+        plan_inputs_clear(&settings->inputs);
         *settings = (Settings){ 0 };
 }
 

@@ -16,7 +16,7 @@ typedef struct Settings {
         uint64_t idle;       /* usec without use until it is stopped; 0 for never */
         unsigned degraded;   /* LAYER_BITs of --allow-degraded */
         bool owned;          /* it goes with who made it (session/owner.h) */
-        StrList inputs;      /* of a session being made: the policy files, which are not stored */
+        PlanInputs inputs;   /* of a session being made: the policy files, which are not stored */
         char *tier;          /* by whose name its size was given, or NULL; owned */
 } Settings;
 

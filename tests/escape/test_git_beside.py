@@ -107,6 +107,21 @@ def test_a_directory_that_is_none_is_left_alone(holt: Holt, place: Path, workspa
     assert (place / "plain/sub/.git/config").exists()
 
 
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("there", (True, False))
+def test_holt_s_own_file_at_its_top(there: bool, holt: Holt, place: Path, workspace: Path, identity: Identity) -> None:
+    """A holt run there would obey it."""
+    (place / "plain").mkdir()
+    own = place / "plain/.holt.json"
+    if there:
+        own.write_text('{"holt": 1}')
+        identity.own(own)
+    identity.own(place / "plain")
+    result = holt(["run", "--rw", place / "plain", "--", "bash", "-c", f"echo evil >{own}"])
+
+    assert (own.read_text() == '{"holt": 1}') if there else not own.exists(), str(result)
+
+
 @pytest.mark.parametrize("which, warned", (("workspace", ".envrc"), ("place", ".git/hooks")))
 def test_other_names_of_the_workspace(which: str, warned: str, holt: Holt, repository: Repository, place: Path) -> None:
     """The repository's own top is guarded by each name, the rest of what is protected is not."""

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.sandbox import Holt
-from lib.sessions import Session, Sessions
+from lib.sessions import Session, Sessions, until
 
 USER_AND_ROOT = pytest.mark.identities("user", "root")
 
@@ -246,6 +248,42 @@ def test_a_policy_file_that_is_stdin(holt: Holt, program: Callable[..., Path]) -
             with path.open() as stdin:
                 holt(["run", "--policy", name, "--", "sh", "-c", f"echo evil > {way}; echo $MARK"], stdin=stdin)
             assert path.read_text() == POLICY, (way, name)
+
+
+EXCHANGES = {
+    "another file": lambda path, other: os.replace(other, path),
+    "a link": lambda path, other: (path.unlink(), path.symlink_to(other)),
+    "nothing": lambda path, other: path.unlink(),
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("verb", ["run", "create"])
+@pytest.mark.parametrize("where", ["workspace", "elsewhere"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_a_policy_file_that_is_exchanged_after_it_was_read(
+    exchange: str, where: str, verb: str, holt: Holt, sessions: Sessions, program: Callable[..., Path], workspace: Path
+) -> None:
+    """By a command of another sandbox: what the next start obeys is not what this one has read and protects. The
+    second policy is a pipe, which holds holt up in between."""
+    path, other = program(f"{where}/policy.json", POLICY), program(f"{where}/other", POLICY.replace("good", "evil"))
+    words = ["--policy", str(path), "--policy", "-"]
+    argv = ["run", *words, "--", "touch", "ran"] if verb == "run" else ["create", "made", "--workspace", workspace, *words]
+    with (holt if verb == "run" else sessions).start(argv, stdin=subprocess.PIPE) as running:
+        until(lambda: str(path) in opened(running.process.pid), "it has read the first")
+        EXCHANGES[exchange](path, other)
+        result = running.wait(b'{"holt": 1}')
+
+    assert result.code == 125 and "somebody has exchanged this" in result.err, str(result)
+    assert not (workspace / "ran").exists()
+
+
+def opened(pid: int) -> set[str]:
+    found = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(fd))
+    return found
 
 
 @USER_AND_ROOT
