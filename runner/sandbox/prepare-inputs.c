@@ -124,13 +124,11 @@ static bool needs_reach(const LaunchPlan *plan) {
 }
 
 int prepare_inputs(LaunchPlan *plan, Error *reterr) {
-        _cleanup_(strlist_clear) StrList programs = { 0 };
+        const ProgramsNear near = prepare_programs_near(plan);
         Reach *reach = NULL;
-        int r = prepare_programs_list(plan, &programs);
+        int r;
 
-        if (r < 0)
-                return error_oom(reterr);
-        if (programs.count == 0 && !needs_reach(plan))
+        if (near == PROGRAMS_FAR && !needs_reach(plan))
                 return 0;
         r = reach_new(plan, &reach, reterr);
         if (r == 0)
@@ -140,8 +138,8 @@ int prepare_inputs(LaunchPlan *plan, Error *reterr) {
         for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
                 r = prepare_input(plan, reach, plan->inputs.items[i].path, plan->inputs.items[i].fd,
                                   reterr);
-        for (size_t i = 0; r == 0 && i < programs.count; i++)
-                r = prepare_program(plan, reach, programs.items[i], reterr);
+        if (r == 0)
+                r = prepare_programs(plan, reach, near, reterr);
         reach_free(reach);
         return r;
 }

@@ -79,11 +79,17 @@ int prepare_rootfs_input(LaunchPlan *plan, const struct Reach *reach, Error *ret
  * writable mounts, or symlinks on the way to the file: look the path up again. */
 int prepare_pin_input(LaunchPlan *plan, const struct Reach *reach, int fd, Error *reterr);
 
-/* Adds the paths of holt's own programs and of all places where holt would look for them, if any of
- * them may lie in a writable mount. 0 or -ENOMEM (prepare-programs.c). */
-int prepare_programs_list(const LaunchPlan *plan, StrList *ret);
-/* prepare_input() of one of these. Nothing need be there: the directory is guarded then. */
-int prepare_program(LaunchPlan *plan, const struct Reach *reach, const char *path, Error *reterr);
+/* Whether the sandbox may change holt's own programs, or make one where holt would look for it; as
+ * far as it can be said without the mount table (prepare-programs.c). */
+typedef enum ProgramsNear {
+        PROGRAMS_FAR,
+        PROGRAMS_ASK, /* the mount table has to be asked */
+        PROGRAMS_NEAR,
+} ProgramsNear;
+ProgramsNear prepare_programs_near(const LaunchPlan *plan);
+/* prepare_input() of each of them. If one does not exist, the directory is guarded that it would
+ * lie in. */
+int prepare_programs(LaunchPlan *plan, const struct Reach *reach, ProgramsNear near, Error *reterr);
 
 /* Refuses a file that is protected by its path and has a second one. Returns -EINVAL. */
 int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr);

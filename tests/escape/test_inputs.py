@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -330,6 +330,60 @@ def test_holt_in_the_workspace(holt: Holt, workspace: Path) -> None:
     finally:
         assert not sessions.clean_up()
     assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before
+
+
+@pytest.fixture
+def mounted(place: Path) -> Iterator[Callable[[Path], Path]]:
+    """Mounts a directory a second time, as only root can, and says where."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    points: list[Path] = []
+
+    def mount(directory: Path) -> Path:
+        point = place / f"mounted{len(points)}"
+        point.mkdir()
+        subprocess.run(["mount", "--bind", directory, point], check=True)
+        points.append(point)
+        return point
+
+    yield mount
+    for point in reversed(points):
+        subprocess.run(["umount", point], check=True)
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("which", ["holt by another mount", "the workspace by another mount", "a mount below it"])
+def test_holt_by_another_mount(
+    which: str, holt: Holt, workspace: Path, place: Path, mounted: Callable[[Path], Path]
+) -> None:
+    """No path of the one is below the other."""
+    outside = place / "outside"
+    build = (outside if which == "a mount below it" else workspace) / "build"
+    build.mkdir(parents=True)
+    for program in ("holt", "holt-full"):
+        shutil.copy(holt.binary.parent / program, build / program)
+    for path in (*build.iterdir(), build, build.parent):
+        holt.identity.own(path)
+    before = (build / "holt").read_bytes(), (build / "holt-full").read_bytes()
+    inside = "build"
+    if which == "holt by another mount":
+        own = Holt(mounted(build) / "holt", holt.identity, workspace)
+    elif which == "the workspace by another mount":
+        own = Holt(build / "holt", holt.identity, mounted(workspace))
+    else:
+        inside = "below"
+        (workspace / inside).mkdir()
+        holt.identity.own(workspace / inside)
+        subprocess.run(["mount", "--bind", build, workspace / inside], check=True)
+        own = Holt(build / "holt", holt.identity, workspace)
+    try:
+        script = f"cd {inside}; for p in holt holt-full; do echo x >>$p; rm -f $p; mv $p $p.old; cp /bin/true $p; done; true"
+        own(["run", "--", "sh", "-c", script])
+        assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before
+        assert own(["run", "--", "echo", "ok"]).out == "ok\n"
+    finally:
+        if inside == "below":
+            subprocess.run(["umount", workspace / inside], check=True)
 
 
 def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
