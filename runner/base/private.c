@@ -69,17 +69,18 @@ static int way_refuse_owner(const char *path, uid_t owner, Error *reterr) {
                           "root's, or be that user.");
 }
 
-static int way_refuse_mode(const char *path, mode_t mode, Error *reterr) {
+static int way_refuse_mode(const char *path, const struct stat *st, Error *reterr) {
         _cleanup_free_ char *word = str_word(path);
 
         (void)error_set(reterr, ERROR_SETUP, EPERM,
                         "%s, which is above holt's sessions, may be written by other users (mode "
                         "%04o)",
-                        path, (unsigned)mode & 07777);
+                        path, (unsigned)st->st_mode & 07777);
         return error_cure(reterr, -EPERM,
                           "They could put other sessions in the place of yours. Set XDG_DATA_HOME "
-                          "to another directory of yours, or: chmod %s %s",
-                          mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY");
+                          "to another directory of yours, or%s: chmod %s %s",
+                          st->st_uid == geteuid() ? "" : " have its owner do this",
+                          st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY");
 }
 
 /* Whether /etc/passwd says that the group is the user's primary one and nobody else's. *ret_name is
@@ -141,7 +142,7 @@ static int way_check(const char *path, const struct stat *st, uid_t root, Error 
                 return way_refuse_owner(path, st->st_uid, reterr);
         if (S_ISLNK(st->st_mode) || !is_written_by_others(path, st))
                 return 0;
-        return way_refuse_mode(path, st->st_mode, reterr);
+        return way_refuse_mode(path, st, reterr);
 }
 
 typedef struct Way {

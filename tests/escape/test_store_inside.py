@@ -180,6 +180,32 @@ def test_the_store_of_the_home_beside_that_of_the_environment(store: Make, place
     assert not own.clean_up()
 
 
+@pytest.mark.root_host
+@pytest.mark.identities("root")
+def test_root_hides_the_store_of_the_user_whose_directory_it_mounts(holt: Holt, place: Path) -> None:
+    """The account's: root's own variables name another."""
+    home, uid = place / "home", 54321
+    (place / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\nme:x:{uid}:{uid}::{home}:/bin/sh\n")
+    share = home / ".local/share"
+    share.mkdir(parents=True)
+    for path in (home, home / ".local", share):
+        os.chown(path, uid, uid)
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [holt.binary, "run", "--rw", f"{home}/.local:/x", "--", "bash", "-c", ATTACK, "sh", "/x/share/holt", "/x"]
+        script = f'mount --bind {place}/passwd /etc/passwd && exec "$@"'
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", *command], capture_output=True, text=True, cwd=holt.cwd
+        )
+
+    refused = run()
+    assert "could make holt's session store" in refused.stderr and refused.returncode == 125, refused
+    (share / "holt").mkdir(mode=0o700)
+    os.chown(share / "holt", uid, uid)
+    result = run()
+    assert result.stdout == "THERE\n", result
+
+
 # --- links and other names ---
 
 
