@@ -59,19 +59,23 @@ static int store_refuse_link(const PlanMount *mount, const char *link, Error *re
                         "session store",
                         mount->origin, link);
         return error_cure(reterr, -EPERM,
-                          "Set XDG_DATA_HOME to the directory that the symlink leads to, or give "
-                          "the command a directory without it.");
+                          "Put a directory in the symlink's place, or if XDG_DATA_HOME names it, "
+                          "let that name the directory itself; or give the command a directory "
+                          "without it.");
 }
 
 static int store_refuse_missing(const PlanMount *mount, const char *store, int errnum,
                                 Error *reterr) {
+        _cleanup_free_ char *word = str_word(store);
+
         (void)error_set(reterr, ERROR_POLICY, errnum,
                         "%s: the command could make holt's session store, %s, which does not "
                         "exist yet",
                         mount->origin, store);
         return error_cure(reterr, -EPERM,
-                          "Make it first, as the owner of the directory above it, with mode 0700; "
-                          "or set XDG_DATA_HOME to a place that the command cannot write.");
+                          "Make it first, as the owner of the directory above it, with mode 0700: "
+                          "mkdir -p -m 700 %s",
+                          word ? word : "DIRECTORY");
 }
 
 /* --- where a directory of the host is inside --- */

@@ -82,7 +82,7 @@ def test_a_run_where_a_server_listens(serve: Serve, sessions: Sessions, workspac
     assert not notes(sessions)
 
 
-@EVERYBODY
+@USER_AND_ROOT
 @pytest.mark.parametrize("when", ["before", "after", "by the server"])
 def test_a_session_where_a_server_listens(when: str, serve: Serve, sessions: Sessions, workspace: Path) -> None:
     options = ["--workspace", str(workspace)]
@@ -102,7 +102,7 @@ def test_a_session_where_a_server_listens(when: str, serve: Serve, sessions: Ses
         Session(sessions, "w").stop()
 
 
-@EVERYBODY
+@USER_AND_ROOT
 @pytest.mark.parametrize("option", ["--workspace", "--rw", "--files"])
 def test_a_server_where_a_live_session_writes(option: str, serve: Serve, sessions: Sessions, workspace: Path) -> None:
     session = sessions.create("dev", option, str(workspace))

@@ -122,8 +122,7 @@ def refused(sessions: Sessions) -> Result:
 
 
 @EVERYBODY
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
-@pytest.mark.parametrize("above", ["data", "a", "a/b"])
+@pytest.mark.parametrize(("above", "mode"), [("data", 0o775), ("a", 0o757), ("a/b", 0o777)])
 def test_nobody_else_may_write_above_the_store(above: str, mode: int, holt: Holt, place: Path) -> None:
     path = place / "a/b/data"
     for each in (place / "a", place / "a/b", path):
