@@ -8,6 +8,13 @@
  * names in its first line. What a shell would still have to expand is judged by the directories
  * before it.
  *
+ * That is asked at the start, and again before each call, since the host may have moved a file or
+ * put a symlink in its place. The tool is executed by its path all the same. By a descriptor a
+ * script would not know its own name, and so not find what lies beside it (sys.path[0], dirname
+ * $0); and what has been judged is that nothing in the session can change where the path leads, or
+ * the file. Whoever else can is the caller, whose edits count, or another sandbox, whose mounts
+ * nobody here knows.
+ *
  * Nothing else may lead there by accident. A tool starts in "/", so that a relative path that is
  * not seen here finds nothing, and its environment has a few variables of the caller's only. The
  * words that name files relative to the caller's directory are made absolute instead. */

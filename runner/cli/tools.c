@@ -40,7 +40,8 @@ typedef struct Call {
 
 struct ToolHost {
         RpcClient *client;
-        StrList specs, env; /* checked; the environment of the commands */
+        char *session;
+        StrList specs; /* checked */
         int epoll_fd;
         Call *calls; /* in the order that they came */
 };
@@ -80,7 +81,7 @@ ToolHost *tool_host_free(ToolHost *host) {
                 drop(host, host->calls);
         (void)fd_close(host->epoll_fd);
         strlist_clear(&host->specs);
-        strlist_clear(&host->env);
+        free(host->session);
         free(host);
         return NULL;
 }
@@ -160,7 +161,7 @@ static void answer_exit(const ToolHost *host, Call *call, int status) {
 /* --- running --- */
 
 /* In the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
-static _noreturn_ void execute(const ToolHost *host, const char *command, int payload_fd,
+static _noreturn_ void execute(const StrList *env, const char *command, int payload_fd,
                                const int outputs[STREAMS]) {
         const char *const argv[] = { "sh", "-c", command, NULL };
         sigset_t none;
@@ -173,7 +174,7 @@ static _noreturn_ void execute(const ToolHost *host, const char *command, int pa
         (void)dup2(outputs[PRINTED], STDOUT_FILENO);
         (void)dup2(outputs[SAID], STDERR_FILENO);
         if (chdir("/") == 0)
-                (void)execve("/bin/sh", (char *const *)(uintptr_t)argv, host->env.items);
+                (void)execve("/bin/sh", (char *const *)(uintptr_t)argv, env->items);
         _exit(127);
 }
 
@@ -207,42 +208,62 @@ static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAM
         return 0;
 }
 
-static const char *find_command(const ToolHost *host, const char *name) {
+static const char *find_spec(const ToolHost *host, const char *name) {
         const size_t length = strlen(name);
 
         for (size_t i = 0; i < host->specs.count; i++) {
                 const char *spec = host->specs.items[i];
 
                 if (strncmp(spec, name, length) == 0 && spec[length] == '=')
-                        return spec + length + 1;
+                        return spec;
         }
         return NULL;
 }
 
-static int run(const ToolHost *host, Call *call) {
-        const char *command = find_command(host, call->name);
+/* The host may have moved the tool since the last call, or put a symlink in its place: the paths
+ * are judged again. *ret_spec and *ret_env are the caller's. */
+static int check_again(const ToolHost *host, const Call *call, StrList *ret_spec, StrList *ret_env,
+                       Error *reterr) {
+        const char *spec = find_spec(host, call->name);
+        char *item = (char *)(uintptr_t)spec;
+        const StrList one = { .items = &item, .count = 1 };
+
+        return spec ? tool_commands_check(host->session, &one, ret_spec, ret_env, reterr)
+                    : error_set(reterr, ERROR_MISSING, ENOENT, "there is no such tool");
+}
+
+static int run(const ToolHost *host, Call *call, Error *reterr) {
+        _cleanup_(strlist_clear) StrList spec = { 0 }, env = { 0 };
         _cleanup_close_ int payload_fd = make_payload(call);
         int outputs[STREAMS] = { FD_NONE, FD_NONE };
-        int r = command && payload_fd >= 0 ? make_streams(host, call, outputs) : -EINVAL;
+        int r = check_again(host, call, &spec, &env, reterr);
 
+        if (r < 0)
+                return r;
+        r = payload_fd >= 0 ? make_streams(host, call, outputs) : -EINVAL;
         if (r == 0)
                 call->pid = fork();
         if (r == 0 && call->pid == 0)
-                execute(host, command, payload_fd, outputs);
+                execute(&env, strchr(spec.items[0], '=') + 1, payload_fd, outputs);
         for (int s = 0; s < STREAMS; s++)
                 (void)fd_close(outputs[s]);
         if (r < 0 || call->pid < 0) {
                 call->pid = 0;
-                return -EAGAIN;
+                return error_set(reterr, ERROR_SETUP, 0,
+                                 "the host cannot start the tool's command");
         }
         (void)setpgid(call->pid, call->pid);
         call->pidfd = (int)syscall(SYS_pidfd_open, call->pid, 0);
-        return call->pidfd < 0 ? -errno : watch(host, call->pidfd, call);
+        if (call->pidfd >= 0 && watch(host, call->pidfd, call) == 0)
+                return 0;
+        return error_set(reterr, ERROR_SETUP, 0, "the host cannot watch the tool's command");
 }
 
 /* As many as may run at the same time. */
 static void run_next(ToolHost *host) {
+        char sentence[ERROR_SENTENCE_MAX];
         unsigned running = 0;
+        Error error;
         Call *next;
 
         for (const Call *call = host->calls; call; call = call->next)
@@ -251,11 +272,11 @@ static void run_next(ToolHost *host) {
                 next = call->next;
                 if (call->pid > 0)
                         continue;
-                if (run(host, call) == 0) {
+                if (run(host, call, &error) == 0) {
                         running++;
                         continue;
                 }
-                answer_failure(host, call, "the host cannot start the tool's command");
+                answer_failure(host, call, error_sentence(&error, sentence));
                 drop(host, call);
         }
 }
@@ -477,6 +498,7 @@ static int register_all(RpcClient *client, const StrList *specs, Error *reterr) 
 
 int tool_host_new(const char *session, RpcClient *client, const StrList *specs, ToolHost **ret,
                   Error *reterr) {
+        _cleanup_(strlist_clear) StrList ignored = { 0 };
         ToolHost *host;
         int r = 0;
 
@@ -486,12 +508,16 @@ int tool_host_new(const char *session, RpcClient *client, const StrList *specs, 
         host = calloc(1, sizeof(*host));
         if (!host)
                 return error_oom(reterr);
-        *host = (ToolHost){ .client = client };
+        *host = (ToolHost){ .client = client, .session = strdup(session) };
+        if (!host->session) {
+                free(host);
+                return error_oom(reterr);
+        }
         host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (host->epoll_fd < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot watch the tools' commands");
         if (r == 0)
-                r = tool_commands_check(session, specs, &host->specs, &host->env, reterr);
+                r = tool_commands_check(session, specs, &host->specs, &ignored, reterr);
         if (r == 0)
                 r = register_all(client, specs, reterr);
         if (r < 0)
