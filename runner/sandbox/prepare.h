@@ -26,8 +26,9 @@ void stdio_restore(unsigned except);
 int prepare_stdio_files(Launch *launch, Error *reterr);
 
 /* The same for one open file, *fd, which is replaced if need be, and which the command would have
- * as number, 0 to 2. identity: NULL if it is the caller's own. landlock: whether it is in force. */
-int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock, int number,
+ * as number, 0 to 2. identity: NULL if it is the caller's own. landlock: its ABI,
+ * or 0 if it is not in force. */
+int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,
                  int *fd, Error *reterr);
 
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */

@@ -4,9 +4,10 @@
  * Theory of operation. Whoever has a file open for reading can open it again by /proc/self/fd, and
  * the kernel then asks for the file's mode and for the mount that it was first opened by: the
  * host's, which can be written. What is mounted over the file's path inside, as a guard is, does
- * not matter. Landlock stops that only outside of what the command may write. So a file that is
- * guarded or hidden, or that no Landlock keeps, is copied into a sealed memory file, and the
- * command gets that.
+ * not matter. Landlock stops that only outside of what the command may write, truncate(2) only
+ * since ABI 3, and never a change of the mode or the times. So a file that the command may not
+ * write anyway is copied into a sealed memory file, and the command gets that. One that is too
+ * large for it is given as it is if Landlock keeps its content, or else refused.
  *
  * A file that the caller has opened for writing is the caller's word: the command may write it. */
 #include <errno.h>
@@ -25,7 +26,10 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-enum { COPY_MAX = 16 << 20 }; /* bytes */
+enum {
+        COPY_MAX = 16 << 20,    /* bytes */
+        LANDLOCK_TRUNCATES = 3, /* the ABI since which it restricts truncate(2) */
+};
 
 /* A file without a name is nobody else's. */
 static bool is_read_only_file(int fd, struct stat *ret) {
@@ -76,6 +80,9 @@ static int copy_file(int fd, off_t size, int *ret) {
         r = copy_bytes(fd, copy_fd, size);
         if (r < 0)
                 return r;
+        /* The seals make it read-only, the mode says so. */
+        if (fchmod(copy_fd, S_IRUSR | S_IRGRP | S_IROTH) < 0)
+                return -errno;
         if (fcntl(copy_fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
             0)
                 return -errno;
@@ -97,7 +104,7 @@ static int refuse_file(int number, int errnum, Error *reterr) {
         return error_cure(reterr, r, "Put a pipe between: cat FILE | holt ...");
 }
 
-int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock, int number,
+int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,
                  int *fd, Error *reterr) {
         struct stat st;
         Reach *reach = NULL;
@@ -111,7 +118,8 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock
                 return r;
         place = reach_place(reach, *fd);
         reach_free(reach);
-        if (place == REACH_OPEN || (place == REACH_OUTSIDE && landlock))
+        if (place == REACH_OPEN ||
+            (st.st_size > COPY_MAX && place == REACH_OUTSIDE && landlock >= LANDLOCK_TRUNCATES))
                 return 0;
         r = st.st_size > COPY_MAX ? -EFBIG : copy_file(*fd, st.st_size, &copy_fd);
         if (r < 0)
@@ -122,7 +130,7 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, bool landlock
 }
 
 int prepare_stdio_files(Launch *launch, Error *reterr) {
-        const bool landlock = launch->layers.landlock_abi > 0;
+        const int landlock = launch->layers.landlock_abi;
         int r = 0;
 
         for (int number = 0; r == 0 && number <= 2; number++) {

@@ -166,7 +166,7 @@ int method_exec(RpcCall *call, void *data, Error *error) {
 
 static int take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec, Error *error) {
         const uint64_t given = rpc_uint(call, "fds", 0);
-        const bool landlock = keeper->launch.layers.landlock_abi > 0;
+        const int landlock = keeper->launch.layers.landlock_abi;
         size_t next = 0;
         int r;
 

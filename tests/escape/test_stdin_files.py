@@ -74,18 +74,43 @@ def test_a_session(name: str, sessions: Sessions, files: Repository) -> None:
 
 @ALL
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
-def test_outside_of_all_mounts_without_landlock(sandboxed: bool, holt: Holt, place: Path, workspace: Path) -> None:
-    """Where Landlock does not keep it. As root the command is nobody who may write it."""
+@pytest.mark.parametrize("landlock", ("auto", "off"))
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_outside_of_all_mounts(
+    attack: str, landlock: str, sandboxed: bool, holt: Holt, place: Path, workspace: Path
+) -> None:
+    """Landlock keeps the content there, and not the mode."""
     path = place / "outside"
     path.write_text("the caller's\n")
+    path.chmod(0o644)
     holt.identity.own(path)
+    before = state(path)
     with path.open() as stdin:
         if sandboxed:
-            holt(["run", "--landlock", "off", "--", "bash", "-c", ATTACKS["written"]], stdin=stdin)
+            holt(["run", "--landlock", landlock, "--", "bash", "-c", ATTACKS[attack]], stdin=stdin)
         else:
-            holt.identity.run(["bash", "-c", ATTACKS["written"]], stdin=stdin)
+            holt.identity.run(["bash", "-c", ATTACKS[attack]], stdin=stdin)
 
-    assert path.read_text().startswith("evil") is not sandboxed
+    assert (state(path) == before) is sandboxed
+
+
+@pytest.mark.identities("user")
+def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
+    """It is not copied, and its content is kept all the same."""
+    path = place / "outside"
+    path.touch()
+    os.truncate(path, 32 << 20)
+    holt.identity.own(path)
+    with path.open() as stdin:
+        assert holt(["run", "--", "wc", "-c"], stdin=stdin).ok().out.split() == [str(32 << 20)]
+    for attack in ("written", "appended to", "cut", "written by its link"):
+        with path.open() as stdin:
+            holt(["run", "--", "bash", "-c", ATTACKS[attack]], stdin=stdin)
+        with path.open() as stdin:
+            result = holt(["run", "--landlock", "off", "--", "bash", "-c", ATTACKS[attack]], stdin=stdin)
+        assert "must not write" in result.refusal()
+
+    assert path.stat().st_size == 32 << 20
 
 
 @ALL
@@ -115,13 +140,15 @@ def test_one_that_may_be_written_is_given_as_it_is(holt: Holt, files: Repository
     assert (files.path / "plain").read_text().startswith("evil")
 
 
+@pytest.mark.identities("user")
 def test_too_large_to_be_copied(holt: Holt, sessions: Sessions, files: Repository) -> None:
     path = files.path / ".env"
     os.truncate(path, (16 << 20) + 1)
     session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
     with path.open() as stdin:
         result = holt(["run", "--hide", ".env", "--", "cat"], stdin=stdin)
-    assert "stdin is a file that the command must not write" in result.refusal() and "cat FILE |" in result.cure
+    refusal, cure = result.refusal(), result.cure
+    assert "stdin is a file that the command must not write" in refusal and "cat FILE |" in cure
     with path.open() as stdin:
         assert "cat FILE |" in session.exec("cat", stdin=stdin).cure
     with session.rpc() as rpc, path.open() as stdin, pytest.raises(RpcError) as error:
