@@ -109,7 +109,7 @@ int prepare_input(LaunchPlan *plan, const Reach *reach, const char *path, int in
 int prepare_rootfs_input(LaunchPlan *plan, const Reach *reach, Error *reterr) {
         return plan->rootfs.source
                        ? keep_from_command(plan, reach, "the programs of the command are those of",
-                                           plan->rootfs.source, FD_NONE, reterr)
+                                           plan->rootfs.source, plan->rootfs.fd, reterr)
                        : 0;
 }
 
