@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from lib.identity import Identity
 from lib.sessions import Session, Sessions
 
-pytestmark = pytest.mark.identities("user", "root")
+pytestmark = pytest.mark.identities("user", "root", "nested")
 
 
 @pytest.fixture
@@ -83,6 +85,19 @@ def test_a_failed_start_leaves_the_session_at_rest(work: Session, project: Path)
     for _ in range(20):
         assert "ENOENT" in work.exec("true").refusal()
         work("tier", "medium").ok()
+
+
+@pytest.mark.parametrize("record", ("", "x", "1:2 - /", "{id} -", "{id} - relative", "{id} x /", "{id}0 - /"))
+def test_a_damaged_record(record: str, work: Session) -> None:
+    database = work.directory / "session.db"
+    with contextlib.closing(sqlite3.connect(database)) as db, db:
+        (text,) = db.execute("SELECT value FROM meta WHERE name = 'source:/workspace'").fetchone()
+        db.execute("UPDATE meta SET value = ? WHERE name = 'source:/workspace'", [record.format(id=text.split()[0])])
+    for path in work.directory.glob("session.db*"):
+        work.sessions.holt.identity.own(path)
+    for refused in (work.exec("true"), work("show"), work("rebind")):
+        assert "damaged record of the source of /workspace" in refused.refusal()
+    assert "damaged record" in work.sessions(["ls"]).ok().out
 
 
 def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> None:
