@@ -13,6 +13,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/prepare.h"
 #include "sandbox/reach.h"
 #include "session/directory.h"
 #include "session/settings.h"
@@ -456,7 +457,8 @@ static int read_plan(const char *session, LaunchPlan *ret, Error *reterr) {
         if (r == 0)
                 r = sources_read(store, path, ret, reterr);
         store_free(store);
-        return r;
+        /* A live session has what was at these paths when it started. */
+        return r < 0 ? r : prepare_try_mounts(ret, reterr);
 }
 
 static int check_all(Check *c, const StrList *specs, StrList *ret_specs, StrList *ret_env) {

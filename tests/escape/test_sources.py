@@ -116,6 +116,22 @@ def test_what_is_put_in_the_place_of_a_source(attack: str, state: str, sources: 
         assert rebound.code == 125 and error in rebound.err, str(rebound)
 
 
+@pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
+def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt: Holt) -> None:
+    """The live session still writes the directory of which another one has the place now."""
+    tool = sources.projects / "app" / "deep" / "price"
+    tool.write_text("#!/bin/sh\necho 1\n")
+    tool.chmod(0o755)
+    holt.identity.own(tool)
+    sources.victim.exec("true").ok()
+    sources.attack(f"mv app/deep gone; {instead}")
+    sources.victim.sh("echo 'echo SECRET' >>/workspace/price").ok()
+    flags = ["--tool", f"price={sources.projects}/gone/price"]
+    used = sources.victim.exec("holt-tool", "price", "{}", flags=flags)
+    assert used.code == 125 and "SECRET" not in used.out, str(used)
+    assert "source of the session" in used.err or "not what the session was made with" in used.err, str(used)
+
+
 def test_an_inode_number_that_is_used_again(sources: Sources) -> None:
     """The directory that gets the number of a removed source is another directory."""
     inode = (sources.projects / "app" / "deep").stat().st_ino
