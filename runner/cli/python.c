@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/exec-result.h"
+#include "cli/python-code.h"
 #include "cli/python-told.h"
 #include "cli/shown.h"
 #include "cli/tools.h"
@@ -22,8 +23,8 @@
 #define RUN_NAME "1" /* the one that this connection has */
 
 enum {
-        CODE_MAX = 512 * 1024, /* bytes of a file: it goes in one request */
-        PATIENCE = 1000,       /* msec, with who does not read when holt is to end */
+        CODE_TIMEOUT = 124, /* the exit code */
+        PATIENCE = 1000,    /* msec for a slow reader, once holt is to end */
 };
 
 typedef struct PythonOptions {
@@ -458,37 +459,13 @@ static int check_run(const PythonOptions *options, Error *reterr) {
         return error_cure(reterr, -EINVAL, "Without that all is printed, however much it is.");
 }
 
-/* A script of the host's. */
-static int read_code(const char *path, char **ret, Error *reterr) {
-        const bool is_stdin = streq(path, "-");
-        FILE *file = is_stdin ? stdin : fopen(path, "re");
-        _cleanup_free_ char *code = malloc(CODE_MAX + 1);
-        size_t length = 0;
-        int r = 0;
+/* Reading the code from a pipe counts against --timeout, too. */
+static int read_code(const char *name, const PythonOptions *options, const char *path, char **ret,
+                     Error *reterr) {
+        uint64_t timeout = 0;
+        int r = ask_timeout(options->timeout, &timeout, reterr);
 
-        if (!file) {
-                r = error_set(reterr, ERROR_USAGE, errno, "cannot read %s", path);
-                return error_cure(reterr, r,
-                                  "FILE is yours, from where holt is run; code itself comes behind "
-                                  "-c.");
-        }
-        if (!code)
-                r = error_oom(reterr);
-        else
-                length = fread(code, 1, CODE_MAX + 1, file);
-        if (r == 0 && ferror(file))
-                r = error_set(reterr, ERROR_USAGE, errno, "cannot read %s", path);
-        else if (r == 0 && (length > CODE_MAX || memchr(code, '\0', length)))
-                r = error_set(reterr, ERROR_USAGE, 0, "%s: %s", path,
-                              length > CODE_MAX ? "more than 512 KiB of code"
-                                                : "there is a NUL in it");
-        if (!is_stdin)
-                (void)fclose(file);
-        if (r < 0)
-                return r;
-        code[length] = '\0';
-        *ret = TAKE_PTR(code);
-        return 0;
+        return r < 0 ? r : python_code_read(name, path, timeout, ret, reterr);
 }
 
 static int python(const OptionResult *words, const void *data, Error *reterr) {
@@ -511,7 +488,9 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
         }
         r = check_run(options, reterr);
         if (r == 0 && path)
-                r = read_code(path, &code, reterr);
+                r = read_code(name, options, path, &code, reterr);
+        if (r == -ETIMEDOUT)
+                return CODE_TIMEOUT;
         if (r == 0 && !utf8_valid(code ? code : options->code)) {
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",
                               path ? path : "-c");

@@ -235,6 +235,7 @@ static const struct {
         { ENXIO,
           "A FIFO or socket is read and written only as \"-\", with < or >: by its name nobody "
           "may ever be at its other end." },
+        { EAGAIN, "A process has a lease on it (fcntl(2), F_SETLEASE): end that process." },
         { ELOOP, "A link is in the way, in a directory that commands in the session can write; "
                  "holt follows none there." },
 };
@@ -298,27 +299,37 @@ int transfer_open_own(RpcClient *client, const char *path, int flags) {
         return r < 0 ? r : beneath_open(full, &writable, flags, 0);
 }
 
-/* Whether it is what holt was given as stdin, stdout or stderr. */
-static bool is_own(const struct stat *st) {
+/* stdin, stdout or stderr, if it is that file and open in that way; or FD_NONE. */
+static int find_own(const struct stat *st, int flags) {
         struct stat own;
 
-        for (int fd = 0; fd <= 2; fd++)
-                if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
-                        return true;
-        return false;
+        for (int fd = 0; fd <= 2; fd++) {
+                const int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
+
+                if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino &&
+                    (mode == (flags & O_ACCMODE) || mode == O_RDWR))
+                        return fd;
+        }
+        return FD_NONE;
 }
 
-/* What the O_PATH fd is, opened. To open a FIFO waits for its other end, where in a workspace a
- * command may have made it: one with a name is opened only where holt has it already, as
- * /dev/stdout; a pipe without one, as a shell's <(...), has somebody. */
+/* Opens the file of the O_PATH fd. Opening a FIFO waits for its other end, and a command may have
+ * made it: one with a name is taken only if holt has it open already, such as /dev/stdin. A pipe
+ * without a name, such as a shell's <(...), has another end. */
 static int open_stream(int path_fd, const struct stat *st, int flags) {
         char path[PATH_MAX];
-        int r = path_of_fd(path_fd, path), fd;
+        const bool waits = S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode);
+        int r = path_of_fd(path_fd, path), fd = waits ? find_own(st, flags) : FD_NONE;
 
         if (r < 0)
                 return r;
-        if ((S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode)) && path[0] == '/' && !is_own(st))
+        if (waits && fd < 0 && path[0] == '/')
                 return -ENXIO;
+        /* Opened again it would be refused if another user has made it. */
+        if (fd >= 0)
+                return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        if (S_ISREG(st->st_mode)) /* a lease of somebody inside would keep us waiting */
+                flags |= O_NONBLOCK;
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
         fd = open(path, flags | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
@@ -518,19 +529,31 @@ int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, 
         return transfer_cure_parents(r, path, reterr);
 }
 
+int transfer_open_input(RpcClient *client, const char *file, int *ret_fd, struct stat *ret_st,
+                        Error *reterr) {
+        _cleanup_close_ int path_fd = transfer_open_own(client, file, O_PATH);
+        int fd;
+
+        if (path_fd < 0 || fstat(path_fd, ret_st) < 0)
+                return refuse("read", file, path_fd < 0 ? path_fd : -errno, reterr);
+        if (S_ISDIR(ret_st->st_mode))
+                return refuse("read", file, -EISDIR, reterr);
+        fd = open_stream(path_fd, ret_st, O_RDONLY);
+        if (fd < 0)
+                return refuse("read", file, fd, reterr);
+        *ret_fd = fd;
+        return 0;
+}
+
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {
-        _cleanup_close_ int path_fd = FD_NONE, fd = FD_NONE;
+        _cleanup_close_ int fd = FD_NONE;
         struct stat st;
+        int r;
 
         if (streq(file, "-"))
                 return transfer_put_fd(client, STDIN_FILENO, path, 0, reterr);
-        path_fd = transfer_open_own(client, file, O_PATH);
-        if (path_fd < 0 || fstat(path_fd, &st) < 0)
-                return refuse("read", file, path_fd < 0 ? path_fd : -errno, reterr);
-        if (S_ISDIR(st.st_mode))
-                return refuse("read", file, -EISDIR, reterr);
-        fd = open_stream(path_fd, &st, O_RDONLY);
-        if (fd < 0)
-                return refuse("read", file, fd, reterr);
+        r = transfer_open_input(client, file, &fd, &st, reterr);
+        if (r < 0)
+                return r;
         return transfer_put_fd(client, fd, path, S_ISREG(st.st_mode) ? st.st_mode : 0, reterr);
 }

@@ -56,6 +56,11 @@ int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, 
  * session's commands can write no link is followed: it may be theirs (beneath_open()). An fd that
  * the caller owns, or a negative errno: -ELOOP where there is such a link. */
 int transfer_open_own(RpcClient *client, const char *path, int flags);
+/* Opens a file of the caller's for reading. A FIFO or socket is refused unless holt has it open
+ * already, or it has no name (-ENXIO); so is a directory. An open never waits: if a process has a
+ * lease on the file, that is -EAGAIN. *ret_fd is the caller's. */
+int transfer_open_input(RpcClient *client, const char *file, int *ret_fd, struct stat *ret_st,
+                        Error *reterr);
 /* Where such a path leads: the directory opened, and the last part. ret has to be cleared in any
  * case; -EISDIR of a path without a last part. */
 int transfer_place(RpcClient *client, const char *path, FilesPlace *ret);
