@@ -15,6 +15,8 @@ enum { ARG_STRLEN_MAX = 32 * 4096 };
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 static void mount_clear(PlanMount *mount) {
+        if (mount->record)
+                fd_close(mount->record->fd);
         free(mount->source);
         free(mount->target);
         free(mount->origin);

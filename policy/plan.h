@@ -104,6 +104,7 @@ typedef struct PlanRecord {
         bool known;   /* false: what is at the path now becomes it */
         bool changed; /* prepared: the rest is new, and has to be stored */
         bool renamed; /* prepared: another file has its place, which holt accepts from the host */
+        int fd;       /* prepared: O_PATH of the source, as the host has it; or FD_NONE */
         FileId id;
         FileId parent; /* the directory of a source that is no directory; mode 0 otherwise */
 } PlanRecord;

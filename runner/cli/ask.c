@@ -302,6 +302,8 @@ int ask_writable(const JsonValue *show, StrList *ret) {
                 (void)json_bool(json_member(m, "read_only"), &read_only);
                 if (!read_only)
                         r = strlist_add(ret, ask_text(m, "source"));
+                if (r == 0 && !read_only && ask_text(m, "moved_to")[0])
+                        r = strlist_add(ret, ask_text(m, "moved_to"));
         }
         return r;
 }

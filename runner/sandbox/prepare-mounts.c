@@ -206,7 +206,10 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
                 return -EINVAL;
         if (!is_of_use(fd, !(mount->flags & PLAN_READ_ONLY)))
                 return source_error(mount, EACCES, reterr);
-        return mount->record && !mount->record->known ? prepare_record(mount, reterr) : 0;
+        if (!mount->record)
+                return 0;
+        mount->record->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        return mount->record->known ? 0 : prepare_record(mount, reterr);
 }
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
@@ -264,6 +267,8 @@ static int open_mounts(Launch *launch, Error *reterr) {
 static void close_mount(PlanMount *mount) {
         mount->fd = fd_close(mount->fd);
         mount->tree = false;
+        if (mount->record)
+                mount->record->fd = fd_close(mount->record->fd);
 }
 
 void prepare_close_mounts(LaunchPlan *plan) {

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "policy/layers.h"
 #include "policy/load.h"
 #include "policy/schema.h"
@@ -128,6 +130,15 @@ int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, E
 
 /* --- telling --- */
 
+/* A live session goes on with a source that somebody has renamed. */
+static void write_moved(const PlanMount *mount, JsonWriter *w) {
+        char path[PATH_MAX];
+
+        if (mount->record && mount->record->fd >= 0 && path_of_fd(mount->record->fd, path) == 0 &&
+            !streq(path, mount->source))
+                json_write_string(w, "moved_to", path);
+}
+
 static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
         json_write_array(w, "mounts");
         for (size_t i = 0; i < plan->mounts_count; i++) {
@@ -139,6 +150,7 @@ static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
                 json_write_string(w, "target", mount->target);
                 json_write_string(w, "source", mount->source);
                 json_write_bool(w, "read_only", mount->flags & PLAN_READ_ONLY);
+                write_moved(mount, w);
                 json_write_end(w);
         }
         json_write_end(w);

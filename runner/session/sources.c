@@ -60,7 +60,10 @@ static int read_one(Store *store, PlanMount *mount, Error *reterr) {
         int r;
 
         mount->record = calloc(1, sizeof(*mount->record));
-        if (!name || !mount->record)
+        if (!mount->record)
+                return error_oom(reterr);
+        mount->record->fd = FD_NONE;
+        if (!name)
                 return error_oom(reterr);
         r = store_meta_get(store, name, &text, reterr);
         return r == 0 && text ? parse(text, mount, reterr) : r;

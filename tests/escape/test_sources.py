@@ -132,6 +132,18 @@ def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt:
     assert "source of the session" in used.err or "not what the session was made with" in used.err, str(used)
 
 
+@pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
+def test_a_copy_into_a_source_that_was_moved(instead: str, sources: Sources) -> None:
+    """No symlink is followed that the live session has left where its workspace is now."""
+    sources.victim.sh(f"ln -s {sources.secret} /workspace/out").ok()
+    sources.attack(f"mv app/deep gone; {instead}")
+    copied = sources.victim.cp("victim:/workspace/own", sources.projects / "gone" / "out" / "stolen")
+    assert "ELOOP" in copied.refusal(), str(copied)
+    assert not (sources.secret / "stolen").exists()
+    (mount,) = [m for m in sources.victim.show()["mounts"] if m["target"] == "/workspace"]
+    assert mount["moved_to"] == str(sources.projects / "gone")
+
+
 def test_an_inode_number_that_is_used_again(sources: Sources) -> None:
     """The directory that gets the number of a removed source is another directory."""
     inode = (sources.projects / "app" / "deep").stat().st_ino

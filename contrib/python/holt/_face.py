@@ -242,7 +242,8 @@ class Part:
     def _writable(self) -> "Steps[Tuple[str, ...]]":
         """Directories of the host that the session can write."""
         shown = yield self._ask("session.show", {})
-        return tuple(m["source"] for m in shown["mounts"] if m.get("source") and not m["read_only"])
+        keys = ("source", "moved_to")
+        return tuple(m[key] for m in shown["mounts"] if not m["read_only"] for key in keys if m.get(key))
 
     def _save(self, method: str, path: Path, target: "Union[str, os.PathLike[str], None]") -> "Steps[HostPath]":
         """To a file of the host, by default to its name in the working directory; where."""
