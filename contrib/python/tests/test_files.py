@@ -186,6 +186,16 @@ def test_what_is_saved_goes_through_no_link_of_the_session_s(planted: Sandbox, p
     assert file.save(place / "own" / "to-workspace" / "y") and Path("y").read_text() == "evil\n"
 
 
+def test_no_link_is_followed_in_a_workspace_that_was_renamed(planted: Sandbox, place: Path) -> None:
+    """By another sandbox, for one: the program's working directory goes along."""
+    (place / "workspace").rename(place / "moved")
+    for target in (None, "d/new", place / "moved" / "d" / "new"):
+        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+            planted.mount.download("r").save(target)
+    with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        planted.mount.upload("d/rc")
+
+
 def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
     for source in ("r", "d/rc", Path("dir/r"), (Path.cwd() / "r").as_uri()):
         with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
