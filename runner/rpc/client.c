@@ -101,6 +101,10 @@ void rpc_client_queue(RpcClient *client) {
         client->queued = true;
 }
 
+size_t rpc_client_queued(const RpcClient *client) {
+        return client->queue.bytes;
+}
+
 bool rpc_client_waits(const RpcClient *client) {
         return !rpc_queue_empty(&client->queue);
 }

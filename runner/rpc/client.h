@@ -34,6 +34,8 @@ int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *
  * server does not take waits in memory, of which -ENOBUFS is the end; and what the server asks or
  * tells before the answer to rpc_client_call() is kept for rpc_client_next(). */
 void rpc_client_queue(RpcClient *client);
+/* Bytes that wait. */
+size_t rpc_client_queued(const RpcClient *client);
 /* Whether something waits, for POLLOUT; rpc_client_flush() sends what can be sent. 0 or a negative
  * errno. */
 bool rpc_client_waits(const RpcClient *client);

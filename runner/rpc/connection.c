@@ -31,7 +31,7 @@ static void give_memory_back(void) {
  * answer it may be writing just that, and read no more itself until it is through; to what it may
  * ask in between there is room for RPC_QUEUE_ASKED. */
 static bool is_full(const RpcConnection *c) {
-        return c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
+        return c->held || c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
 }
 
 static bool wants_input(const RpcConnection *c) {
@@ -131,6 +131,13 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
         return 0;
 }
 
+void rpc_hold(RpcConnection *connection, bool hold) {
+        if (connection->held == hold)
+                return;
+        connection->held = hold;
+        rpc_connection_settle(connection);
+}
+
 bool rpc_has_room(RpcConnection *connection) {
         if (connection->queue.bytes < RPC_QUEUE_SOFT)
                 return true;
@@ -208,6 +215,7 @@ static void work(RpcConnection *c, bool readable) {
  * turn would wake the loop for ever. What comes in by an fd of its own can be read without waiting
  * from now on; with a socket all is over once everything is read, and at once when answers wait. */
 static void hung_up(RpcConnection *c) {
+        c->held = false;
         if (c->in_fd != c->out_fd)
                 c->in_watch = loop_unwatch(c->in_watch);
         else if (c->eof)

@@ -66,6 +66,7 @@ struct RpcConnection {
         bool eof;             /* no more bytes come */
         bool broken;          /* nothing can be sent any more */
         bool room_wanted;     /* a notification was refused */
+        bool held;            /* rpc_hold() */
         bool large;           /* it has used much memory since it was idle */
         bool working;         /* in one of its own events, which settles in the end */
 };

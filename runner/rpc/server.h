@@ -140,6 +140,9 @@ bool rpc_call_is_gone(const RpcCall *call);
 bool rpc_call_has_room(const RpcCall *call);
 /* The same of a notification, before it is made. */
 bool rpc_has_room(RpcConnection *connection);
+/* Reads nothing more of the client, until that is taken back or the client hangs up: for a server
+ * that hands on what it reads faster than that is taken. */
+void rpc_hold(RpcConnection *connection, bool hold);
 /* When it came, in milliseconds since the epoch. */
 uint64_t rpc_call_started_ms(const RpcCall *call);
 

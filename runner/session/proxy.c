@@ -1,57 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/proxy.h"
+#include "session/proxy-internal.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "rpc/client.h"
 #include "session/keeper.h"
 #include "session/methods.h"
-
-/* A request that a keeper has not answered yet. */
-typedef struct Pending {
-        struct Pending *next;
-        struct Upstream *upstream;
-        uint64_t id;
-        RpcCall *call;  /* NULL when its client has gone */
-        unsigned tries; /* of asking again */
-        bool with_fds;  /* which have been handed on, so that it cannot be asked again */
-        bool unsent;    /* the keeper has gone before it was */
-} Pending;
-
-/* A request of a keeper's that the client has been asked and has not answered yet. */
-typedef struct Handed {
-        struct Handed *next;
-        struct Upstream *upstream;
-        RpcRequest *request; /* to the client */
-        char id[24];         /* as the keeper has it */
-        char call[24];       /* by which tool.cancel names it */
-} Handed;
-
-/* One client's connection to one keeper. */
-typedef struct Upstream {
-        struct Upstream *next;
-        Proxy *proxy;
-        RpcConnection *client;
-        char session[SESSION_NAME_MAX + 1];
-        RpcClient *keeper;
-        uint64_t sent; /* requests */
-        bool heard;    /* anything of the keeper's */
-        bool paused;   /* there may be more to be read, for which the client has no room */
-        bool stopped;  /* it ends: what comes is for the next */
-        LoopWatch *watch;
-        Pending *pending;
-        Handed *handed;
-        char *held_method;    /* a notification or a request that waits for room */
-        Handed *held_request; /* of a request */
-        JsonWriter held;
-} Upstream;
-
-struct Proxy {
-        Loop *loop;
-        Upstream *upstreams;
-};
 
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         Proxy *proxy = calloc(1, sizeof(*proxy));
@@ -59,6 +14,10 @@ int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         if (!proxy)
                 return error_oom(reterr);
         proxy->loop = loop;
+        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0) {
+                free(proxy);
+                return -ENOMEM;
+        }
         *ret = proxy;
         return 0;
 }
@@ -90,6 +49,7 @@ static void upstream_free(Upstream *upstream, const Error *error) {
                         *at = upstream->next;
                         break;
                 }
+        proxy_let_go(upstream);
         loop_unwatch(upstream->watch);
         rpc_client_free(upstream->keeper);
         while (upstream->pending) {
@@ -119,6 +79,8 @@ Proxy *proxy_free(Proxy *proxy) {
                 set_gone(proxy->upstreams, &error);
                 upstream_free(proxy->upstreams, &error);
         }
+        if (proxy)
+                proxy->timer = loop_timer_free(proxy->timer);
         free(proxy);
         return NULL;
 }
@@ -225,7 +187,9 @@ static void on_answer(void *data, const RpcAnswer *answer) {
         handed->request = NULL;
         sent = send_back(upstream, handed->id, answer);
         drop_handed(handed);
-        if (!sent) {
+        if (sent) {
+                proxy_hold_if_slow(upstream);
+        } else {
                 set_gone(upstream, &error);
                 upstream_free(upstream, &error);
         }
@@ -374,8 +338,10 @@ static void on_keeper(void *data, uint32_t events) {
         /* That it has gone shows in what is read. epoll(7) reports it whatever it is asked for, so
          * that what is held back for the client would wake the loop for ever: what the keeper has
          * said last can be read without waiting from now on, as the client has room. */
-        if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0)
+        if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0) {
+                proxy_go_on(upstream);
                 settle(upstream);
+        }
         if (events & (EPOLLHUP | EPOLLERR) && (upstream->held_method || upstream->paused))
                 upstream->watch = loop_unwatch(upstream->watch);
         if (events & ~(uint32_t)EPOLLOUT)

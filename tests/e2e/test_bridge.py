@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -421,6 +424,28 @@ def test_large_calls_both_ways(host: Host) -> None:
         "print(all(got))"
     )
     assert out(host.python(code)) == "True"
+
+
+def test_a_slow_keeper_gets_all_answers(session: Session, sessions: Sessions) -> None:
+    """They wait in the client, if more of them come than holt serve keeps."""
+    served = Host(sessions.serve(), {"session": "w"})
+    served.tool("echo", lambda p: LATER)
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(30) as pool:\n"
+        "    got = list(pool.map(lambda n: len(call('echo', {})), range(30)))\n"
+        "print(set(got))"
+    )
+    keeper = session.keeper()
+    number = served.send("python.run", code=f"from host_tools import call\n{code}")
+    served.until(lambda: len(served.calls) == 30, "all have come")
+    os.kill(keeper, signal.SIGSTOP)
+    later = threading.Timer(1, os.kill, (keeper, signal.SIGCONT))
+    later.start()
+    for call in served.calls:
+        served.answer(call, result={"value": "y" * 900000})
+    assert out(served.result(number)) == "{900000}"
+    later.join()
 
 
 def test_calls_that_time_out_leave_room(host: Host) -> None:
