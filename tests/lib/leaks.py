@@ -24,6 +24,9 @@ SHARED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 
 SCRATCH_PREFIX = "holt-tests-"
 
+# Directories of suites, their workers and benchmarks: another run on this machine may make one during a test.
+RUNS_PREFIXES = (SCRATCH_PREFIX, "holt-worker-", "holt-sdk-", "holt-bench-")
+
 # Longer than any teardown takes: the end of a run is waited for, not timed.
 SETTLE = 20.0
 
@@ -89,7 +92,7 @@ def _shared_files() -> Iterator[str]:
     for directory in SHARED:
         if os.path.isdir(directory):
             for name in os.listdir(directory):
-                if "holt" in name and not name.startswith(SCRATCH_PREFIX):
+                if "holt" in name and not name.startswith(RUNS_PREFIXES):
                     yield os.path.join(directory, name)
 
 
