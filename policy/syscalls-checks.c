@@ -23,18 +23,55 @@
 
 static const CheckRange only_zero[] = { VALUE(0, ALLOW) };
 
-/* Terminals. The first two type into a terminal, where the caller's shell reads it; TIOCCONS takes
- * the console's output; TIOCSETD has the kernel load any line discipline, for anybody who has a pty
- * (CVE-2017-2636, CVE-2020-14416).
+/* Type and number of an ioctl. The upper half has its direction and size, which newer kernels let
+ * grow. */
+#define REQUEST 0xffffU
+
+/* A list of what is allowed, by type and number, because each file system brings requests of its
+ * own. A snapshot of btrfs or bcachefs shows what is hidden, as no mount of ours is in it, and the
+ * flag by which ext4 ignores case makes ".GIT" the host's ".git". ENOTTY is what most files answer,
+ * so programs are ready for it.
  *
- * The last ones are those of a pidfd: SO_PEERPIDFD makes one of a process of the host that serves a
- * socket inside, and its user namespace is what a keeper takes for a proof (rpc/peer.h). */
+ * Left out, and not obvious: FS_IOC_SETVERSION (0x7602), which forges a file handle;
+ * FS_IOC_SETFLAGS (0x6602) and FS_IOC_FSSETXATTR (0x5820), for the said flag; fscrypt, fs-verity,
+ * and ext4's exchange of extents; SIOCGIFBR and the like, which load modules.
+ *
+ * Among those of terminals, the first two type into a terminal, where the caller's shell reads it;
+ * TIOCCONS takes the console's output; TIOCSETD has the kernel load any line discipline, for
+ * anybody who has a pty (CVE-2017-2636, CVE-2020-14416).
+ *
+ * Those of a pidfd: SO_PEERPIDFD makes one of a process of the host that serves a socket inside,
+ * and its user namespace is what a keeper takes for a proof (rpc/peer.h). */
 static const CheckRange ioctl_requests[] = {
+        VALUE(0x0002, ALLOW),        /* FIGETBSZ */
+        VALUE(0x1500, ALLOW),        /* FS_IOC_GETFSUUID */
+        SPAN(0x2100, 0x2104, ALLOW), /* SECCOMP_IOCTL_NOTIF_*: the keeper has this filter, too */
+        SPAN(0x2400, 0x24ff, ALLOW), /* PERF_EVENT_IOC_*: once perf_event_open is granted */
+        VALUE(0x5200, ALLOW),        /* RNDGETENTCNT */
+        SPAN(0x5400, 0x5411, ALLOW), /* terminals, FIONREAD, FIOCLEX, FIONBIO */
         VALUE(0x5412, EPERM),        /* TIOCSTI */
-        VALUE(0x541c, EPERM),        /* TIOCLINUX */
-        VALUE(0x541d, EPERM),        /* TIOCCONS */
-        VALUE(0x5423, EPERM),        /* TIOCSETD */
+        SPAN(0x5413, 0x541b, ALLOW), VALUE(0x541c, EPERM), /* TIOCLINUX */
+        VALUE(0x541d, EPERM),                              /* TIOCCONS */
+        SPAN(0x541e, 0x5422, ALLOW), VALUE(0x5423, EPERM), /* TIOCSETD */
+        SPAN(0x5424, 0x54ff, ALLOW), VALUE(0x581e, ALLOW), /* XFS_IOC_DIOINFO */
+        VALUE(0x581f, ALLOW),                              /* FS_IOC_FSGETXATTR */
+        VALUE(0x587e, ALLOW),                              /* XFS_IOC_FSGEOMETRY */
+        VALUE(0x6601, ALLOW),                              /* FS_IOC_GETFLAGS */
+        VALUE(0x660b, ALLOW),                              /* FS_IOC_FIEMAP */
+        VALUE(0x7601, ALLOW),                              /* FS_IOC_GETVERSION */
+        SPAN(0x8900, 0x893f, ALLOW),                       /* sockets and interfaces */
+        VALUE(0x8942, ALLOW),                              /* SIOCGIFTXQLEN */
+        VALUE(0x8946, ALLOW),                              /* SIOCETHTOOL */
+        SPAN(0x8953, 0x8955, ALLOW),                       /* ARP */
+        VALUE(0x8970, ALLOW),                              /* SIOCGIFMAP */
+        SPAN(0x8a01, 0x8a02, ALLOW),                       /* EPIOC[SG]PARAMS */
+        VALUE(0x9409, ALLOW),                              /* FICLONE */
+        VALUE(0x940d, ALLOW),                              /* FICLONERANGE */
+        VALUE(0x9436, ALLOW),                              /* FIDEDUPERANGE */
+        SPAN(0xaa00, 0xaaff, ALLOW), /* UFFDIO_*: once userfaultfd is granted */
+        SPAN(0xb701, 0xb704, ALLOW), /* NS_GET_USERNS to NS_GET_OWNER_UID */
         SPAN(0xff01, 0xff0a, EPERM), /* PIDFD_GET_CGROUP_NAMESPACE to PIDFD_GET_UTS_NAMESPACE */
+        VALUE(0xff0b, ALLOW),        /* PIDFD_GET_INFO */
 };
 
 /* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. A device is refused even where the
@@ -140,7 +177,7 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
         CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },
-        CHECK_OF(IOCTL) = { 1, WHOLE, ACTION_ALLOW, RANGES(ioctl_requests) },
+        CHECK_OF(IOCTL) = { 1, REQUEST, ACTION_ENOTTY, RANGES(ioctl_requests) },
         CHECK_OF(MKNOD) = { 1, 0xf000, ACTION_EPERM, RANGES(file_types), .why = set_id },
         CHECK_OF(MKNODAT) = { 2, 0xf000, ACTION_EPERM, RANGES(file_types_at), .why = set_id },
         CHECK_OF(MODE_ARG1) = { 1, SET_ID, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },

@@ -17,6 +17,7 @@ typedef enum SyscallAction {
         ACTION_ENOSYS,
         ACTION_EINVAL,
         ACTION_EBUSY,
+        ACTION_ENOTTY,
         ACTION_EAFNOSUPPORT,
         ACTION_EOPNOTSUPP,
         ACTION_EPROTONOSUPPORT,

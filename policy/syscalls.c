@@ -62,6 +62,7 @@ static const struct {
         [ACTION_ENOSYS] = { ENOSYS, false },
         [ACTION_EINVAL] = { EINVAL, false },
         [ACTION_EBUSY] = { EBUSY, false },
+        [ACTION_ENOTTY] = { ENOTTY, false },
         [ACTION_EAFNOSUPPORT] = { EAFNOSUPPORT, false },
         [ACTION_EOPNOTSUPP] = { EOPNOTSUPP, false },
         [ACTION_EPROTONOSUPPORT] = { EPROTONOSUPPORT, false },
