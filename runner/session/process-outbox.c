@@ -276,7 +276,7 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr) {
 static void tell(Process *process) {
         int r;
 
-        if (process->gone)
+        if (process->gone || process->withdrawn)
                 return process_forget_due(process);
         if (process->all->waits)
                 return;
