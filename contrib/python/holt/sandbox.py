@@ -191,6 +191,8 @@ class SandboxApi(Part):
             **command, "cwd": cwd, "env": env, "input": True if given else None, "timeout_ms": _milliseconds(timeout),
             "output_max": output_max, "keep": keep, "tools": names,
         })
+        if "ended" in started:  # before it had started: the keeper may be gone by now
+            return result_of(started["ended"])
         process = ProcessApi(self._server, self._session, started["id"], started["pid"])
         try:
             if given:

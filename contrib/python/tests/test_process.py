@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import until
@@ -142,3 +146,28 @@ def test_processes_and_sessions_awaited() -> None:
                 await box.process("p99")
 
     asyncio.run(main())
+
+
+def test_a_command_that_never_started_has_ended_with_its_start(
+    holt: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper, which ends with a sandbox that is stuck, need not be asked any more."""
+    with Sandbox("work") as box:
+        box.bash("true").check()
+        shown = subprocess.run([holt, "show", "work", "--json"], stdout=subprocess.PIPE, check=True).stdout
+        keeper = json.loads(shown)["keeper_pid"]
+        [init] = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        os.kill(int(init), signal.SIGSTOP)
+        asked = []
+        ask = type(box)._ask
+
+        def note(self: Sandbox, method: str, *more: object, **others: object) -> object:
+            asked.append(method)
+            return ask(self, method, *more, **others)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(type(box), "_ask", note)
+        late = box.bash("true", timeout=0.3)
+
+        assert (late.cause, late.exit_code, late.stdout) == ("timeout", 124, "")
+        assert asked == ["process.spawn"]
+    subprocess.run([holt, "rm", "work"], check=True)
