@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 #include "sandbox/relay.h"
 
-enum { PATIENCE_S = 5 };
+enum { PATIENCE_S = HOLT_WAIT(5) };
 
 static time_t now_seconds(void) {
         struct timespec now;

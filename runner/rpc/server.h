@@ -39,6 +39,7 @@
 #include "base/json-write.h"
 #include "base/loop.h"
 #include "base/strings.h"
+#include "base/wait.h"
 
 enum {
         RPC_LINE_MAX = 1 << 20,      /* bytes of a request; JSON_SIZE_MAX */
@@ -51,7 +52,7 @@ enum {
         RPC_FDS_MAX = 4,             /* with one request */
         RPC_CALLS_MAX = 256,         /* of one connection that are not answered yet */
         RPC_CONNECTIONS_MAX = 256,   /* of a server */
-        RPC_PROOF_TIME = 5000000,    /* usec */
+        RPC_PROOF_TIME = HOLT_WAIT(5000000), /* usec */
 };
 
 typedef struct RpcServer RpcServer;

@@ -11,6 +11,7 @@
 
 #include "base/sys.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/clone.h"
 #include "sandbox/diagnose.h"
@@ -28,7 +29,7 @@
 #define F_ADD_SEALS 1033
 #endif
 
-enum { CLEAR_TIME = 5000 }; /* msec for a killed sandbox to end */
+enum { CLEAR_TIME = HOLT_WAIT(5000) }; /* msec for a killed sandbox to end */
 
 /* helpers/init.c and, in holt-full, session-init.c, as the build made them. */
 extern const char holt_init_start[], holt_init_end[];

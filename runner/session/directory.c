@@ -18,6 +18,7 @@
 #include "base/private.h"
 #include "base/strings.h"
 #include "base/sys.h"
+#include "base/wait.h"
 #include "rpc/peer.h"
 #include "session/files-path.h"
 #include "session/leftovers.h"
@@ -30,7 +31,7 @@
 #define NEW_PREFIX ".new-"
 #define GONE_PREFIX ".gone-"
 
-enum { FIND_TRIES = 1000, FIND_PAUSE = 10000000 }; /* nsec between two tries: ten seconds */
+enum { FIND_TRIES = HOLT_WAIT(1000), FIND_PAUSE = 10000000 /* nsec, so that all take 10 s */ };
 
 /* What a session's directory has from the start. */
 static const char *const parts[] = { "root", "workspace", "files" };

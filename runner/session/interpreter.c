@@ -10,13 +10,14 @@
 #include <sys/socket.h>
 
 #include "base/time.h"
+#include "base/wait.h"
 #include "policy/policy.h"
 #include "session/bridge.h"
 
 enum {
         STALE_MAX = 16,
-        READY_TIME = 10000000,    /* usec that it has to become ready, at most ... */
-        READY_TIME_MIN = 3000000, /* ... and at least, however short the run may be */
+        READY_TIME = HOLT_WAIT(10000000),    /* usec that it has to become ready, at most ... */
+        READY_TIME_MIN = HOLT_WAIT(3000000), /* ... and at least, however short the run may be */
 };
 
 static void on_wake(void *data);

@@ -14,6 +14,7 @@
  * session's directory by an id-mapped mount (sandbox/identity.h). */
 #pragma once
 
+#include "base/wait.h"
 #include "rpc/server.h"
 #include "sandbox/launch.h"
 #include "session/directory.h"
@@ -30,7 +31,7 @@ enum {
 };
 
 /* usec: a keeper that is not ready by then, or has not ended, is killed (keeper-end.c). */
-enum { KEEPER_START_TIME = 20000000, KEEPER_END_TIME = 10000000 };
+enum { KEEPER_START_TIME = HOLT_WAIT(20000000), KEEPER_END_TIME = HOLT_WAIT(10000000) };
 
 /* What a call waits for: the start of a process, or its end, and what it is answered then. */
 typedef enum WaitFor {

@@ -16,14 +16,17 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "base/wait.h"
 #include "sandbox/failure.h"
 
 enum {
         HANG_UP_TIME = 100000, /* usec between two HUPs */
         OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
-        START_TIME = 20000000, /* usec in which a command has to start */
-        KILL_TIME = 5000000,   /* usec in which init has to report the end of what it has to kill */
-        SLOW_TIME = 15000000,  /* ... and usec more if it is seen to work */
+        START_TIME = HOLT_WAIT(20000000), /* usec in which a command has to start */
+        /* usec in which init has to report the end of what it has to kill, and usec more if it is
+         * seen to work */
+        KILL_TIME = HOLT_WAIT(5000000),
+        SLOW_TIME = HOLT_WAIT(15000000),
 };
 
 /* --- the table --- */

@@ -3,6 +3,7 @@
  * They wait in holt serve up to a limit; before that is reached the client is not read any more,
  * and they wait in the client. */
 #include "base/time.h"
+#include "base/wait.h"
 #include "session/proxy-internal.h"
 
 /* Bytes that wait for a keeper, from which on and down to which its client is not read; and usec
@@ -10,7 +11,7 @@
 enum {
         HOLD_QUEUE = RPC_CLIENT_QUEUE_MAX / 2,
         HOLD_UNTIL = RPC_CLIENT_QUEUE_MAX / 4,
-        HOLD_TIME = 5000000,
+        HOLD_TIME = HOLT_WAIT(5000000),
 };
 
 /* A client may have several upstreams. */

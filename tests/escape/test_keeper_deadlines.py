@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import shutil
 import signal
 import sqlite3
@@ -119,7 +120,7 @@ def test_a_keeper_that_is_not_ready_in_time_is_killed(sessions: Sessions, hostil
         keeper = hung_keeper(running)
         result = running.wait(timeout=40)
 
-    assert 'keeper of session "w" was not ready within 20 s' in result.refusal()
+    assert re.search(r'keeper of session "w" was not ready within \d+ s', result.refusal())
     assert not alive([keeper])
     assert session.exec("echo", "next").ok().out == "next\n"
 
@@ -131,7 +132,7 @@ def test_who_waits_for_a_stopped_keeper_kills_it(sessions: Sessions, hostile: Ho
         os.kill(keeper, signal.SIGSTOP)
         result = running.wait(timeout=40)
 
-    assert 'keeper of session "w" was not ready within 20 s' in result.refusal()
+    assert re.search(r'keeper of session "w" was not ready within \d+ s', result.refusal())
     until(lambda: not alive([keeper]), "it is killed", 5)
     assert session.exec("echo", "next").ok().out == "next\n"
 

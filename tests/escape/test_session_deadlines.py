@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -100,7 +101,7 @@ def test_a_command_without_a_timeout_has_to_start_in_time(sessions: Sessions, ho
     with held_up(sessions, hostile) as session:
         running, held = start_held(session)
         with running:
-            assert "the command did not start within 20 s" in running.wait(timeout=40).refusal()
+            assert re.search(r"the command did not start within \d+ s", running.wait(timeout=40).refusal())
         until(lambda: session.ps()[held]["state"] == "ended", "it ends", 10)
         assert session.processes("sleep") == []
         assert session.ps()["p1"]["state"] == "running", "others are not touched"
@@ -111,7 +112,7 @@ def test_a_timeout_longer_than_a_start_may_take_does_not_delay_that(sessions: Se
     with held_up(sessions, hostile) as session:
         running, _ = start_held(session, "--timeout", "1h")
         with running:
-            assert "the command did not start within 20 s" in running.wait(timeout=40).refusal()
+            assert re.search(r"the command did not start within \d+ s", running.wait(timeout=40).refusal())
 
 
 def fill_outbox(rpc: Rpc) -> list[int]:
@@ -193,7 +194,7 @@ def test_a_slow_init_is_no_stuck_one(sessions: Sessions) -> None:
         assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced.pid, 0, 0) == 0
         until(lambda: not session.processes("sleep"), "it is killed")
         os.kill(init, signal.SIGSTOP)
-        time.sleep(7)
+        time.sleep(5.5)  # more than KILL_TIME of a shipped build, less than that and SLOW_TIME of a short one
         os.kill(init, signal.SIGCONT)
         assert running.wait(timeout=15).code == 124
     os.waitpid(traced.pid, WALL)
