@@ -8,4 +8,4 @@
 #endif
 
 /* time, in any unit, as this build waits. It is a constant expression. */
-#define HOLT_WAIT(time) ((time) * HOLT_WAITS / 100)
+#define HOLT_WAIT(time) ((time)*HOLT_WAITS / 100)
