@@ -241,9 +241,10 @@ Loop *loop_free(Loop *loop) {
         return NULL;
 }
 
-/* A watch may have been taken back, or set to other events, by the function of another one. */
-static void hand_out(const struct epoll_event *events, int count) {
-        for (int i = 0; i < count; i++) {
+/* A watch may have been taken back, or set to other events, by the function of another one. After
+ * loop_stop() nothing more is handed out. */
+static void hand_out(const Loop *loop, const struct epoll_event *events, int count) {
+        for (int i = 0; i < count && !loop->stopped; i++) {
                 const LoopWatch *watch = events[i].data.ptr;
                 uint32_t wanted = events[i].events & (watch->events | EPOLLHUP | EPOLLERR);
 
@@ -258,9 +259,10 @@ static int run_turn(Loop *loop) {
 
         if (n < 0 && errno != EINTR)
                 return -errno;
-        hand_out(events, n);
+        hand_out(loop, events, n);
         free_gone(loop);
-        run_timers(loop);
+        if (!loop->stopped)
+                run_timers(loop);
         free_gone(loop);
         return 0;
 }

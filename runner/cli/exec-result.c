@@ -47,7 +47,8 @@ void exec_result_tell_denials(const JsonValue *result) {
 
 void exec_result_tell_replaced(const JsonValue *result) {
         if (ask_text(result, "replaced")[0])
-                report_replaced("the session", ask_text(result, "replaced"), stderr);
+                report_replaced("the session", ask_text(result, "replaced"),
+                                exec_result_set_aside(result), stderr);
 }
 
 bool exec_result_set_aside(const JsonValue *result) {

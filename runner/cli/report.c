@@ -442,13 +442,17 @@ static void reset_colours(const RunResult *result, FILE *out) {
                 (void)fputs("\033[0m", out);
 }
 
-void report_replaced(const char *what, const char *path, FILE *out) {
+void report_replaced(const char *what, const char *path, bool set_aside, FILE *out) {
         char name[256];
 
         (void)fprintf(out,
                       "holt: stopped %s because the host replaced %s, which the policy protects or "
                       "hides\n  Start it again: the new file is then protected.\n",
                       what, str_quote(path, name, sizeof(name)));
+        if (set_aside)
+                (void)fputs("  A new file at a protected path may be yours, but the command could "
+                            "have written it.\n",
+                            out);
 }
 
 void report_print_text(const RunResult *result, FILE *out) {
@@ -458,7 +462,8 @@ void report_print_text(const RunResult *result, FILE *out) {
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
                 if (result->outcome.replaced)
-                        report_replaced("it", result->outcome.replaced, out);
+                        report_replaced("it", result->outcome.replaced,
+                                        result->moved && result->moved->count > 0, out);
                 print_denials(result, out);
         }
         print_moved(result, out);

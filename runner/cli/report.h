@@ -52,8 +52,9 @@ void report_print_text(const RunResult *result, FILE *out);
  * without one, NULL, only that it is. Nothing where it is nothing. */
 void report_moved(const StrList *moved, const char *workspace, FILE *out);
 
-/* That holt stopped what, "it" or "the session", since the host replaced path. */
-void report_replaced(const char *what, const char *path, FILE *out);
+/* That holt stopped what, "it" or "the session", since the host replaced path. set_aside: whether
+ * report_moved() follows. */
+void report_replaced(const char *what, const char *path, bool set_aside, FILE *out);
 
 /* --- the same for a command in a session, whose result comes from its keeper --- */
 

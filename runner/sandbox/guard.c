@@ -209,6 +209,31 @@ static void sweep_one(Sweep *sweep, const PlanGuard *guard) {
         sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
 }
 
+/* --- what the host has made --- */
+
+/* EXDEV, ELOOP and ENOTDIR: something is in the way, which would be set aside. */
+static const char *find_made(const LaunchPlan *plan, int workspace_fd) {
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+
+                if (plan->guards[i].pinned)
+                        continue;
+                fd = sys_open_beneath(workspace_fd, plan->guards[i].path, O_PATH | O_NOFOLLOW);
+                if (fd >= 0 || (errno != ENOENT && !plan->guards[i].submodule))
+                        return plan->guards[i].path;
+        }
+        return NULL;
+}
+
+const char *guard_find_made(const LaunchPlan *plan, int workspace_fd) {
+        const char *made = workspace_fd < 0 ? NULL : find_made(plan, workspace_fd);
+
+        for (size_t i = 0; !made && i < plan->others_count; i++)
+                if (plan->others[i].guards_count > 0)
+                        made = find_made(&plan->others[i], plan_workspace(&plan->others[i])->fd);
+        return made;
+}
+
 /* --- submodules --- */
 
 bool guard_holds(const LaunchPlan *plan, const char *path) {

@@ -26,6 +26,10 @@ bool guard_holds(const LaunchPlan *plan, const char *path);
  * or a negative errno. */
 int guard_make_usable(int dir_fd);
 
+/* The first protected path, of the workspace or another mount, that did not exist when the sandbox
+ * started and exists now, or NULL. workspace_fd may be FD_NONE. */
+const char *guard_find_made(const LaunchPlan *plan, int workspace_fd);
+
 /* Renames aside what came to be at the plan's guards below workspace_fd (or FD_NONE), where the
  * sandbox could write: at the unpinned ones, and at pinned ones in place of what was pinned. No
  * link is followed. Then the .git of each submodule that was none at the start, by the indexes as

@@ -155,6 +155,6 @@ void keeper_audit_guard(Keeper *keeper, const char *what, const char *text) {
                 unwritten_audit(keeper->unwritten, "guard", w.data);
 }
 
-void keeper_audit_replaced(Keeper *keeper, const char *path) {
-        keeper_audit_guard(keeper, "replaced", path);
+void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path) {
+        keeper_audit_guard(keeper, what, path);
 }

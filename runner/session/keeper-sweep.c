@@ -57,6 +57,7 @@ static void sweeper_note(const Sweeper *sweeper) {
         if (sweeper->failure[0] && !streq(sweeper->failure, keeper->unguarded))
                 keeper_audit_guard(keeper, "failed", sweeper->failure);
         (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", sweeper->failure);
+        keeper->swept &= !sweeper->failure[0];
 }
 
 static Process *sweeper_first(const Sweeper *sweeper) {
@@ -66,6 +67,7 @@ static Process *sweeper_first(const Sweeper *sweeper) {
 /* Marks those that the look that begins now is for. */
 static void sweeper_begin(Sweeper *sweeper) {
         strlist_clear(&sweeper->moved);
+        sweeper->keeper->swept = true;
         for (Process *p = sweeper_first(sweeper); p; p = p->next) {
                 p->sweep_runs |= p->sweep_due;
                 p->sweep_due = false;
@@ -93,6 +95,7 @@ static void sweeper_finish(void *data) {
         if (more)
                 keeper_sweep_soon(keeper);
         keeper_answer_settled(keeper);
+        keeper_look_quiet(keeper);
 }
 
 static void sweeper_look_here(Sweeper *sweeper) {

@@ -77,6 +77,7 @@ static void on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
         keeper_used(keeper);
+        keeper_touched(keeper, true);
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
         notify_end(process);
@@ -89,6 +90,7 @@ static void on_settled(void *data, Process *process) {
 
 /* Its token is worth nothing any more. */
 static void on_gone(void *data, Process *process) {
+        keeper_touched(data, !process->alone);
         process->grant = grant_end(process->grant);
         keeper_answer_settled(data);
 }
@@ -127,7 +129,7 @@ static void on_stop(void *data) {
 }
 
 /* Who comes from now on waits for the next keeper. */
-static void deafen(Keeper *keeper) {
+void keeper_deafen(Keeper *keeper) {
         rpc_server_deafen(keeper->server);
         (void)unlinkat(keeper->plan.state.fd, KEEPER_SOCKET, 0);
 }
@@ -138,7 +140,7 @@ static void stop_soon(Keeper *keeper) {
                 return;
         keeper->stopping = keeper->ending = true;
         keeper_end_within(KEEPER_END_TIME);
-        deafen(keeper);
+        keeper_deafen(keeper);
         keeper->flush_until = time_now_usec() + FLUSH_TIME;
         loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_STEP);
 }
@@ -235,11 +237,10 @@ static void on_control(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         (void)events;
-        /* Init is gone; the sandbox is soon, when the last of it has ended. */
-        if (processes_listen(keeper->processes) < 0 && !keeper->lost) {
+        /* Init is gone; the sandbox is soon, when the last of it has ended. Until the sweep after
+         * that the socket stays: without it a client hears of the end before. */
+        if (processes_listen(keeper->processes) < 0)
                 keeper->lost = true;
-                deafen(keeper);
-        }
         if (keeper->stopping && processes_live(keeper->processes) == 0)
                 stop_soon(keeper);
 }
@@ -251,18 +252,6 @@ static void on_listener(void *data, uint32_t events) {
                 (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd);
 }
 
-/* A protection that has ended can't be laid again from outside: the sandbox is stopped. */
-static void check_protection(Keeper *keeper) {
-        if (keeper->replaced)
-                return;
-        keeper->replaced = watch_find_replaced(keeper->launch.watch);
-        if (!keeper->replaced)
-                return;
-        processes_kill_replaced(keeper->processes, keeper->replaced);
-        (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
-        keeper_audit_replaced(keeper, keeper->replaced);
-}
-
 static void on_signal(void *data, uint32_t events) {
         Keeper *keeper = data;
         struct signalfd_siginfo info;
@@ -272,7 +261,7 @@ static void on_signal(void *data, uint32_t events) {
                 if (info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
                         on_told_to_end(keeper);
                 else if (info.ssi_signo == WATCH_SIGNAL)
-                        check_protection(keeper);
+                        keeper_check_protection(keeper);
 }
 
 /* The session goes with its owner; who takes it away waits for the lock. */
@@ -382,12 +371,16 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = keeper_sweeper_new(keeper, reterr);
         if (r == 0)
+                r = loop_timer_new(keeper->loop, keeper_look_quiet, keeper, &keeper->quiet_timer,
+                                   reterr);
+        if (r == 0)
                 r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
                                    reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, on_look, keeper, &keeper->look_timer, reterr);
         if (r == 0)
                 r = watch_owner(keeper, reterr);
+        keeper->swept = true;
         if (r == 0)
                 keeper_used(keeper);
         if (r == 0)
@@ -460,7 +453,7 @@ static int start(Keeper *keeper, Error *reterr) {
 }
 
 static void finish(Keeper *keeper) {
-        deafen(keeper);
+        keeper_deafen(keeper);
         keeper_sweep_wait(keeper);
         keeper_take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
@@ -473,7 +466,8 @@ static void finish(Keeper *keeper) {
         keeper->processes = processes_free(keeper->processes);
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);
-        keeper_sweep(keeper);
+        if (!keeper->renewed)
+                keeper_sweep(keeper);
         keeper_sweeper_free(keeper);
         keeper->unwritten = unwritten_free(keeper->unwritten);
         keeper->store = store_free(keeper->store);

@@ -83,8 +83,10 @@ typedef struct Keeper {
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why the last look could not set all aside; or ""
                                                 */
         LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
-                *answer_timer;
-        const char *replaced;  /* the path for which the sandbox was stopped (sandbox/watch.h) */
+                *answer_timer, *quiet_timer;
+        const char *replaced; /* the path for which the sandbox was stopped (sandbox/watch.h) */
+        bool swept; /* a sweep has begun after the last change from inside or by a client */
+        bool quiet, renewed;   /* session/keeper-watch.c */
         bool noting;           /* note_timer is set */
         bool lost;             /* init is gone */
         bool stopping, ending; /* it is to end; it will, when the last answers have left */
@@ -155,8 +157,9 @@ void keeper_audit_denials(Keeper *keeper, const Process *settled);
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
 /* An event of a protected path: "set_aside", "failed" or "replaced", and its text. */
 void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
-/* The sandbox was stopped because the host replaced the path. */
-void keeper_audit_replaced(Keeper *keeper, const char *path);
+/* The sandbox was stopped because the host replaced the path; or, what is "renewed", ended because
+ * the host changed it while nothing ran. */
+void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path);
 
 /* --- the look at protected paths (keeper-sweep.c) --- */
 
@@ -178,6 +181,17 @@ void keeper_sweep_behind(Keeper *keeper, Process *process);
 void keeper_sweep_wait(Keeper *keeper);
 /* Whether one runs. */
 bool keeper_sweep_goes_on(const Keeper *keeper);
+
+/* --- protected paths that the host changes (keeper-watch.c) --- */
+
+/* Looks whether the host has replaced or made one, and ends the sandbox if so. */
+void keeper_check_protection(Keeper *keeper);
+/* A client's call, or a process inside, has ended. with_files: it may have changed some. */
+void keeper_touched(Keeper *keeper, bool with_files);
+/* The quiet timer's, and for after a sweep. */
+void keeper_look_quiet(void *data);
+/* Nobody new finds the keeper; later clients wait for the next one. */
+void keeper_deafen(Keeper *keeper);
 
 /* --- for the methods --- */
 

@@ -53,7 +53,8 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         Keeper *keeper = data;
 
         if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
-                return;
+                return keeper_touched(keeper, false);
+        keeper_touched(keeper, true);
         keeper->used_at = time_now_usec();
         if (act_goes_on(keeper, rpc_call_connection(call)))
                 return;

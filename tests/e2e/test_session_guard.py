@@ -102,12 +102,14 @@ def test_what_code_makes_is_set_aside_when_it_has_run(guarded: Session, workspac
 
 @pytest.mark.root_host
 def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace: Path) -> None:
-    guarded.exec("true").ok()
     stuck = workspace / ".git" / "commondir"
-    stuck.write_text("../x\n")
-    subprocess.run(["mount", "--bind", stuck, stuck], check=True)
+    with guarded.start("bash", "-c", "echo ../x >.git/commondir; while [ ! -e go ]; do sleep 0.01; done") as running:
+        until(stuck.exists, "it is there")
+        subprocess.run(["mount", "--bind", stuck, stuck], check=True)
+        (workspace / "go").touch()
+        first = running.wait()
     try:
-        told = [guarded.exec("true").ok().err for _ in range(2)]
+        told = [first.ok().err, guarded.exec("true").ok().err]
     finally:
         subprocess.run(["umount", stuck], check=True)
     assert all("could not be set aside: " in text and ".git/commondir" in text for text in told), told

@@ -69,6 +69,42 @@ def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository,
     assert (workspace / ".git/config.holt-untrusted").exists(), str(result)
 
 
+def test_a_call_of_a_client_is_not_the_host(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
+    """No command runs. A model's call comes, and is served when the host has just replaced the file."""
+    session = sessions.create("w", "--workspace", workspace)
+    keeper, client = session.keeper(), session.rpc()
+    client.call("files.list", path="/workspace")
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        client.send("files.write", path=".git/config", content=(workspace / "evil").read_text())
+        client.send("files.move", **{"from": "evil", "to": ".git/config", "replace": True})
+        prepared.git("config", "user.nickname", "x")
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    session("stop").ok()
+
+    assert not prepared.use()
+
+
+def test_what_a_command_has_left_is_not_the_host(
+    sessions: Sessions, prepared: Repository, workspace: Path
+) -> None:
+    """The command has ended, and a process that it has left exchanges the file as soon as it can."""
+    session = sessions.create("w", "--workspace", workspace)
+    loop = "while :; do cp evil .git/n; mv .git/n .git/config && touch moved; done 2>/dev/null"
+    session.out(f"({loop}) </dev/null >/dev/null 2>&1 & touch ready")
+    keeper = session.keeper()
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        prepared.git("config", "user.nickname", "x")
+        until(lambda: (workspace / "moved").exists(), "the process has a file there")
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    until(lambda: (workspace / ".git/config.holt-untrusted").exists(), "it was set aside", timeout=20)
+
+    assert not prepared.use()
+
+
 def test_the_control_runs_the_payload(prepared: Repository) -> None:
     script = "/usr/bin/python3 recycle.py & while [ ! -e ready ]; do sleep 0.05; done; git config user.nickname x; wait"
     prepared.identity.run(["bash", "-c", script], cwd=prepared.path)

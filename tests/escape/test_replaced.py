@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def test_a_run_is_stopped(how: str, holt: Holt, secret: Path, identity: Identity
     assert (result.cause, result.code) == ("killed", 137), str(result)
     assert result.report and result.report["replaced"].endswith("/" + path)
     assert f"{path}, which the policy protects or hides" in result.err
+    assert path != ".git/config" or "the command could have written it" in result.err, str(result)
 
 
 @pytest.mark.parametrize("how", ("sed with a backup", "git config"))
@@ -105,6 +107,55 @@ def test_the_result_of_a_run_of_python_names_the_path(sessions: Sessions, secret
     answer = json.loads(result.out)
     assert (answer["cause"], answer["state_kept"]) == ("killed", False), str(result)
     assert answer["replaced"] == path_inside(".git/config")
+
+
+# While no command runs: what the host does, and what is then in the workspace.
+QUIET = {
+    "git config": ("echo '#new' >.git/c; mv .git/c .git/config", "grep -q new .git/config"),
+    "twice": ("for i in 1 2; do echo \"#$i\" >.git/c; mv .git/c .git/config; done", "grep -q 2 .git/config"),
+    "sed -i": ("sed -i s/a/b/ .env", "grep -q b .env"),
+    "repository": ("mv .git .gone; cp -r .gone .git", "test -f .git/config"),
+    "new file": ("echo /x >.git/commondir.new; mv .git/commondir.new .git/commondir", "test -f .git/commondir"),
+    "removed": ("rm .git/config", "test ! -e .git/config"),
+}
+
+
+@pytest.mark.parametrize("how", QUIET)
+def test_a_session_in_which_nothing_runs_keeps_the_host_s_file(
+    how: str, sessions: Sessions, secret: Path, identity: Identity
+) -> None:
+    """It was not there while anything could write it: it stays, and the next command finds it protected."""
+    session = sessions.create("w", "--workspace", secret, *HIDES)
+    session.out("echo kept >/tmp/x")
+    keeper = session.keeper()
+    script, then = QUIET[how]
+    rest(keeper)
+    identity.run(["bash", "-c", script], cwd=secret).check_returncode()
+    until(lambda: state(keeper) == "Z", "the keeper has ended", timeout=5)
+
+    assert session.out("cat /tmp/x") == "kept\n"
+    identity.run(["bash", "-c", then], cwd=secret).check_returncode()
+    assert not list(secret.rglob("*.holt-untrusted*"))
+    assert session.sh("cat .env").out == ""
+    for name in ("config", "commondir"):
+        assert session.sh(f"[ -e .git/{name} ] && echo x >>.git/{name}").code != 0
+    rows = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "guard"]
+    assert ["renewed" in row for row in rows] == [True], str(rows)
+
+
+def rest(keeper: int) -> None:
+    """Waits until the keeper has looked for changes after the last call, and waits for something to do."""
+    for _ in range(3):
+        until(lambda: state(keeper) == "S", "the keeper rests", timeout=5)
+        time.sleep(0.02)
+
+
+def state(pid: int) -> str:
+    """Z where it has ended, whether or not somebody has waited for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return "Z"
 
 
 def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity) -> None:
