@@ -96,7 +96,6 @@ class SandboxApi(Part):
         self._lock = threading.Lock()
         self._closed = False
         self._lease: Optional[Lease] = None
-        self._keeps = ""  # the process that keeps a throwaway session from resting
         self._made()
 
     def __repr__(self) -> str:
@@ -117,9 +116,10 @@ class SandboxApi(Part):
                 params["owned" if self.throwaway else "find"] = True
                 yield self._server.submit("session.create", params)
             if self.throwaway:
-                # A process of ours that runs is a use: the session does not rest while this program lives.
-                started = yield self._ask("process.spawn", {"argv": ["sleep", "infinity"], "owned": True})
-                self._keeps = str(started["id"])
+                # Starts it. Our connection is a use from then on: the session does not rest while this program lives.
+                # A process would be one, too, but what the host changes at protected paths is known to be the host's
+                # only while none runs.
+                yield self._ask("session.show", {})
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
         except BaseException:
@@ -268,7 +268,7 @@ class SandboxApi(Part):
     def processes(self) -> "Steps[List[ProcessInfo]]":
         """What has been started here by whomever, the newest first: what runs, and the last that have ended."""
         listed = yield self._ask("process.list", {})
-        return [process_info_of(each) for each in listed["processes"] if each["id"] != self._keeps]
+        return [process_info_of(each) for each in listed["processes"]]
 
     def _found(self, id: str) -> "Steps[Any]":
         for each in (yield from SandboxApi.processes.steps(self)):

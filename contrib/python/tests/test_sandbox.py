@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import gc
 import os
@@ -11,10 +12,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, Iterator
+from typing import Any, Iterator, List
 
 import pytest
 from conftest import children, session_names, until
@@ -408,6 +410,31 @@ def test_a_result_names_the_path_for_which_the_session_was_stopped(tmp_path: Pat
         result = process.wait()
         assert (result.cause, result.replaced) == ("killed", "/workspace/.env")
         assert box.bash("cat .env").stdout == ""
+
+
+def keepers(name: str) -> List[str]:
+    """The state of the session's keeper, if it lives."""
+    states = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cmdline").read_bytes() == f"holt\0keeper\0{name}\0".encode():
+                states.append((process / "stat").read_text().rsplit(")", 1)[1].split()[0])
+    return states
+
+
+def test_what_the_host_changes_while_nothing_runs_stays(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for name, text in (("HEAD", "ref: refs/heads/main\n"), ("config", "[core]\n"), ("new", "[core]\n#new\n")):
+        (tmp_path / ".git" / name).write_text(text)
+    with Sandbox(workspace=tmp_path) as box:
+        box.bash("echo kept >/tmp/x")
+        for _ in range(3):
+            until(lambda: keepers(box.name) == ["S"], "the keeper has looked, and waits")
+            time.sleep(0.02)
+        (tmp_path / ".git" / "new").rename(tmp_path / ".git" / "config")
+        until(lambda: not keepers(box.name), "the keeper has ended")
+        assert box.bash("cat /tmp/x; echo x >> .git/config").stdout == "kept\n"
+    assert (tmp_path / ".git" / "config").read_text() == "[core]\n#new\n"
 
 
 @pytest.mark.parametrize("call", (
