@@ -165,7 +165,7 @@ int prepare_all(Launch *launch, Error *reterr) {
         if (r == 0)
                 r = prepare_inputs(launch->plan, reterr);
         if (r == 0)
-                r = watch_new(launch->plan, &launch->watch, reterr);
+                r = watch_new(launch, &launch->watch, reterr);
         if (r == 0)
                 r = check_landlock(launch, reterr);
         if (r == 0)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,8 @@ static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
 #define DN_MULTISHOT 0x80000000
 #endif
 
+enum { LINKS_MAX = 40 }; /* as the kernel follows in one path (path_resolution(7)) */
+
 typedef struct WatchDirectory {
         char *path; /* inside */
         int fd;
@@ -33,11 +36,13 @@ typedef struct WatchName {
         int fd; /* O_PATH; while it is open, no other file gets its inode */
         dev_t device;
         ino_t inode;
-        bool hidden;
+        mode_t mode;
+        bool hidden; /* itself, and not through a symlink */
+        char *link;  /* the target of a symlink, or NULL */
 } WatchName;
 
 struct Watch {
-        const LaunchPlan *plan;
+        const Launch *launch; /* while it is made */
         WatchDirectory *directories;
         WatchName *names;
         size_t directories_count, names_count;
@@ -50,6 +55,7 @@ Watch *watch_free(Watch *watch) {
         }
         for (size_t i = 0; watch && i < watch->names_count; i++) {
                 free(watch->names[i].path);
+                free(watch->names[i].link);
                 fd_close(watch->names[i].fd);
         }
         if (watch) {
@@ -73,14 +79,47 @@ static int watch_refuse(const char *path, int errnum, Error *reterr) {
                           "protect and hide nothing (--protect none).");
 }
 
+/* The entry of the system tree that is path inside or, with below, that path lies in or is; or
+ * NULL.
+ */
+static const SystemEntry *watch_find_entry(const Launch *launch, const char *path, bool below) {
+        for (size_t i = 0; i < launch->system_count; i++) {
+                const SystemEntry *entry = &launch->system[i];
+
+                if (below ? path_below(path + 1, entry->path) : streq(path + 1, entry->path))
+                        return entry;
+        }
+        return NULL;
+}
+
+/* Opens a directory of the system tree. In it only root replaces files; a directory that the caller
+ * may not read is left out. */
+static int watch_open_system(const Launch *launch, const char *path, int *ret_fd) {
+        const SystemEntry *entry = watch_find_entry(launch, path, true);
+        const PlanMount *rootfs = &launch->plan->rootfs;
+        _cleanup_close_ int tree_fd = FD_NONE;
+
+        if (!entry || entry->link || entry->text || !entry->directory)
+                return 0;
+        tree_fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
+                                 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (tree_fd < 0)
+                return -errno;
+        *ret_fd = sys_openat2(tree_fd, path + 1, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0,
+                              RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+        return 0;
+}
+
 /* Opens the directory at path, inside, if a directory of the host is mounted there. Returns 0 with
  * FD_NONE if not. */
-static int watch_open(const LaunchPlan *plan, const char *path, int *ret_fd) {
-        const PlanMount *mount = plan_mount_above(plan, path);
+static int watch_open(const Launch *launch, const char *path, int *ret_fd) {
+        const PlanMount *mount = plan_mount_above(launch->plan, path);
         const char *rest;
 
         *ret_fd = FD_NONE;
-        if (!mount || mount->kind != PLAN_BIND || !mount->directory)
+        if (!mount)
+                return watch_open_system(launch, path, ret_fd);
+        if (mount->kind != PLAN_BIND || !mount->directory)
                 return 0;
         rest = path + strlen(mount->target);
         rest += strspn(rest, "/");
@@ -108,7 +147,7 @@ static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         if (!directory->path)
                 return error_oom(reterr);
         watch->directories_count++;
-        r = watch_open(watch->plan, path, &directory->fd);
+        r = watch_open(watch->launch, path, &directory->fd);
         if (r == 0 && directory->fd >= 0 &&
             (fstat(directory->fd, &st) < 0 ||
              fcntl(directory->fd, F_NOTIFY, DN_CREATE | DN_DELETE | DN_RENAME | DN_MULTISHOT) < 0))
@@ -127,26 +166,45 @@ static int watch_find_directory(Watch *watch, const char *path, size_t *ret, Err
         return watch_add_directory(watch, path, reterr);
 }
 
-static bool watch_has_name(const Watch *watch, const char *path, bool hidden) {
+static WatchName *watch_find_name(const Watch *watch, const char *path) {
         for (size_t i = watch->names_count; i-- > 0;)
-                if (watch->names[i].hidden == hidden && streq(watch->names[i].path, path))
-                        return true;
-        return false;
+                if (streq(watch->names[i].path, path))
+                        return &watch->names[i];
+        return NULL;
 }
 
 static const char *watch_last_part(const char *path) {
         return strrchr(path, '/') + 1;
 }
 
-static int watch_add_name(Watch *watch, const char *path, size_t directory, bool hidden,
-                          Error *reterr) {
-        WatchName *more = reallocarray(watch->names, watch->names_count + 1, sizeof(*more)), *name;
-        struct stat st;
-        int fd = openat(watch->directories[directory].fd, watch_last_part(path),
-                        O_PATH | O_NOFOLLOW | O_CLOEXEC);
+static char *watch_read_link(int fd) {
+        char text[PATH_MAX];
+        ssize_t n = readlinkat(fd, "", text, sizeof(text) - 1);
+
+        return n < 0 ? NULL : strndup(text, (size_t)n);
+}
+
+static int watch_take_name(Watch *watch, WatchName *name, Error *reterr) {
+        WatchName *more = reallocarray(watch->names, watch->names_count + 1, sizeof(*more));
 
         if (more)
                 watch->names = more;
+        if (!more || !name->path || (S_ISLNK(name->mode) && !name->link)) {
+                free(name->path);
+                free(name->link);
+                fd_close(name->fd);
+                return error_oom(reterr);
+        }
+        more[watch->names_count++] = *name;
+        return 0;
+}
+
+static int watch_add_name(Watch *watch, const char *path, size_t directory, Error *reterr) {
+        struct stat st;
+        int fd = openat(watch->directories[directory].fd, watch_last_part(path),
+                        O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        WatchName name = { .directory = directory, .fd = fd };
+
         if (fd < 0 && errno == ENOENT)
                 return 0;
         if (fd < 0 || fstat(fd, &st) < 0) {
@@ -155,46 +213,114 @@ static int watch_add_name(Watch *watch, const char *path, size_t directory, bool
                 fd_close(fd);
                 return r;
         }
-        name = more ? &more[watch->names_count] : NULL;
-        if (name)
-                *name = (WatchName){ .path = strdup(path),
-                                     .directory = directory,
-                                     .fd = fd,
-                                     .device = st.st_dev,
-                                     .inode = st.st_ino,
-                                     .hidden = hidden };
-        if (!name || !name->path) {
-                fd_close(fd);
-                return error_oom(reterr);
-        }
-        watch->names_count++;
-        return 0;
+        name.path = strdup(path);
+        name.device = st.st_dev;
+        name.inode = st.st_ino;
+        name.mode = st.st_mode;
+        name.link = S_ISLNK(st.st_mode) ? watch_read_link(fd) : NULL;
+        return watch_take_name(watch, &name, reterr);
 }
 
-/* Each part of the path, since a mount also goes with the directory that it lies in. */
-static int watch_add_path(Watch *watch, const char *path, bool hidden, Error *reterr) {
-        char part[PATH_MAX];
+static int watch_add_in_directory(Watch *watch, const char *path, Error *reterr) {
+        char above[PATH_MAX];
+        size_t directory;
+        int r;
+
+        memcpy(above, path, strlen(path) + 1);
+        *strrchr(above, '/') = '\0';
+        r = watch_find_directory(watch, above[0] ? above : "/", &directory, reterr);
+        if (r < 0 || watch->directories[directory].fd < 0)
+                return r;
+        return watch_add_name(watch, path, directory, reterr);
+}
+
+/* *ret_link is the target if there is a symlink at path; borrowed. */
+static int watch_add_part(Watch *watch, const char *path, bool hidden, const char **ret_link,
+                          Error *reterr) {
+        WatchName *name = watch_find_name(watch, path);
+        const SystemEntry *entry;
         int r = 0;
 
-        if (strlen(path) >= sizeof(part))
-                return error_set(reterr, ERROR_POLICY, ENAMETOOLONG, "cannot watch %s", path);
-        for (size_t i = 1; r == 0 && i <= strlen(path); i++) {
-                const bool last = path[i] == '\0';
-                size_t directory;
-
-                if (!last && path[i] != '/')
-                        continue;
-                memcpy(part, path, i);
-                part[i] = '\0';
-                if (watch_has_name(watch, part, hidden && last))
-                        continue;
-                *strrchr(part, '/') = '\0';
-                r = watch_find_directory(watch, part[0] ? part : "/", &directory, reterr);
-                memcpy(part, path, i);
-                if (r == 0 && watch->directories[directory].fd >= 0)
-                        r = watch_add_name(watch, part, directory, hidden && last, reterr);
+        if (!name) {
+                r = watch_add_in_directory(watch, path, reterr);
+                name = watch_find_name(watch, path);
         }
+        if (name)
+                name->hidden |= hidden && !name->link;
+        entry = name ? NULL : watch_find_entry(watch->launch, path, false);
+        *ret_link = name ? name->link : entry ? entry->link : NULL;
         return r;
+}
+
+/* A path that is followed as the kernel does it inside. */
+typedef struct WatchWalk {
+        char done[PATH_MAX]; /* without a symlink; "" is the root */
+        char todo[PATH_MAX];
+        int links;
+} WatchWalk;
+
+/* Takes the first part off what is to do. False if there is none. */
+static bool walk_take(WatchWalk *walk, char part[NAME_MAX + 1]) {
+        const size_t start = strspn(walk->todo, "/"), length = strcspn(walk->todo + start, "/");
+        char *rest = walk->todo + start + length;
+
+        (void)snprintf(part, NAME_MAX + 1, "%.*s", (int)length, walk->todo + start);
+        rest += strspn(rest, "/");
+        memmove(walk->todo, rest, strlen(rest) + 1);
+        return length > 0;
+}
+
+static int walk_enter(WatchWalk *walk, const char *part) {
+        const size_t used = strlen(walk->done);
+
+        if (streq(part, "."))
+                return 0;
+        if (streq(part, "..")) {
+                walk->done[used ? (size_t)(strrchr(walk->done, '/') - walk->done) : 0] = '\0';
+                return 0;
+        }
+        if (used + 1 + strlen(part) >= sizeof(walk->done))
+                return -ENAMETOOLONG;
+        walk->done[used] = '/';
+        (void)strcpy(walk->done + used + 1, part);
+        return 1;
+}
+
+/* The last part that was entered is a symlink. */
+static int walk_follow(WatchWalk *walk, const char *link) {
+        char *todo = str_format("%s/%s", link, walk->todo);
+        const bool fits = todo && strlen(todo) < sizeof(walk->todo);
+
+        *(*link == '/' ? walk->done : strrchr(walk->done, '/')) = '\0';
+        if (fits)
+                (void)strcpy(walk->todo, todo);
+        free(todo);
+        return fits && ++walk->links <= LINKS_MAX ? 0 : -ELOOP;
+}
+
+/* Each part is watched, since a mount also goes with the directory that it lies in, and each
+ * symlink, since another target would not be hidden. */
+static int watch_add_path(Watch *watch, const char *path, bool hidden, Error *reterr) {
+        WatchWalk walk = { .done = "" };
+        char part[NAME_MAX + 1];
+        int r = 0;
+
+        if (strlen(path) >= sizeof(walk.todo))
+                return watch_refuse(path, ENAMETOOLONG, reterr);
+        (void)strcpy(walk.todo, path);
+        while (walk_take(&walk, part)) {
+                const char *link = NULL;
+
+                r = walk_enter(&walk, part);
+                if (r > 0 &&
+                    watch_add_part(watch, walk.done, hidden && !walk.todo[0], &link, reterr) < 0)
+                        return -EINVAL;
+                if (r >= 0 && link)
+                        r = walk_follow(&walk, link);
+                if (r < 0)
+                        return watch_refuse(path, -r, reterr);
+        }
+        return 0;
 }
 
 static int watch_add_guards(Watch *watch, const LaunchPlan *plan, Error *reterr) {
@@ -212,7 +338,7 @@ static int watch_add_guards(Watch *watch, const LaunchPlan *plan, Error *reterr)
 }
 
 static int watch_add_all(Watch *watch, Error *reterr) {
-        const LaunchPlan *plan = watch->plan;
+        const LaunchPlan *plan = watch->launch->plan;
         int r = watch_add_guards(watch, plan, reterr);
 
         for (size_t i = 0; r == 0 && i < plan->others_count; i++)
@@ -242,17 +368,17 @@ static bool watch_needed(const LaunchPlan *plan) {
         return false;
 }
 
-int watch_new(const LaunchPlan *plan, Watch **ret, Error *reterr) {
+int watch_new(const Launch *launch, Watch **ret, Error *reterr) {
         Watch *watch = NULL;
         int r;
 
         *ret = NULL;
-        if (!watch_needed(plan))
+        if (!watch_needed(launch->plan))
                 return 0;
         watch = calloc(1, sizeof(*watch));
         if (!watch)
                 return error_oom(reterr);
-        watch->plan = plan;
+        watch->launch = launch;
         r = watch_add_all(watch, reterr);
         if (r < 0)
                 watch_free(watch);

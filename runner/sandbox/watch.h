@@ -16,10 +16,10 @@
 
 enum { WATCH_SIGNAL = 29 }; /* SIGIO */
 
-/* Watches every pinned guard and every hidden file in a mount of the plan, and the directories
- * between. Called after prepare_guards() and before root is given up, with all signals blocked.
- * *ret is NULL if there are none; it borrows the plan. */
-int watch_new(const LaunchPlan *plan, Watch **ret, Error *reterr);
+/* Watches every pinned guard and every hidden file in a directory of the host, and the directories
+ * and symlinks between. Called after prepare_guards() and before root is given up, with all signals
+ * blocked. *ret is NULL if there are none. */
+int watch_new(const Launch *launch, Watch **ret, Error *reterr);
 Watch *watch_free(Watch *watch);
 
 /* The path inside of the first file that is not the one that was protected, or NULL. */

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +109,56 @@ def test_the_result_of_a_run_of_python_names_the_path(sessions: Sessions, secret
     answer = json.loads(result.out)
     assert (answer["cause"], answer["state_kept"]) == ("killed", False), str(result)
     assert answer["replaced"] == path_inside(".git/config")
+
+
+# Links in the workspace, and what a person replaces behind them.
+LINKED = {
+    "file": ("ln -s real .env2", ".env2", "real"),
+    "absolute": ("ln -s $PWD/real .env2", ".env2", "real"),
+    "chain": ("ln -s real a; ln -s ./a b; ln -s keys/../b .env2", ".env2", "real"),
+    "directory": ("mkdir -p deep/d; ln -s deep/d k; echo secret >k/key2", "k/key2", "deep/d/key2"),
+    "directory above": ("mkdir -p deep/d; ln -s deep/d k; echo secret >k/key2", "k/key2", "deep"),
+    "the link": ("ln -s real .env2; echo secret >other", ".env2", ".env2"),
+}
+
+
+@pytest.mark.parametrize("how", LINKED)
+def test_a_file_that_is_hidden_through_a_link_is_watched(
+    how: str, holt: Holt, secret: Path, identity: Identity
+) -> None:
+    links, hidden, path = LINKED[how]
+    identity.run(["bash", "-ec", f"echo secret >real; {links}"], cwd=secret).check_returncode()
+    with holt.start(["run", "--hide", hidden, "--", "bash", "-c", "echo ready; while :; do sleep 0.01; done"]) as running:
+        assert running.readline() == "ready"
+        script = f"cp -r {path} c; mv {path} gone; mv c {path}" if path != ".env2" else "ln -sfn other .env2"
+        identity.run(["bash", "-ec", script], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.cause == "killed", str(result)
+    assert result.report and result.report["replaced"].endswith("/" + path)
+
+
+@pytest.mark.root_host
+def test_a_hidden_file_of_the_system_tree_is_watched(holt: Holt) -> None:
+    place = Path(f"/usr/share/holt-test-{os.getpid()}")
+    place.mkdir()
+    try:
+        (place / "key").write_text("secret\n")
+        script = f"echo ready; while ! cat {place}/key; do sleep 0.01; done"
+        with holt.start(["run", "--hide", place / "key", "--", "bash", "-c", script]) as running:
+            assert running.readline() == "ready"
+            (place / "new").write_text("secret\n")
+            (place / "new").rename(place / "key")
+            result = running.wait(timeout=20)
+    finally:
+        shutil.rmtree(place)
+
+    assert result.report and result.report["replaced"] == str(place / "key"), str(result)
+
+
+def test_to_hide_a_directory_and_a_file_in_it_stops_nothing(holt: Holt, secret: Path) -> None:
+    with holt.start(["run", "--hide", "keys", "--hide", "keys/key", "--", "bash", "-c", "echo ready; touch x; mv x y"]) as running:
+        assert running.wait().cause == "exited"
 
 
 # While no command runs: what the host does, and what is then in the workspace.
