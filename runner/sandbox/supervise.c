@@ -43,6 +43,7 @@ typedef struct Supervisor {
         Sandbox *sandbox;
         Terminal *terminal; /* NULL without one */
         int signal_fd;
+        sigset_t signals;           /* that it reports */
         uint64_t started, deadline; /* usec of CLOCK_MONOTONIC; deadline 0 is none */
         bool timed_out;       /* TERM has been sent for the time; at the deadline comes KILL */
         bool told_to_stop;    /* a TERM, INT, HUP or QUIT came to holt */
@@ -52,6 +53,7 @@ typedef struct Supervisor {
         bool cut;             /* TERM has been sent for the output; at the deadline comes KILL */
         bool killing;         /* holt has sent SIGKILL, or had init send it */
         const char *replaced; /* the protection of this path has ended: all is killed */
+        uint64_t look_at;     /* like deadline: when SIGIO is listened to again */
         bool ended;           /* init has said how the command ended */
         int status;           /* wait status of the command */
         bool failed;          /* init could not execute it */
@@ -143,6 +145,9 @@ static void stop_alone(Supervisor *s, int signal) {
 }
 
 static void check_protection(Supervisor *s, int signal) {
+        const uint64_t before = time_now_usec();
+        uint64_t now;
+
         (void)signal;
         if (!s->replaced && !s->ended)
                 s->replaced = watch_find_replaced(s->launch->watch);
@@ -150,6 +155,16 @@ static void check_protection(Supervisor *s, int signal) {
                 s->told_to_stop = true;
                 kill_all(s);
         }
+        now = time_now_usec();
+        s->look_at = now + watch_pause(now - before);
+        watch_listen(s->signal_fd, s->signals, false);
+}
+
+static void check_look(Supervisor *s) {
+        if (!s->look_at || time_now_usec() < s->look_at)
+                return;
+        s->look_at = 0;
+        watch_listen(s->signal_fd, s->signals, true);
 }
 
 static void pass_on(Supervisor *s, int signal) {
@@ -218,6 +233,8 @@ static int poll_timeout(const Supervisor *s) {
 
         if (s->oom_due && (!next || s->oom_due < next))
                 next = s->oom_due;
+        if (s->look_at && (!next || s->look_at < next))
+                next = s->look_at;
         if (!next)
                 return -1;
         now = time_now_usec();
@@ -297,6 +314,7 @@ static void deliver(Supervisor *s) {
         const int earlier = s->stop_signal;
 
         s->stop_signal = 0;
+        s->oom_due = s->look_at = 0; /* nothing is left to look after */
         s->deadline = delivery_end(s);
         for (output_end(output); output_waits(output);) {
                 size_t more = output_poll(output, fds + 1);
@@ -352,6 +370,7 @@ static void run_loop(Supervisor *s) {
                         read_signals(s);
                 if (fds[POLL_INIT].revents)
                         return;
+                check_look(s);
                 check_output(s);
                 check_time(s);
                 check_oom(s);
@@ -359,10 +378,8 @@ static void run_loop(Supervisor *s) {
 }
 
 static int open_signals(Supervisor *s, Error *reterr) {
-        sigset_t set;
-
-        (void)sigfillset(&set);
-        s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        (void)sigfillset(&s->signals);
+        s->signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         return s->signal_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd")
                                 : 0;
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 
 #include "base/paths.h"
@@ -22,7 +23,11 @@ static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
 #define DN_MULTISHOT 0x80000000
 #endif
 
-enum { LINKS_MAX = 40 }; /* as the kernel follows in one path (path_resolution(7)) */
+enum {
+        LINKS_MAX = 40,    /* as the kernel follows in one path (path_resolution(7)) */
+        PAUSE_MIN = 1000,  /* usec */
+        PAUSE_PER_LOOK = 4 /* times as long as the look: a fifth of a processor at most */
+};
 
 typedef struct WatchDirectory {
         char *path; /* inside */
@@ -405,4 +410,14 @@ const char *watch_find_replaced(const Watch *watch) {
                 if (!watch_is_same(watch, &watch->names[i]))
                         return watch->names[i].path;
         return NULL;
+}
+
+uint64_t watch_pause(uint64_t took) {
+        return PAUSE_MIN + PAUSE_PER_LOOK * took;
+}
+
+void watch_listen(int signal_fd, sigset_t signals, bool listen) {
+        if (!listen)
+                (void)sigdelset(&signals, WATCH_SIGNAL);
+        (void)signalfd(signal_fd, &signals, 0);
 }

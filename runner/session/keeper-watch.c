@@ -67,7 +67,8 @@ static void keeper_stop_replaced(Keeper *keeper, const char *path) {
         keeper_audit_replaced(keeper, "replaced", path);
 }
 
-void keeper_check_protection(Keeper *keeper) {
+/* Looks whether the host has replaced or made a protected path, and ends the sandbox if so. */
+static void keeper_check_protection(Keeper *keeper) {
         const bool active = keeper_is_active(keeper);
         const char *path = watch_find_replaced(keeper->launch.watch), *made = NULL;
 
@@ -80,6 +81,22 @@ void keeper_check_protection(Keeper *keeper) {
         if (path)
                 return keeper_stop_replaced(keeper, path);
         keeper->quiet = !active && !made && keeper->swept && sandbox_is_empty(keeper);
+}
+
+void keeper_on_change(Keeper *keeper) {
+        const uint64_t before = time_now_usec();
+        uint64_t now;
+
+        keeper_check_protection(keeper);
+        now = time_now_usec();
+        loop_timer_set(keeper->listen_timer, now + watch_pause(now - before));
+        watch_listen(keeper->signal_fd, keeper->signals, false);
+}
+
+void keeper_listen(void *data) {
+        const Keeper *keeper = data;
+
+        watch_listen(keeper->signal_fd, keeper->signals, true);
 }
 
 void keeper_look_quiet(void *data) {

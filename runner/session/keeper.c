@@ -261,7 +261,7 @@ static void on_signal(void *data, uint32_t events) {
                 if (info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
                         on_told_to_end(keeper);
                 else if (info.ssi_signo == WATCH_SIGNAL)
-                        keeper_check_protection(keeper);
+                        keeper_on_change(keeper);
 }
 
 /* The session goes with its owner; who takes it away waits for the lock. */
@@ -341,13 +341,12 @@ static int watch_owner(Keeper *keeper, Error *reterr) {
 }
 
 static int watch_all(Keeper *keeper, Error *reterr) {
-        sigset_t all;
         int r;
 
-        (void)sigfillset(&all);
-        (void)sigdelset(&all, SIGALRM);
-        (void)sigdelset(&all, SIGTERM);
-        keeper->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        (void)sigfillset(&keeper->signals);
+        (void)sigdelset(&keeper->signals, SIGALRM);
+        (void)sigdelset(&keeper->signals, SIGTERM);
+        keeper->signal_fd = signalfd(-1, &keeper->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
         r = watch(keeper, keeper->signal_fd, on_signal, reterr);
         if (r == 0)
@@ -372,6 +371,9 @@ static int watch_all(Keeper *keeper, Error *reterr) {
                 r = keeper_sweeper_new(keeper, reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, keeper_look_quiet, keeper, &keeper->quiet_timer,
+                                   reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, keeper_listen, keeper, &keeper->listen_timer,
                                    reterr);
         if (r == 0)
                 r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,

@@ -14,6 +14,8 @@
  * session's directory by an id-mapped mount (sandbox/identity.h). */
 #pragma once
 
+#include <signal.h>
+
 #include "base/wait.h"
 #include "rpc/server.h"
 #include "sandbox/launch.h"
@@ -57,6 +59,7 @@ typedef struct Sweeper Sweeper;
 typedef struct Keeper {
         char name[SESSION_NAME_MAX + 1];
         int lock_fd, ready_fd, signal_fd, owner_fd;
+        sigset_t signals;    /* that signal_fd reports */
         uint64_t started_ms; /* since the epoch */
         Settings settings;
         LaunchPlan plan;
@@ -83,7 +86,7 @@ typedef struct Keeper {
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why the last look could not set all aside; or ""
                                                 */
         LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
-                *answer_timer, *quiet_timer;
+                *answer_timer, *quiet_timer, *listen_timer;
         const char *replaced; /* the path for which the sandbox was stopped (sandbox/watch.h) */
         bool swept; /* a sweep has begun after the last change from inside or by a client */
         bool quiet, renewed;   /* session/keeper-watch.c */
@@ -184,10 +187,12 @@ bool keeper_sweep_goes_on(const Keeper *keeper);
 
 /* --- protected paths that the host changes (keeper-watch.c) --- */
 
-/* Looks whether the host has replaced or made one, and ends the sandbox if so. */
-void keeper_check_protection(Keeper *keeper);
 /* A client's call, or a process inside, has ended. with_files: it may have changed some. */
 void keeper_touched(Keeper *keeper, bool with_files);
+/* SIGIO has come (sandbox/watch.h). */
+void keeper_on_change(Keeper *keeper);
+/* The listen timer's. */
+void keeper_listen(void *data);
 /* The quiet timer's, and for after a sweep. */
 void keeper_look_quiet(void *data);
 /* Nobody new finds the keeper; later clients wait for the next one. */

@@ -111,6 +111,54 @@ def test_the_result_of_a_run_of_python_names_the_path(sessions: Sessions, secret
     assert answer["replaced"] == path_inside(".git/config")
 
 
+RENAME = """
+import os
+os.close(os.open('a', os.O_CREAT, 0o600))
+def rename(times):
+    for _ in range(times): os.rename('a', 'b'); os.rename('b', 'a')
+"""
+MANY = 20000
+
+
+def wakes(pid: int) -> int:
+    """How often a process has waited for something."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
+
+
+def test_a_command_that_renames_all_the_time_does_not_keep_holt_busy(holt: Holt, secret: Path) -> None:
+    script = f"{RENAME}\nprint('ready', flush=True); input(); rename({MANY}); print('done', flush=True); input()"
+    with holt.start(["run", *HIDES, "--", "/usr/bin/python3", "-c", script], stdin=-1) as running:
+        assert running.readline() == "ready"
+        before = wakes(running.pid)
+        running.send("\n")
+        assert running.readline() == "done"
+        after = wakes(running.pid)
+        running.wait(b"\n")
+
+    assert after - before < MANY // 10
+
+
+def test_nor_its_keeper(sessions: Sessions, secret: Path) -> None:
+    session = sessions.create("w", "--workspace", secret, *HIDES)
+    session.out("true")
+    keeper = session.keeper()
+    before = wakes(keeper)
+    session.exec("/usr/bin/python3", "-c", f"{RENAME}\nrename({MANY})").ok()
+
+    assert wakes(keeper) - before < MANY // 10
+
+
+def test_a_replacement_is_seen_among_many_changes(holt: Holt, secret: Path, identity: Identity) -> None:
+    script = f"{RENAME}\nprint('ready', flush=True)\nwhile True: rename(1000)"
+    with holt.start(["run", *HIDES, "--", "/usr/bin/python3", "-c", script]) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-c", REPLACED["sed -i"][0]], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.report and result.report["replaced"].endswith("/.env"), str(result)
+
+
 # Links in the workspace, and what a person replaces behind them.
 LINKED = {
     "file": ("ln -s real .env2", ".env2", "real"),
@@ -144,7 +192,7 @@ def test_a_hidden_file_of_the_system_tree_is_watched(holt: Holt) -> None:
     place.mkdir()
     try:
         (place / "key").write_text("secret\n")
-        script = f"echo ready; while ! cat {place}/key; do sleep 0.01; done"
+        script = f"echo ready; while :; do cat {place}/key; sleep 0.01; done"
         with holt.start(["run", "--hide", place / "key", "--", "bash", "-c", script]) as running:
             assert running.readline() == "ready"
             (place / "new").write_text("secret\n")
