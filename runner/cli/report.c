@@ -434,7 +434,8 @@ static void print_moved(const RunResult *result, FILE *out) {
  */
 static void reset_colours(const RunResult *result, FILE *out) {
         const Outcome *outcome = &result->outcome;
-        const bool talks = result->error || (result->moved && result->moved->count > 0) ||
+        const bool talks = result->error || outcome->replaced ||
+                           (result->moved && result->moved->count > 0) ||
                            (outcome->exit_code != 0 &&
                             (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0));
 
@@ -445,14 +446,31 @@ static void reset_colours(const RunResult *result, FILE *out) {
 void report_replaced(const char *what, const char *path, bool set_aside, FILE *out) {
         char name[256];
 
-        (void)fprintf(out,
-                      "holt: stopped %s because the host replaced %s, which the policy protects or "
-                      "hides\n  Start it again: the new file is then protected.\n",
-                      what, str_quote(path, name, sizeof(name)));
+        (void)str_quote(path, name, sizeof(name));
+        if (what)
+                (void)fprintf(out,
+                              "holt: stopped %s because the host replaced %s, which the policy "
+                              "protects or hides\n  Start it again: the new file is then "
+                              "protected.\n",
+                              what, name);
+        else
+                (void)fprintf(out,
+                              "holt: the host replaced %s, which the policy protects or hides, "
+                              "shortly before the command ended\n  The command may have read the "
+                              "new file.\n",
+                              name);
         if (set_aside)
                 (void)fputs("  A new file at a protected path may be yours, but the command could "
                             "have written it.\n",
                             out);
+}
+
+static void print_replaced(const RunResult *result, FILE *out) {
+        const Outcome *outcome = &result->outcome;
+
+        if (outcome->replaced)
+                report_replaced(outcome->cause == CAUSE_KILLED ? "it" : NULL, outcome->replaced,
+                                result->moved && result->moved->count > 0, out);
 }
 
 void report_print_text(const RunResult *result, FILE *out) {
@@ -461,10 +479,8 @@ void report_print_text(const RunResult *result, FILE *out) {
                 error_print(result->error, out);
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
-                if (result->outcome.replaced)
-                        report_replaced("it", result->outcome.replaced,
-                                        result->moved && result->moved->count > 0, out);
                 print_denials(result, out);
         }
+        print_replaced(result, out);
         print_moved(result, out);
 }

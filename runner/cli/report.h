@@ -52,8 +52,8 @@ void report_print_text(const RunResult *result, FILE *out);
  * without one, NULL, only that it is. Nothing where it is nothing. */
 void report_moved(const StrList *moved, const char *workspace, FILE *out);
 
-/* That holt stopped what, "it" or "the session", since the host replaced path. set_aside: whether
- * report_moved() follows. */
+/* That holt stopped what, "it" or "the session", since the host replaced path; NULL if the command
+ * ended by itself before that. set_aside: whether report_moved() follows. */
 void report_replaced(const char *what, const char *path, bool set_aside, FILE *out);
 
 /* --- the same for a command in a session, whose result comes from its keeper --- */

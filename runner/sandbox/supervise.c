@@ -52,7 +52,7 @@ typedef struct Supervisor {
         bool undelivered;     /* ... which has ended the wait for who reads the output */
         bool cut;             /* TERM has been sent for the output; at the deadline comes KILL */
         bool killing;         /* holt has sent SIGKILL, or had init send it */
-        const char *replaced; /* the protection of this path has ended: all is killed */
+        const char *replaced; /* the protection of this path has ended: what runs is killed */
         uint64_t look_at;     /* like deadline: when SIGIO is listened to again */
         bool ended;           /* init has said how the command ended */
         int status;           /* wait status of the command */
@@ -149,9 +149,9 @@ static void check_protection(Supervisor *s, int signal) {
         uint64_t now;
 
         (void)signal;
-        if (!s->replaced && !s->ended)
+        if (!s->replaced)
                 s->replaced = watch_find_replaced(s->launch->watch);
-        if (s->replaced) {
+        if (s->replaced && !s->ended) {
                 s->told_to_stop = true;
                 kill_all(s);
         }
@@ -451,6 +451,9 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 ;
         s->sandbox->pidfd = fd_close(s->sandbox->pidfd);
         (void)read_control(s);
+        /* SIGIO may be pending. */
+        if (s->look_at && !s->replaced)
+                s->replaced = watch_find_replaced(s->launch->watch);
         if (s->terminal) {
                 terminal_drain(s->terminal);
                 s->terminal = terminal_free(s->terminal);

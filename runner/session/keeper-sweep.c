@@ -170,6 +170,7 @@ void keeper_sweep_soon(Keeper *keeper) {
 }
 
 void keeper_sweep_behind(Keeper *keeper, Process *process) {
+        keeper_check_ended(keeper, process);
         process->sweep_due = plan_has_guards(&keeper->plan);
         keeper_sweep_soon(keeper);
 }

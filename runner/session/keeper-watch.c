@@ -83,6 +83,16 @@ static void keeper_check_protection(Keeper *keeper) {
         keeper->quiet = !active && !made && keeper->swept && sandbox_is_empty(keeper);
 }
 
+void keeper_check_ended(Keeper *keeper, Process *process) {
+        const char *path = keeper->replaced || keeper->ending
+                                   ? NULL
+                                   : watch_find_replaced(keeper->launch.watch);
+
+        if (path)
+                keeper_stop_replaced(keeper, path);
+        process->replaced = keeper->replaced;
+}
+
 void keeper_on_change(Keeper *keeper) {
         const uint64_t before = time_now_usec();
         uint64_t now;

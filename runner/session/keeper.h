@@ -189,6 +189,8 @@ bool keeper_sweep_goes_on(const Keeper *keeper);
 
 /* A client's call, or a process inside, has ended. with_files: it may have changed some. */
 void keeper_touched(Keeper *keeper, bool with_files);
+/* Before the end of a command is told: whether the host replaced something while it ran. */
+void keeper_check_ended(Keeper *keeper, Process *process);
 /* SIGIO has come (sandbox/watch.h). */
 void keeper_on_change(Keeper *keeper);
 /* The listen timer's. */

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -57,6 +58,8 @@ def test_a_recycled_inode_is_not_the_protected_file(holt: Holt, prepared: Reposi
 
     assert not prepared.use(), str(result)
     assert result.set_aside == [".git/config.holt-untrusted"], str(result)
+    assert result.report and result.report["replaced"].endswith("/.git/config"), str(result)
+    assert "the command could have written it" in result.err, str(result)
 
 
 def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
@@ -67,6 +70,25 @@ def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository,
 
     assert not prepared.use(), str(result)
     assert (workspace / ".git/config.holt-untrusted").exists(), str(result)
+
+
+def test_a_command_that_has_ended_before_the_keeper_looked(sessions: Sessions, prepared: Repository) -> None:
+    """Its result names the path, although nothing was left to be killed."""
+    session = sessions.create("w", "--workspace", prepared.path)
+    with session.start("/usr/bin/python3", "recycle.py", flags=("--json",)) as running:
+        until(lambda: (prepared.path / "ready").exists(), "the command runs")
+        (process,) = [p.pid for p in session.processes("python3")]
+        os.kill(keeper := session.keeper(), signal.SIGSTOP)
+        try:
+            prepared.git("config", "user.nickname", "x")
+            until(lambda: not Path(f"/proc/{process}").exists(), "the command has ended")
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        report = json.loads(running.wait().err)
+
+    assert not prepared.use()
+    assert report["replaced"].endswith("/.git/config"), report
+    assert report["set_aside"] == [".git/config.holt-untrusted"]
 
 
 def test_a_call_of_a_client_is_not_the_host(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
