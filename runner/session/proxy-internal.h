@@ -5,6 +5,7 @@
 
 #include "rpc/client.h"
 #include "session/directory.h"
+#include "session/proxy-tools.h"
 #include "session/proxy.h"
 
 /* A request that a keeper has not answered yet. */
@@ -53,6 +54,7 @@ struct Proxy {
         Loop *loop;
         LoopTimer *timer; /* is set while an upstream holds its client */
         Upstream *upstreams;
+        ProxyTool *tools;
 };
 
 /* Stops reading the client if too much of what it has sent waits for the keeper. */

@@ -7,6 +7,7 @@
 
 #include "session/keeper.h"
 #include "session/methods.h"
+#include "session/proxy-tools.h"
 
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         Proxy *proxy = calloc(1, sizeof(*proxy));
@@ -79,8 +80,10 @@ Proxy *proxy_free(Proxy *proxy) {
                 set_gone(proxy->upstreams, &error);
                 upstream_free(proxy->upstreams, &error);
         }
-        if (proxy)
+        if (proxy) {
+                proxy_tools_forget(&proxy->tools, NULL);
                 proxy->timer = loop_timer_free(proxy->timer);
+        }
         free(proxy);
         return NULL;
 }
@@ -95,6 +98,7 @@ void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
                 if (upstream->client == client)
                         upstream_free(upstream, &error);
         }
+        proxy_tools_forget(&proxy->tools, client);
 }
 
 /* --- what a keeper says --- */
@@ -132,6 +136,7 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
                 for (size_t i = 0; i < ELEMENTSOF(message->fds); i++)
                         if (message->fds[i] >= 0)
                                 fds[count++] = message->fds[i];
+                proxy_tools_note(&upstream->proxy->tools, pending->call);
                 upstream->stopped |= streq(rpc_call_method(pending->call)->name, "session.stop");
                 rpc_reply_fds(pending->call, fds, count);
         } else if (!message->result && may_ask_again(pending, -error->errnum)) {
@@ -385,11 +390,14 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
         if (r == 0)
                 r = loop_watch(proxy->loop, rpc_client_fd(upstream->keeper), EPOLLIN, on_keeper,
                                upstream, &upstream->watch, error);
-        if (r < 0)
+        if (r < 0) {
                 upstream_free(upstream, error);
-        else
-                *ret = upstream;
-        return r;
+                return r;
+        }
+        /* Not counted as sent: the request that comes behind them is still the only one. */
+        proxy_tools_send(proxy->tools, client, session, upstream->keeper);
+        *ret = upstream;
+        return 0;
 }
 
 static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,

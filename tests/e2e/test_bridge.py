@@ -475,6 +475,22 @@ def test_processes_and_forks_call(keeper: Host) -> None:
 # --- registering ---
 
 
+def test_a_client_of_holt_serve_has_its_tools_in_the_next_keeper(sessions: Sessions) -> None:
+    """Not those that it has taken back, nor in another session that has the name by then."""
+    sessions.create("w")
+    with sessions.serve() as rpc:
+        for name in ("kept", "back"):
+            rpc("tools.register", session="w", name=name, description="", input_schema={})
+        rpc("tools.unregister", session="w", name="back")
+        rpc("session.stop", session="w")
+        assert [tool["name"] for tool in rpc("tools.list", session="w")["tools"]] == ["kept"]
+
+        rpc("session.stop", session="w")
+        sessions(["rm", "w"]).ok()
+        sessions.create("w")
+        assert rpc("tools.list", session="w")["tools"] == []
+
+
 def test_tools_are_their_clients(connect: Connect) -> None:
     first, second = connect(), connect()
     first.tool("t", lambda p: 1)

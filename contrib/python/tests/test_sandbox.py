@@ -412,6 +412,11 @@ def test_a_result_names_the_path_for_which_the_session_was_stopped(tmp_path: Pat
         assert box.bash("cat .env").stdout == ""
 
 
+def double(number: int) -> int:
+    """Twice as much."""
+    return 2 * number
+
+
 def keepers(name: str) -> List[str]:
     """The state of the session's keeper, if it lives."""
     states = []
@@ -422,19 +427,40 @@ def keepers(name: str) -> List[str]:
     return states
 
 
-def test_what_the_host_changes_while_nothing_runs_stays(tmp_path: Path) -> None:
+def replace_config(box: Sandbox, workspace: Path) -> None:
+    """While nothing runs in the session, whose keeper then ends."""
+    for _ in range(3):
+        until(lambda: keepers(box.name) == ["S"], "the keeper has looked, and waits")
+        time.sleep(0.02)
+    (workspace / ".git" / "new").write_text("[core]\n#new\n")
+    (workspace / ".git" / "new").rename(workspace / ".git" / "config")
+    until(lambda: not keepers(box.name), "the keeper has ended")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
     (tmp_path / ".git").mkdir()
-    for name, text in (("HEAD", "ref: refs/heads/main\n"), ("config", "[core]\n"), ("new", "[core]\n#new\n")):
-        (tmp_path / ".git" / name).write_text(text)
-    with Sandbox(workspace=tmp_path) as box:
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    return tmp_path
+
+
+def test_what_the_host_changes_while_nothing_runs_stays(repository: Path) -> None:
+    with Sandbox(workspace=repository) as box:
         box.bash("echo kept >/tmp/x")
-        for _ in range(3):
-            until(lambda: keepers(box.name) == ["S"], "the keeper has looked, and waits")
-            time.sleep(0.02)
-        (tmp_path / ".git" / "new").rename(tmp_path / ".git" / "config")
-        until(lambda: not keepers(box.name), "the keeper has ended")
+        replace_config(box, repository)
         assert box.bash("cat /tmp/x; echo x >> .git/config").stdout == "kept\n"
-    assert (tmp_path / ".git" / "config").read_text() == "[core]\n#new\n"
+    assert (repository / ".git" / "config").read_text() == "[core]\n#new\n"
+
+
+def test_a_session_that_starts_anew_has_the_tools(repository: Path) -> None:
+    with Sandbox(workspace=repository, tools=[double]) as box:
+        assert box.bash("""holt-tool double '{"number": 4}'""").stdout == "8\n"
+        replace_config(box, repository)
+        assert box.bash("""holt-tool double '{"number": 4}'""").stdout == "8\n"
+        box.remove_tool("double")
+        replace_config(box, repository)
+        assert box.bash("holt-tool --list").stdout == ""
 
 
 @pytest.mark.parametrize("call", (
