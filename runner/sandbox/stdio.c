@@ -28,8 +28,10 @@ static bool is_among(unsigned long type, const unsigned long *types, size_t coun
 }
 
 /* A regular file may be an object of the kernel. A namespace's file passes the namespace on;
- * writing to a file of /proc or /sys changes the host. A file system without any blocks is the
- * kernel's own, unless it is one of those that hold data and need not count it. */
+ * writing to a file of /proc or /sys changes the host. The command could open a file of these again
+ * for writing (/proc/self/fd/0), so its mode must not allow that to anybody. A file system without
+ * any blocks is the kernel's own, unless it is one of those that hold data and need not count it.
+ */
 static bool is_harmless_file(int fd, const struct stat *st, int flags) {
         static const unsigned long of_data[] = { TMPFS_MAGIC,      RAMFS_MAGIC,
                                                  HUGETLBFS_MAGIC,  OVERLAYFS_SUPER_MAGIC,
@@ -44,7 +46,7 @@ static bool is_harmless_file(int fd, const struct stat *st, int flags) {
                 return false;
         if (fs.f_blocks > 0 || is_among((unsigned long)fs.f_type, of_data, ELEMENTSOF(of_data)))
                 return true;
-        return (flags & O_ACCMODE) == O_RDONLY && st->st_mode & S_IROTH;
+        return (flags & O_ACCMODE) == O_RDONLY && (st->st_mode & (S_IROTH | 0222)) == S_IROTH;
 }
 
 /* A connected stream has one peer. An Internet socket belongs to the host's network and can be

@@ -77,6 +77,30 @@ def test_a_setting_of_the_kernel_is_no_stdin(holt: Holt) -> None:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 
 
+# What the owner of the file may write: of the caller's own process, and for root of the kernel.
+WRITABLE = ("/proc/self/coredump_filter", "/proc/self/oom_score_adj", "/proc/sys/kernel/core_pattern", "/proc/self/comm")
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("number", (0, 1, 2))
+@pytest.mark.parametrize("path", WRITABLE)
+def test_what_can_be_opened_again_for_writing_is_refused(path: str, number: int, holt: Holt) -> None:
+    """Landlock would stop that, where it is in force."""
+    shell = f'exec "$@" {number}<{path}'
+    argv = holt.argv(["run", "--landlock", "off", "--", "true"])
+    result = holt.identity.run(["bash", "-c", shell, "bash", *argv])
+    assert result.returncode == 125
+    if number != 2:
+        assert ("stdin", "stdout")[number] in result.stderr
+
+
+@pytest.mark.identities("user", "root")
+def test_so_is_it_in_a_session(session: Session) -> None:
+    with session.rpc() as rpc, open("/proc/self/coredump_filter", "rb") as handed:
+        error = rpc.refused("process.spawn", [handed.fileno()], argv=["true"], fds=1)
+    assert "stdin" in str(error)
+
+
 def test_a_message_queue_is_no_stdin(holt: Holt) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     name = f"/holt-test-{os.getpid()}".encode()
