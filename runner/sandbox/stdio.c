@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "sandbox/prepare.h"
@@ -61,6 +64,31 @@ static bool is_harmless_socket(int fd) {
                getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0;
 }
 
+/* One that was hung up answers every ioctl by EIO. */
+static bool is_pty(const struct stat *st) {
+        /* See Documentation/admin-guide/devices.txt. */
+        return major(st->st_rdev) >= 136 && major(st->st_rdev) <= 143;
+}
+
+/* A device is an interface of the kernel: /dev/fuse, /dev/kvm, /dev/net/tun, /dev/kmsg. Whoever has
+ * the master of a pty types into that terminal. A terminal has a driver of its own, but the command
+ * gets another in its place. */
+static bool is_harmless_device(int fd, const struct stat *st) {
+        enum { MEMORY = 1 };
+        /* null, zero, full, random, urandom */
+        static const unsigned memory_minors[] = { 3, 5, 7, 8, 9 };
+        struct termios mode;
+        unsigned number;
+
+        for (size_t i = 0; i < ELEMENTSOF(memory_minors); i++)
+                if (st->st_rdev == makedev(MEMORY, memory_minors[i]))
+                        return true;
+        if (ioctl(fd, TIOCGPTN, &number) == 0)
+                return false;
+        /* Not isatty(), whose errno differs between C libraries. */
+        return tcgetattr(fd, &mode) == 0 || (errno == EIO && is_pty(st));
+}
+
 /* A directory leads out (openat(0, "..")); a pidfd acts on a process of the host. */
 bool stdio_is_harmless(int fd) {
         const int flags = fcntl(fd, F_GETFL);
@@ -72,7 +100,7 @@ bool stdio_is_harmless(int fd) {
                 return is_harmless_file(fd, &st, flags);
         if (S_ISSOCK(st.st_mode))
                 return is_harmless_socket(fd);
-        return S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode);
+        return S_ISCHR(st.st_mode) ? is_harmless_device(fd, &st) : S_ISFIFO(st.st_mode);
 }
 
 /* Of a closed fd 0 to 2 main() has kept the place. */
@@ -92,12 +120,13 @@ static int open_null(int fd) {
 int stdio_refuse(int fd, Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-        return error_set(
-                reterr, ERROR_USAGE, 0,
-                "%s is neither an ordinary file, a pipe, a terminal nor a connected local socket, "
-                "and may give the command a way out of the sandbox; put a pipe between: "
-                "... | holt run ... | cat",
-                names[fd]);
+        const int r = error_set(reterr, ERROR_USAGE, 0,
+                                "%s is not a pipe, a terminal, a connected local socket, /dev/null "
+                                "or the like, or a file of a disk, and may give the command a way "
+                                "out of the sandbox",
+                                names[fd]);
+
+        return error_cure(reterr, r, "Put a pipe between: ... | holt run ... | cat");
 }
 
 int prepare_stdio(Error *reterr) {

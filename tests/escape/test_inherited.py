@@ -101,6 +101,73 @@ def test_so_is_it_in_a_session(session: Session) -> None:
     assert "stdin" in str(error)
 
 
+def opens(device: str) -> int | None:
+    """For reading, as root has it open already."""
+    try:
+        return os.open(f"/dev/{device}", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def is_there(device: str) -> bool:
+    handed = opens(device)
+    if handed is not None:
+        os.close(handed)
+    return handed is not None
+
+
+INTERFACES = ("ptmx", "fuse", "kvm", "net/tun", "kmsg", "loop-control", "autofs", "hwrng", "btrfs-control", "cpu_dma_latency")
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("device", filter(is_there, INTERFACES))
+def test_an_interface_of_the_kernel_is_no_stdin(device: str, holt: Holt, session: Session) -> None:
+    handed = opens(device)
+    assert handed is not None
+    try:
+        for result in (holt(["run", "--", "true"], stdin=handed), session.exec("true", stdin=handed)):
+            assert "stdin" in result.refusal() and "pipe between" in result.cure
+        with session.rpc() as rpc:
+            assert "stdin" in str(rpc.refused("process.spawn", [handed], argv=["true"], fds=1))
+    finally:
+        os.close(handed)
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("number", (0, 1, 2))
+def test_the_master_of_a_terminal_is_none_of_them(number: int, holt: Holt) -> None:
+    """By it the command would type into the terminal."""
+    master, slave = os.openpty()
+    streams = {("stdin", "stdout", "stderr")[number]: master}
+    try:
+        assert holt(["run", "--", "true"], **streams).code == 125
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("device", ("null", "zero", "full", "random", "urandom"))
+def test_what_only_gives_bytes_is_a_stdin(device: str, holt: Holt, session: Session) -> None:
+    handed = opens(device)
+    assert handed is not None
+    try:
+        holt(["run", "--", "head", "-c", "1"], stdin=handed).ok()
+        session.exec("head", "-c", "1", stdin=handed).ok()
+    finally:
+        os.close(handed)
+
+
+def test_a_terminal_that_was_hung_up_is_a_stdin(holt: Holt) -> None:
+    """As that of a job that goes on when its terminal is gone."""
+    master, slave = os.openpty()
+    os.close(master)
+    try:
+        holt(["run", "--", "true"], stdin=slave).ok()
+    finally:
+        os.close(slave)
+
+
 def test_a_message_queue_is_no_stdin(holt: Holt) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     name = f"/holt-test-{os.getpid()}".encode()
