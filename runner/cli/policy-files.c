@@ -193,6 +193,38 @@ static int hand_over(const char *path, int fd, PlanInputs *ret) {
         return add_input(path, fd, ret);
 }
 
+/* What the command prints would be the policy of the next run. */
+static int check_outputs(const char *path, int fd, Error *reterr) {
+        struct stat st, output_st;
+        char quoted[400];
+
+        if (fstat(fd, &st) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot note the policy files");
+        for (int number = STDOUT_FILENO; number <= STDERR_FILENO; number++) {
+                const char *name = number == STDOUT_FILENO ? "stdout" : "stderr";
+                const int flags = fcntl(number, F_GETFL);
+                int r;
+
+                if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || fstat(number, &output_st) < 0 ||
+                    !is_same_file(&st, &output_st))
+                        continue;
+                r = error_set(reterr, ERROR_POLICY, 0,
+                              "%s goes to the policy file %s, which the command must not write",
+                              name, str_quote(path, quoted, sizeof(quoted)));
+                return error_cure(reterr, r, "Redirect %s to another file.", name);
+        }
+        return 0;
+}
+
+static int note_file(const char *path, int fd, PlanInputs *ret, Error *reterr) {
+        int r = check_outputs(path, fd, reterr);
+
+        if (r < 0)
+                return r;
+        r = hand_over(path, fd, ret);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot note the policy files") : 0;
+}
+
 int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
         int r = 0;
 
@@ -202,10 +234,10 @@ int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
                                                           : str_format("%s/" POLICY_PROJECT_FILE,
                                                                        workspace ? workspace : ".");
 
-                r = path ? hand_over(path, file->fd, ret) : -ENOMEM;
+                r = path ? note_file(path, file->fd, ret, reterr) : error_oom(reterr);
         }
         plan_inputs_clear(&files_read);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot note the policy files") : 0;
+        return r;
 }
 
 /* --- the project's own --- */

@@ -299,6 +299,36 @@ EXCHANGES = {
 
 
 @USER_AND_ROOT
+@pytest.mark.parametrize("flags", ([], ["--output", "1KiB"], ["--protect", "none"]), ids=("plain", "counted", "unprotected"))
+@pytest.mark.parametrize("stream", ("stdout", "stderr"))
+@pytest.mark.parametrize("name", (".holt.json", "policy.json", "link.json", "../elsewhere.json"))
+def test_a_policy_file_is_no_output(
+    name: str, stream: str, flags: list[str], holt: Holt, program: Callable[..., Path]
+) -> None:
+    """What the command prints would be the next run's policy."""
+    before = '{"holt": 1}'
+    path = program(f"workspace/{name}" if "link" not in name else "real.json", before)
+    if "link" in name:
+        (holt.cwd / name).symlink_to(path)
+    given = [] if name == ".holt.json" else ["--policy", f"./{name}"]
+    with path.open("a") as output:
+        result = holt(["run", *given, *flags, "--", "sh", "-c", "echo evil; echo evil >&2"], **{stream: output})
+    assert result.code == 125
+    told = result.err if stream == "stdout" else path.read_text().removeprefix(before)
+    assert f"{stream} goes to the policy file" in told and f"Redirect {stream}" in told
+    assert path.read_text() == before + (told if stream == "stderr" else "") and "evil" not in told
+
+
+@USER_AND_ROOT
+def test_a_policy_file_that_can_only_be_read_is_an_output(holt: Holt, program: Callable[..., Path]) -> None:
+    """A copy of it, then, as of what is protected."""
+    path = program("workspace/policy.json", POLICY)
+    with path.open() as output:
+        holt(["run", "--policy", "./policy.json", "--", "sh", "-c", "echo x >>/proc/self/fd/1; true"], stdout=output).ok()
+    assert path.read_text() == POLICY
+
+
+@USER_AND_ROOT
 @pytest.mark.parametrize("verb", ["run", "create"])
 @pytest.mark.parametrize("where", ["workspace", "elsewhere"])
 @pytest.mark.parametrize("exchange", EXCHANGES)
