@@ -111,9 +111,9 @@ static int refuse_start(const char *name, bool late, int ask_fd, Error *reterr) 
 /* 0, CONNECT_AGAIN, or a negative errno. */
 static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr) {
         struct pollfd end = { .fd = ready_fd, .events = POLLIN };
+        int ready, status = 0;
         Error error;
         ssize_t n = 0;
-        int ready;
 
         while ((ready = poll(&end, 1, START_PATIENCE)) < 0 && errno == EINTR)
                 ;
@@ -125,6 +125,8 @@ static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr)
                 return refuse_start(name, ready == 0, ask_fd, reterr);
         if (reterr)
                 *reterr = error;
+        /* Until then it has the session's files open, which the caller may want to unmount. */
+        (void)ask_end(ask_fd, ASK_END, &status);
         return error.kind == ERROR_BUSY ? CONNECT_AGAIN : error.errnum ? -error.errnum : -EINVAL;
 }
 

@@ -87,8 +87,9 @@ def _remove(path: Path) -> None:
     """Removes a tree that a sandbox has had its way with: directories that can't be entered too."""
 
     def make_enterable(function: Callable[[str], object], name: str, _: object) -> None:
+        # Not what is above the tree: others use that.
         for above in (os.path.dirname(name), name):
-            if not os.path.islink(above):
+            if Path(above).is_relative_to(path) and not os.path.islink(above):
                 os.chmod(above, stat.S_IRWXU)
         if os.path.isdir(name) and not os.path.islink(name):
             shutil.rmtree(name, ignore_errors=True)
