@@ -74,6 +74,11 @@ static const CheckRange ioctl_requests[] = {
         VALUE(0xff0b, ALLOW),        /* PIDFD_GET_INFO */
 };
 
+/* Interfaces of the network. A socket that was handed in as stdin belongs to the host's network,
+ * and tells of its interfaces, whatever its family. In strict there is no netlink to ask about
+ * them, either. */
+static const CheckRange interface_requests[] = { SPAN(0x8910, 0x89ff, ENOTTY) };
+
 /* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. A device is refused even where the
  * kernel would make it: 0:0 is overlayfs's whiteout, free for all since Linux 5.8. */
 static const CheckRange file_types[] = {
@@ -178,6 +183,7 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },
         CHECK_OF(IOCTL) = { 1, REQUEST, ACTION_ENOTTY, RANGES(ioctl_requests) },
+        CHECK_OF(IOCTL_STRICT) = { 1, REQUEST, ACTION_CHECK_IOCTL, RANGES(interface_requests) },
         CHECK_OF(MKNOD) = { 1, 0xf000, ACTION_EPERM, RANGES(file_types), .why = set_id },
         CHECK_OF(MKNODAT) = { 2, 0xf000, ACTION_EPERM, RANGES(file_types_at), .why = set_id },
         CHECK_OF(MODE_ARG1) = { 1, SET_ID, ACTION_NOTIFY_EPERM, RANGES(only_zero), .why = set_id },

@@ -91,7 +91,7 @@ const SyscallRow syscall_rows[] = {
         ALLOW(BASIC, "wait4"),
         ALLOW(BASIC, "write"),
         CHECK(BASIC, "clone", CLONE),
-        CHECK(BASIC, "ioctl", IOCTL),
+        CHECK_STRICTER(BASIC, "ioctl", IOCTL),
         CHECK(BASIC, "prctl", PRCTL),
 
         ALLOW(FILE, "access"),

@@ -216,6 +216,35 @@ def test_a_connected_local_socket_is_a_stdin(holt: Holt) -> None:
         assert holt(["run", "--", "cat"], stdin=handed).ok().out == "hello\n"
 
 
+# The names of the network's interfaces, by a request that needs no more than any socket.
+INTERFACES_OF = """
+import fcntl, socket, struct
+names = set()
+for number in range(1, 200):
+    for request in (0x8910, 0x8910 | 1 << 31):
+        try: names.add(fcntl.ioctl({fd}, request, struct.pack("16si20s", b"", number, b"")).split(b"\\0")[0].decode())
+        except OSError: pass
+print(*names)
+"""
+
+
+@pytest.mark.identities("user", "root")
+def test_in_strict_a_socket_that_is_stdin_does_not_tell_of_the_host_s_network(holt: Holt) -> None:
+    ours, handed = socket.socketpair()
+    with ours, handed:
+        command = ["python3", "-c", INTERFACES_OF.format(fd=0)]
+        control = subprocess.run(command, stdin=handed, capture_output=True, text=True, check=True)
+        assert control.stdout.split(), "this host has no interface"
+        assert holt(["run", "--policy", "strict", "--", *command], stdin=handed).ok().out == "\n"
+
+
+@pytest.mark.identities("user", "root")
+def test_nor_does_a_pipe_put_before_it(holt: Holt) -> None:
+    """The cure that SECURITY.md names."""
+    command = ["python3", "-c", INTERFACES_OF.format(fd="socket.socket()")]
+    assert holt(["run", "--", *command], stdin=b"").ok().out == "lo\n"
+
+
 @pytest.mark.parametrize("change", ("os.chmod(path, 0o600)", "os.utime(path)", "os.chown(path, 1000, 1000)"))
 @pytest.mark.parametrize("device", ("null", "zero", "tty", "urandom"))
 def test_the_host_s_device_nodes_do_not_change(change: str, device: str, holt: Holt) -> None:

@@ -53,7 +53,10 @@ static const Sample samples[] = {
         { "ioctl", { 0, 0x80045430 }, SAME(ALLOWED) },
         { "ioctl", { 0, 0x402c542b }, SAME(ALLOWED) },
         { "ioctl", { 0, 0xc020660b }, SAME(ALLOWED) },
-        { "ioctl", { 0, 0x8912 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x8905 }, SAME(ALLOWED) },
+        { "ioctl", { 0, 0x8912 }, ALLOWED, ENOTTY },
+        { "ioctl", { 0, HIGH | 0x8927 }, ALLOWED, ENOTTY },
+        { "ioctl", { 0, 0x8946 }, ALLOWED, ENOTTY },
         /* btrfs: SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, SNAP_CREATE_V2, SUBVOL_SETFLAGS */
         { "ioctl", { 0, 0x50009401 }, SAME(ENOTTY) },
         { "ioctl", { 0, 0x5000940e }, SAME(ENOTTY) },
