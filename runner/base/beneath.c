@@ -2,10 +2,16 @@
 #include "base/beneath.h"
 
 #include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
+
+enum { LINKS_MAX = 40 }; /* as in the kernel */
 
 /* Opens the directory that path leads to through whatever links, and asks the kernel for its own
  * path. */
@@ -41,9 +47,127 @@ static int open_rest(int dir_fd, const char *rest, int flags, mode_t mode) {
         return fd < 0 ? -errno : fd;
 }
 
+/* A path on its way: what is left of it, below a directory. */
+typedef struct Walk {
+        int dir_fd;
+        char rest[PATH_MAX];
+        unsigned links;
+        int flags; /* those asked for, and O_DIRECTORY if a slash is at the end */
+} Walk;
+
+static int walk_from_root(Walk *walk) {
+        fd_close(walk->dir_fd);
+        walk->dir_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return walk->dir_fd < 0 ? -errno : 0;
+}
+
+/* Takes the next name off; "" at the end. */
+static int walk_take(Walk *walk, char name[NAME_MAX + 1]) {
+        const char *start = walk->rest + strspn(walk->rest, "/");
+        const size_t length = strcspn(start, "/");
+        const char *next = start + length + strspn(start + length, "/");
+
+        if (length > NAME_MAX)
+                return -ENAMETOOLONG;
+        memcpy(name, start, length);
+        name[length] = '\0';
+        if (start[length] == '/' && !next[0])
+                walk->flags |= O_DIRECTORY;
+        memmove(walk->rest, next, strlen(next) + 1);
+        return 0;
+}
+
+/* As the kernel does where fs.protected_symlinks is set: in a directory like /tmp no link of
+ * somebody else is followed. */
+static bool is_foreign_link(int dir_fd, const struct stat *link) {
+        struct stat dir;
+
+        return fstat(dir_fd, &dir) < 0 ||
+               ((dir.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) &&
+                link->st_uid != geteuid() && link->st_uid != dir.st_uid);
+}
+
+/* Puts the text of a link in front of the rest. */
+static int walk_link(Walk *walk, int link_fd, const struct stat *link) {
+        char text[PATH_MAX];
+        ssize_t n = readlinkat(link_fd, "", text, sizeof(text) - 1);
+        const size_t rest = strlen(walk->rest), slash = rest > 0;
+
+        if (n <= 0)
+                return n < 0 ? -errno : -ENOENT;
+        if (++walk->links > LINKS_MAX)
+                return -ELOOP;
+        if (is_foreign_link(walk->dir_fd, link))
+                return -EACCES;
+        if ((size_t)n + slash + rest >= sizeof(walk->rest))
+                return -ENAMETOOLONG;
+        memmove(walk->rest + n + slash, walk->rest, rest + 1);
+        memcpy(walk->rest, text, (size_t)n);
+        if (slash)
+                walk->rest[n] = '/';
+        return walk->rest[0] == '/' ? walk_from_root(walk) : 0;
+}
+
+static bool is_in_proc(int fd) {
+        struct statfs fs;
+
+        return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* One step: 1 if there are more, 0 with *ret the file, or a negative errno. A link of /proc leads
+ * where no text can name, and nobody inside has made it. */
+static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
+        const bool last = !walk->rest[0], follows = is_in_proc(walk->dir_fd);
+        _cleanup_close_ int fd = openat(walk->dir_fd, name,
+                                        O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW));
+        struct stat st = { 0 };
+
+        if (fd < 0 && (!last || errno != ENOENT))
+                return -errno;
+        if (fd >= 0 && fstat(fd, &st) < 0)
+                return -errno;
+        if (fd >= 0 && S_ISLNK(st.st_mode) && !(last && walk->flags & O_NOFOLLOW)) {
+                int r = walk_link(walk, fd, &st);
+
+                return r < 0 ? r : 1;
+        }
+        if (last) {
+                *ret = openat(walk->dir_fd, name,
+                              walk->flags | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), mode);
+                return *ret < 0 ? -errno : 0;
+        }
+        (void)close(walk->dir_fd);
+        walk->dir_fd = TAKE_FD(fd);
+        return 1;
+}
+
+/* A link of the caller's may lead into an untrusted directory, so each link is taken by its text.
+ * The links of the root directory (/home, /tmp) are the system's. */
+static int walk_open(Walk *walk, const StrList *untrusted, mode_t mode, int *ret) {
+        char name[NAME_MAX + 1], real[PATH_MAX], rest[NAME_MAX + 1 + PATH_MAX];
+        int r = walk_take(walk, name);
+
+        if (r < 0)
+                return r;
+        if (!name[0] || streq(name, ".")) {
+                if (walk->rest[0])
+                        return 1;
+                *ret = openat(walk->dir_fd, ".", walk->flags | O_CLOEXEC, mode);
+                return *ret < 0 ? -errno : 0;
+        }
+        r = streq(name, "..") ? 0 : path_of_fd(walk->dir_fd, real);
+        if (r < 0)
+                return r;
+        if (streq(name, "..") || streq(real, "/") || !is_untrusted(real, untrusted))
+                return walk_step(walk, name, mode, ret);
+        (void)snprintf(rest, sizeof(rest), "%s%s%s", name, walk->rest[0] ? "/" : "", walk->rest);
+        *ret = open_rest(walk->dir_fd, rest, walk->flags, mode);
+        return *ret < 0 ? *ret : 0;
+}
+
 int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t mode) {
-        char part[PATH_MAX], real[PATH_MAX];
-        int fd;
+        Walk walk = { .dir_fd = FD_NONE, .flags = flags };
+        int fd = FD_NONE, r;
 
         /* Mostly there is no link on the whole way, and nothing to ask about. */
         if (flags & O_PATH) {
@@ -52,20 +176,16 @@ int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t m
                 if (fd >= 0)
                         return fd;
         }
-        for (size_t i = 1; untrusted->count > 0 && path[i] && i < sizeof(part); i++) {
-                _cleanup_close_ int dir_fd = FD_NONE;
-                int r;
-
-                if (path[i] != '/')
-                        continue;
-                memcpy(part, path, i);
-                part[i] = '\0';
-                r = open_real(part, real, &dir_fd);
-                if (r < 0)
-                        return r;
-                if (is_untrusted(real, untrusted))
-                        return open_rest(dir_fd, path + i + 1, flags, mode);
+        if (untrusted->count == 0) {
+                fd = open(path, flags | O_CLOEXEC, mode);
+                return fd < 0 ? -errno : fd;
         }
-        fd = open(path, flags | O_CLOEXEC, mode);
-        return fd < 0 ? -errno : fd;
+        if (strlen(path) >= sizeof(walk.rest))
+                return -ENAMETOOLONG;
+        (void)strcpy(walk.rest, path);
+        r = walk_from_root(&walk);
+        for (r = r < 0 ? r : 1; r > 0;)
+                r = walk_open(&walk, untrusted, mode, &fd);
+        fd_close(walk.dir_fd);
+        return r < 0 ? r : fd;
 }

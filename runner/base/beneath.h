@@ -10,7 +10,8 @@
 
 /* Opens path, which is absolute and in normal form. From the first directory on its way that lies
  * in one of untrusted (by the kernel's own paths, whatever links lead there), no link is followed:
- * it may be an attacker's. Before that links are the caller's and are followed.
+ * it may be an attacker's. Before that links are the caller's and are followed, to an untrusted
+ * directory, too. A link of somebody else in a directory like /tmp is -EACCES.
  *
  * untrusted  absolute directories; those that can't be opened are passed over.
  * flags      open(2) flags; O_CLOEXEC is added.

@@ -63,6 +63,40 @@ def test_a_link_that_the_session_planted_is_not_followed(
         refused(work("python", path, **options), work)
 
 
+# From a link that is the caller's, into the workspace, to one that is the session's.
+OWN_LINKS = {
+    "to the file": ("link.py", "workspace/train.py"),
+    "to a directory": ("link/train.py", "workspace"),
+    "to a directory below": ("link/train.py", "workspace/deep"),
+    "by another link": ("first/link.py", "../workspace/train.py"),
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("name, target", OWN_LINKS.values(), ids=OWN_LINKS)
+def test_nor_behind_a_link_of_the_caller_s(
+    name: str, target: str, work: Session, secret: Path, workspace: Path, place: Path, identity: Identity
+) -> None:
+    work.sh(f"mkdir real; ln -s {secret} real/train.py; ln -s real deep; ln -s {secret} train.py").ok()
+    if name.startswith("first/"):
+        (place / "second").mkdir()
+        (place / "first").symlink_to("second")
+        (place / "second/link.py").symlink_to(target)
+    else:
+        (place / name.split("/")[0]).symlink_to(target)
+    for path in (place / name, place / ".." / place.name / name):
+        refused(work("python", path, cwd=place), work)
+
+
+@USER_AND_ROOT
+def test_a_link_of_the_caller_s_into_the_workspace_is_followed(work: Session, place: Path) -> None:
+    work.sh("mkdir deep; echo 'print(6 * 7)' >deep/train.py").ok()
+    (place / "directory").symlink_to("workspace/deep/")
+    (place / "link.py").symlink_to(place / "directory/train.py")
+    for name in ("link.py", "directory/train.py"):
+        assert work("python", name, cwd=place).ok().out == "42\n", name
+
+
 @USER_AND_ROOT
 def test_a_fifo_that_the_session_planted_keeps_nobody_waiting(work: Session, workspace: Path) -> None:
     work.sh("mkfifo train.py").ok()

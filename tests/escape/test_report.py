@@ -56,6 +56,19 @@ def test_a_link_planted_meanwhile_is_not_followed(
     untouched(victim)
 
 
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("link, target", (("mine", "workspace/report.json"), ("mine", "workspace/out/report.json")))
+def test_a_link_of_the_caller_s_leads_to_no_planted_one(
+    link: str, target: str, holt: Holt, place: Path, workspace: Path, victim: Path, identity: Identity
+) -> None:
+    identity.run(["ln", "-s", victim.parent, workspace / "out"]).check_returncode()
+    identity.run(["ln", "-s", victim, workspace / "report.json"]).check_returncode()
+    (place / link).symlink_to(target)
+    assert holt(["run", "--report", place / link, "--", "true"]).code == 125
+
+    assert victim.read_text() == "precious\n" and not (victim.parent / "report.json").exists()
+
+
 @pytest.mark.parametrize("way", ("rw", "files", "other name of the workspace"))
 def test_nor_in_another_place_that_the_command_can_write(
     way: str, holt: Holt, place: Path, workspace: Path, victim: Path, identity: Identity
