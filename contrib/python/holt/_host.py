@@ -21,6 +21,7 @@ from .errors import UsageError
 Fill = Callable[[BinaryIO], Any]
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY
+_LINKS_MAX = 40  # as in the kernel
 
 
 def _is_inside(directory: int, writable: Sequence[str]) -> bool:
@@ -32,10 +33,10 @@ def _is_inside(directory: int, writable: Sequence[str]) -> bool:
 def _mode_of(directory: int, name: str, inside: bool) -> int:
     """0 where there is nothing. Raises UsageError at a link that is not followed."""
     try:
-        mode = os.stat(name, dir_fd=directory, follow_symlinks=not inside).st_mode
+        mode = os.stat(name, dir_fd=directory, follow_symlinks=_is_in_proc(directory)).st_mode
     except FileNotFoundError:
         return 0
-    if stat.S_ISLNK(mode):
+    if inside and stat.S_ISLNK(mode):
         where = os.readlink(f"/proc/self/fd/{directory}")
         raise UsageError(
             f"{where}/{name} is a link in a directory that the session can write, and not followed",
@@ -44,27 +45,65 @@ def _mode_of(directory: int, name: str, inside: bool) -> int:
     return mode
 
 
-def _step(directory: int, name: str, writable: Sequence[str], make: bool) -> int:
-    """The directory below; the one above is closed."""
-    try:
-        inside = _is_inside(directory, writable)
-        if _mode_of(directory, name, inside) == 0 and make:
-            os.mkdir(name, dir_fd=directory)
-        return os.open(name, _DIRECTORY | (os.O_NOFOLLOW if inside else 0), dir_fd=directory)
-    finally:
-        os.close(directory)
+def _is_in_proc(directory: int) -> bool:
+    """Whether links there are the kernel's: they may lead where no text can name."""
+    where = os.readlink(f"/proc/self/fd/{directory}")
+    return where == "/proc" or where.startswith("/proc/")
+
+
+def _refuse_foreign(directory: int, name: str) -> None:
+    """As the kernel does where fs.protected_symlinks is set: somebody else's link in a directory like /tmp."""
+    link, above = os.stat(name, dir_fd=directory, follow_symlinks=False), os.stat(f"/proc/self/fd/{directory}")
+    shared = stat.S_ISVTX | stat.S_IWOTH
+    if above.st_mode & shared == shared and link.st_uid not in (os.geteuid(), above.st_uid):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+
+def _step(directory: int, name: str, mode: int, make: bool) -> int:
+    """The directory below; the one above is closed, unless this fails."""
+    if mode == 0 and make:
+        os.mkdir(name, dir_fd=directory)
+    below = os.open(name, _DIRECTORY | (0 if _is_in_proc(directory) else os.O_NOFOLLOW), dir_fd=directory)
+    os.close(directory)
+    return below
+
+
+def _follow(directory: int, name: str, left: "list[str]") -> int:
+    """Puts the parts of a link's text in front of those that are left; the directory to go on from."""
+    _refuse_foreign(directory, name)
+    text = os.readlink(name, dir_fd=directory)
+    left.extend(reversed([part for part in text.split("/") if part not in ("", ".")]))
+    if not text.startswith("/"):
+        return directory
+    root = os.open("/", _DIRECTORY)
+    os.close(directory)
+    return root
 
 
 @contextlib.contextmanager
 def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[int, str, bool]]":
-    """The directory of a file, its name there, and whether the session can write there."""
-    *above, name = Path(os.path.abspath(path)).parts
+    """The directory of a file, its name there, and whether the session can write there.
+
+    A link of the host's is taken by its text, since it may lead into a directory that the session can write.
+    """
+    left, links = list(reversed(Path(os.path.abspath(path)).parts[1:])), 0
     try:
         directory = os.open("/", _DIRECTORY)
-        for part in above[1:]:
-            directory = _step(directory, part, writable, make)
         try:
-            yield directory, name, _is_inside(directory, writable)
+            while True:
+                name = left.pop() if left else "."
+                inside = name != ".." and _is_inside(directory, writable)
+                mode = _mode_of(directory, name, inside)
+                if stat.S_ISLNK(mode):
+                    links += 1
+                    if links > _LINKS_MAX:
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                    directory = _follow(directory, name, left)
+                elif left or name == "..":
+                    directory = _step(directory, name, mode, make)
+                else:
+                    break
+            yield directory, name, inside
         finally:
             os.close(directory)
     except OSError as error:  # the caller knows it by this name

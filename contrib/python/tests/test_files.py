@@ -210,6 +210,36 @@ def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: San
         planted.mount.upload("none/at/all")
 
 
+def test_a_link_of_the_host_s_leads_to_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
+    links = place / "links"
+    links.mkdir()
+    (links / "file").symlink_to("../workspace/r")
+    (links / "below").symlink_to("../workspace/d")
+    (links / "by").symlink_to("file")
+    (links / "new").symlink_to("../own/to-workspace/dangling")
+    (links / "plain").symlink_to("../own/to-workspace/dir/../plain")
+    (links / "loop").symlink_to("loop")
+    file = planted.mount.download("r")
+    for path in ("file", "by", "below/rc", "new"):
+        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+            planted.mount.upload(links / path)
+        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+            file.save(links / path)
+    Path("plain").write_text("fine")
+    planted.mount.upload(links / "plain")
+    assert planted.bash("cat /mnt/files/plain").stdout == "fine"
+    with pytest.raises(OSError, match="Too many levels"):
+        planted.mount.upload(links / "loop")
+
+
+def test_links_of_proc_lead_where_the_kernel_says(box: Sandbox, place: Path) -> None:
+    (place / "file").write_text("fine")
+    with (place / "file").open() as file:
+        box.mount.upload(f"/dev/fd/{file.fileno()}", "a")
+        box.mount.upload(f"/proc/self/fd/{file.fileno()}", "b")
+    assert box.bash("cat /mnt/files/a /mnt/files/b").stdout == "finefine"
+
+
 def test_what_is_no_file_is_not_uploaded(box: Sandbox) -> None:
     for wrong in (5, None, ["a"]):
         with pytest.raises(UsageError, match="a path, bytes, a file object or a URL"):
