@@ -266,9 +266,7 @@ int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
                 name = path_join(workspace, POLICY_PROJECT_FILE);
         if (!name)
                 name = strdup(POLICY_PROJECT_FILE);
-        if (!name)
-                return error_oom(reterr);
-        r = read_project(workspace_fd, name, &bytes, &length, reterr);
+        r = name ? read_project(workspace_fd, name, &bytes, &length, reterr) : error_oom(reterr);
         if (r <= 0)
                 return r;
         return policy_load(policy, bytes, length, name, ORIGIN_PROJECT, reterr);

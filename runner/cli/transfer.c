@@ -547,7 +547,7 @@ int transfer_open_input(RpcClient *client, const char *file, int *ret_fd, struct
 
 int transfer_put(RpcClient *client, const char *file, const char *path, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
-        struct stat st;
+        struct stat st = { 0 };
         int r;
 
         if (streq(file, "-"))
