@@ -36,15 +36,10 @@
 
 #include "execute.h"
 #include "process-tree.h"
+#include "session-messages.h"
 
 enum {
         SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
-        FDS_MAX = 4,
-        SOL_SOCKET_LEVEL = 1,
-        SCM_RIGHTS_TYPE = 1,
-        MSG_NOSIGNAL_FLAG = 0x4000,
-        MSG_DONTWAIT_FLAG = 0x40,
-        MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
         TCSETS_REQUEST = 0x5402,
         TIOCSCTTY_REQUEST = 0x540e,
         TIOCSPGRP_REQUEST = 0x5410,
@@ -61,32 +56,6 @@ enum {
         MONITORS_MAX = 2 * SESSION_EXECS_MAX,
 };
 
-/* As the kernel has them. */
-typedef struct Vector {
-        void *base;
-        unsigned long length;
-} Vector;
-
-typedef struct ControlHeader {
-        unsigned long length;
-        int level, type;
-} ControlHeader;
-
-typedef struct Rights {
-        ControlHeader header;
-        int fds[FDS_MAX];
-} Rights;
-
-typedef struct MessageHeader {
-        void *name;
-        int name_length;
-        Vector *vector;
-        unsigned long vector_count;
-        void *control;
-        unsigned long control_length;
-        unsigned flags;
-} MessageHeader;
-
 typedef struct Monitor {
         uint32_t exec; /* 0: the slot is free */
         int pid;
@@ -94,62 +63,6 @@ typedef struct Monitor {
 } Monitor;
 
 static Monitor monitors[MONITORS_MAX];
-
-typedef struct Packet {
-        SessionMessage message;
-        char block[SESSION_INLINE_MAX];
-} Packet;
-
-/* --- messages --- */
-
-static void send_message(SessionMessage *message, int fd) {
-        Rights rights = { .header = { .length = sizeof(ControlHeader) + sizeof(int),
-                                      .level = SOL_SOCKET_LEVEL,
-                                      .type = SCM_RIGHTS_TYPE },
-                          .fds = { fd } };
-        Vector vector = { message, sizeof(*message) };
-        MessageHeader header = { .vector = &vector, .vector_count = 1 };
-
-        if (fd >= 0) {
-                header.control = &rights;
-                header.control_length = sizeof(rights.header) + 8;
-        }
-        /* Blocks where the keeper does not get round to reading: nothing may be lost. */
-        while (sys3(__NR_sendmsg, SESSION_CONTROL_FD, (long)&header, MSG_NOSIGNAL_FLAG) == -EINTR)
-                ;
-}
-
-static void report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail) {
-        SessionMessage message = { .type = type, .exec = exec, .value = value, .detail = detail };
-
-        send_message(&message, -1);
-}
-
-/* Returns what recvmsg(2) does; fds that did not come are -1. */
-static long receive(Packet *packet, int fds[FDS_MAX]) {
-        Rights rights = { .header = { 0 } };
-        Vector vector = { packet, sizeof(*packet) };
-        MessageHeader header = { .vector = &vector,
-                                 .vector_count = 1,
-                                 .control = &rights,
-                                 .control_length = sizeof(rights) };
-        long n = sys3(__NR_recvmsg, SESSION_CONTROL_FD, (long)&header,
-                      MSG_DONTWAIT_FLAG | MSG_CMSG_CLOEXEC_FLAG);
-        unsigned long count = 0;
-
-        if (n > 0 && header.control_length >= sizeof(ControlHeader) &&
-            rights.header.type == SCM_RIGHTS_TYPE)
-                count = (rights.header.length - sizeof(ControlHeader)) / sizeof(int);
-        for (unsigned long i = 0; i < FDS_MAX; i++)
-                fds[i] = i < count ? rights.fds[i] : -1;
-        return n;
-}
-
-static void close_fds(const int fds[FDS_MAX]) {
-        for (int i = 0; i < FDS_MAX; i++)
-                if (fds[i] >= 0)
-                        (void)sys1(__NR_close, fds[i]);
-}
 
 /* --- the monitor of one exec --- */
 
