@@ -255,21 +255,24 @@ static int read_project(int workspace_fd, const char *name, char **ret, size_t *
         return r < 0 ? r : 1;
 }
 
-int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
-        _cleanup_free_ char *bytes = NULL, *name = NULL;
-        char workspace[PATH_MAX] = "";
+static int load_project(Policy *policy, int workspace_fd, const char *name, Error *reterr) {
+        _cleanup_free_ char *bytes = NULL;
         size_t length = 0;
-        int r;
+        int r = read_project(workspace_fd, name, &bytes, &length, reterr);
+
+        return r <= 0 ? r : policy_load(policy, bytes, length, name, ORIGIN_PROJECT, reterr);
+}
+
+int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
+        _cleanup_free_ char *name = NULL;
+        char workspace[PATH_MAX] = "";
 
         /* holt may have been started somewhere else. */
         if (path_of_fd(workspace_fd, workspace) == 0)
                 name = path_join(workspace, POLICY_PROJECT_FILE);
         if (!name)
                 name = strdup(POLICY_PROJECT_FILE);
-        r = name ? read_project(workspace_fd, name, &bytes, &length, reterr) : error_oom(reterr);
-        if (r <= 0)
-                return r;
-        return policy_load(policy, bytes, length, name, ORIGIN_PROJECT, reterr);
+        return name ? load_project(policy, workspace_fd, name, reterr) : error_oom(reterr);
 }
 
 int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr) {
