@@ -1,30 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of --tool NAME=COMMAND: made safe from the session that calls them.
  *
- * Theory of operation. A tool runs on the host, as the caller. If the session can write the tool's
- * program, whatever runs inside runs on the host at the next call. So each word of COMMAND that
- * leads to a place which the session can write is refused (sandbox/reach.h): the word itself, its
- * part behind "=", ":", "," or "@", a program that PATH finds, and the interpreter that a script
- * names in its first line. What a shell would still have to expand is judged by the directories
- * before it.
+ * Theory of operation. A tool runs on the host, as the caller. If the session could write the
+ * tool's program, code inside would run on the host at the next call. So holt has to know what a
+ * command runs, and no shell takes part: COMMAND is split into words (cli/tool-words.h), and the
+ * first word's program is executed with them. Commands that hand their words to a shell are refused
+ * (cli/tool-programs.h), and so is each word that leads to what the session can write
+ * (cli/tool-paths.h).
  *
- * That is asked at the start, and again before each call, since the host may have moved a file or
- * put a symlink in its place. The tool is executed by its path all the same. By a descriptor a
- * script would not know its own name, and so not find what lies beside it (sys.path[0], dirname
- * $0); and what has been judged is that nothing in the session can change where the path leads, or
- * the file. Whoever else can is the caller, whose edits count, or another sandbox, whose mounts
- * nobody here knows.
+ * All of this is done when the tools are registered, and again at each call, since the host may
+ * have replaced a file or a symlink meanwhile. The program is opened once at a call. If it is a
+ * binary, that open file is executed. A script is executed by its path, which the session can't
+ * change, and which scripts need to find the files beside them.
  *
- * Nothing else may lead there by accident. A tool starts in "/", so that a relative path that is
- * not seen here finds nothing, and its environment has a few variables of the caller's only. The
- * words that name files relative to the caller's directory are made absolute instead. */
+ * A tool starts in "/", so that a relative path which is not recognised here finds nothing, and its
+ * environment has only a few of the caller's variables. */
 #pragma once
 
 #include "base/error.h"
 #include "base/strings.h"
 
-/* Copies specs to *ret_specs, each COMMAND checked against what session can write, and its relative
- * paths made absolute. *ret_env is the environment of the tools. Both are the caller's. 0, -EPERM
- * with an ERROR_POLICY for a command that the session could change, or another negative errno. */
-int tool_commands_check(const char *session, const StrList *specs, StrList *ret_specs,
-                        StrList *ret_env, Error *reterr);
+typedef struct ToolCommands ToolCommands;
+
+/* Takes in each "NAME=COMMAND" of specs, checked against what session can write; other specs are
+ * passed over. specs is borrowed as long as *ret is used. 0; -EPERM with an ERROR_POLICY for a
+ * command that the session could change; -EINVAL with an ERROR_USAGE for a command that only a
+ * shell understands; or another negative errno. */
+int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret, Error *reterr);
+/* NULL is legal; returns NULL. */
+ToolCommands *tool_commands_free(ToolCommands *commands);
+
+/* A command that is ready to be executed. */
+typedef struct ToolCommand {
+        int fd;     /* O_PATH of the program */
+        char *path; /* of the program, absolute */
+        bool by_fd; /* a binary: its path does not matter any more */
+        StrList words, env;
+} ToolCommand;
+
+#define TOOL_COMMAND_NONE ((ToolCommand){ .fd = FD_NONE })
+void tool_command_clear(ToolCommand *command);
+
+/* Checks the command of a tool again, for one call. *ret is the caller's. -ENOENT if there is no
+ * such tool, or any other errno of tool_commands_new(). */
+int tool_commands_prepare(const ToolCommands *commands, const char *tool, ToolCommand *ret,
+                          Error *reterr);
+/* In the child, in the working directory of the tool. Returns only if it fails: a negative errno of
+ * execve(2). */
+int tool_command_execute(const ToolCommand *command);

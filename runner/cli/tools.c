@@ -40,8 +40,7 @@ typedef struct Call {
 
 struct ToolHost {
         RpcClient *client;
-        char *session;
-        StrList specs; /* checked */
+        ToolCommands *commands;
         int epoll_fd;
         Call *calls; /* in the order that they came */
 };
@@ -80,8 +79,7 @@ ToolHost *tool_host_free(ToolHost *host) {
         while (host->calls)
                 drop(host, host->calls);
         (void)fd_close(host->epoll_fd);
-        strlist_clear(&host->specs);
-        free(host->session);
+        tool_commands_free(host->commands);
         free(host);
         return NULL;
 }
@@ -161,10 +159,10 @@ static void answer_exit(const ToolHost *host, Call *call, int status) {
 /* --- running --- */
 
 /* In the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
-static _noreturn_ void execute(const StrList *env, const char *command, int payload_fd,
+static _noreturn_ void execute(const ToolCommand *command, int payload_fd,
                                const int outputs[STREAMS]) {
-        const char *const argv[] = { "sh", "-c", command, NULL };
         sigset_t none;
+        int r;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)setpgid(0, 0);
@@ -173,8 +171,8 @@ static _noreturn_ void execute(const StrList *env, const char *command, int payl
         (void)dup2(payload_fd, STDIN_FILENO);
         (void)dup2(outputs[PRINTED], STDOUT_FILENO);
         (void)dup2(outputs[SAID], STDERR_FILENO);
-        if (chdir("/") == 0)
-                (void)execve("/bin/sh", (char *const *)(uintptr_t)argv, env->items);
+        r = chdir("/") < 0 ? -errno : tool_command_execute(command);
+        (void)dprintf(STDERR_FILENO, "cannot execute %s: %s", command->path, strerror(-r));
         _exit(127);
 }
 
@@ -208,35 +206,12 @@ static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAM
         return 0;
 }
 
-static const char *find_spec(const ToolHost *host, const char *name) {
-        const size_t length = strlen(name);
-
-        for (size_t i = 0; i < host->specs.count; i++) {
-                const char *spec = host->specs.items[i];
-
-                if (strncmp(spec, name, length) == 0 && spec[length] == '=')
-                        return spec;
-        }
-        return NULL;
-}
-
-/* The host may have moved the tool since the last call, or put a symlink in its place: the paths
- * are judged again. *ret_spec and *ret_env are the caller's. */
-static int check_again(const ToolHost *host, const Call *call, StrList *ret_spec, StrList *ret_env,
-                       Error *reterr) {
-        const char *spec = find_spec(host, call->name);
-        char *item = (char *)(uintptr_t)spec;
-        const StrList one = { .items = &item, .count = 1 };
-
-        return spec ? tool_commands_check(host->session, &one, ret_spec, ret_env, reterr)
-                    : error_set(reterr, ERROR_MISSING, ENOENT, "there is no such tool");
-}
-
+/* -EPERM and the like with an error: the command can't be used any more. */
 static int run(const ToolHost *host, Call *call, Error *reterr) {
-        _cleanup_(strlist_clear) StrList spec = { 0 }, env = { 0 };
+        _cleanup_(tool_command_clear) ToolCommand command = TOOL_COMMAND_NONE;
         _cleanup_close_ int payload_fd = make_payload(call);
         int outputs[STREAMS] = { FD_NONE, FD_NONE };
-        int r = check_again(host, call, &spec, &env, reterr);
+        int r = tool_commands_prepare(host->commands, call->name, &command, reterr);
 
         if (r < 0)
                 return r;
@@ -244,7 +219,7 @@ static int run(const ToolHost *host, Call *call, Error *reterr) {
         if (r == 0)
                 call->pid = fork();
         if (r == 0 && call->pid == 0)
-                execute(&env, strchr(spec.items[0], '=') + 1, payload_fd, outputs);
+                execute(&command, payload_fd, outputs);
         for (int s = 0; s < STREAMS; s++)
                 (void)fd_close(outputs[s]);
         if (r < 0 || call->pid < 0) {
@@ -254,9 +229,10 @@ static int run(const ToolHost *host, Call *call, Error *reterr) {
         }
         (void)setpgid(call->pid, call->pid);
         call->pidfd = (int)syscall(SYS_pidfd_open, call->pid, 0);
-        if (call->pidfd >= 0 && watch(host, call->pidfd, call) == 0)
-                return 0;
-        return error_set(reterr, ERROR_SETUP, 0, "the host cannot watch the tool's command");
+        r = call->pidfd < 0 ? -errno : watch(host, call->pidfd, call);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
+                                 "the host cannot watch the tool's command")
+                     : 0;
 }
 
 /* As many as may run at the same time. */
@@ -498,7 +474,6 @@ static int register_all(RpcClient *client, const StrList *specs, Error *reterr) 
 
 int tool_host_new(const char *session, RpcClient *client, const StrList *specs, ToolHost **ret,
                   Error *reterr) {
-        _cleanup_(strlist_clear) StrList ignored = { 0 };
         ToolHost *host;
         int r = 0;
 
@@ -508,16 +483,12 @@ int tool_host_new(const char *session, RpcClient *client, const StrList *specs, 
         host = calloc(1, sizeof(*host));
         if (!host)
                 return error_oom(reterr);
-        *host = (ToolHost){ .client = client, .session = strdup(session) };
-        if (!host->session) {
-                free(host);
-                return error_oom(reterr);
-        }
+        *host = (ToolHost){ .client = client };
         host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (host->epoll_fd < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot watch the tools' commands");
         if (r == 0)
-                r = tool_commands_check(session, specs, &host->specs, &ignored, reterr);
+                r = tool_commands_new(session, specs, &host->commands, reterr);
         if (r == 0)
                 r = register_all(client, specs, reterr);
         if (r < 0)

@@ -2,9 +2,9 @@
 /* --tool NAME=COMMAND of holt exec and holt python: tools that are commands of the host; and --tool
  * NAME: one that another client of the session offers.
  *
- * Each call runs COMMAND by sh, with the payload as JSON on stdin, and what it prints, one JSON
- * value, is what the code inside gets. It runs as the caller, out of any sandbox, in "/" and with a
- * clean environment: the payload is an attacker's. */
+ * Each call runs COMMAND, without a shell, with the payload as JSON on stdin. What it prints, one
+ * JSON value, is the result that the code inside gets. It runs as the caller, outside any sandbox,
+ * in "/" and with a clean environment: the payload is an attacker's. */
 #pragma once
 
 #include "base/strings.h"

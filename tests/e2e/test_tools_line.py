@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,28 +57,31 @@ def test_a_tool_of_another_client_on_the_command_line(session: Session, keeper: 
     assert len(keeper.calls) == 2
 
 
-def test_a_command_that_fails(session: Session) -> None:
+def test_a_command_that_fails(session: Session, program: Callable[..., Path]) -> None:
+    script = "#!/bin/sh\n"
     commands = {
-        "exit": ("echo first >&2; echo 'last words' >&2; exit 3", "ended with 3: last words"),
-        "quiet": ("exit 4", "ended with 4"),
-        "killed": ("kill -9 $$", "ended with 137"),
-        "text": ("echo hello", "has to print JSON: its output:1:1: not a JSON value"),
-        "none": ("true", "has to print JSON: its output:1:1: it is empty"),
-        "much": ("yes", "printed too much"),
-        "missing": ("no-such-command-here", "not found"),
+        "exit": (script + "echo first >&2; echo 'last words' >&2; exit 3", "ended with 3: last words"),
+        "quiet": (script + "exit 4", "ended with 4"),
+        "killed": (script + "kill -9 $$", "ended with 137"),
+        "text": (script + "echo hello", "has to print JSON: its output:1:1: not a JSON value"),
+        "none": (script, "has to print JSON: its output:1:1: it is empty"),
+        "much": (script + "exec yes", "printed too much"),
+        "odd": ("echo 3", "ended with 127: cannot execute "),
+        "missing": ("#!/no/such/interpreter", "ended with 127: cannot execute "),
     }
-    flags = [f for name, (command, _) in commands.items() for f in ("--tool", f"{name}={command}")]
+    flags = [f for name, (text, _) in commands.items() for f in ("--tool", f"{name}={program(f'tools/{name}', text)}")]
     lines = session.sh(f"for t in {' '.join(commands)}; do holt-tool $t '{{}}' && echo WORKED; done; true", *flags).ok().err.splitlines()
     for line, (name, (_, message)) in zip(lines, commands.items(), strict=True):
         assert line.startswith(f"holt-tool: [internal_error] the command of '{name}' ") and message in line, line
 
 
-def test_commands_run_at_the_same_time(session: Session, holt: Holt, place: Path) -> None:
+def test_commands_run_at_the_same_time(session: Session, holt: Holt, place: Path, program: Callable[..., Path]) -> None:
     """Ten that each wait for the others."""
     meet = place / "meet"
     meet.mkdir()
     holt.identity.own(meet)
-    command = f"meet=cd {meet}; touch $$; until [ $(ls | wc -l) -ge 10 ]; do sleep 0.01; done; echo true"
+    script = f"#!/bin/sh\ncd {meet}; touch $$; until [ $(ls | wc -l) -ge 10 ]; do sleep 0.01; done; echo true"
+    command = f"meet={program('tools/meet', script)}"
     code = (
         "from concurrent.futures import ThreadPoolExecutor\nfrom host_tools import call\n"
         "with ThreadPoolExecutor(10) as pool: got = list(pool.map(lambda _: call('meet'), range(10)))\nall(got)"
@@ -86,9 +89,12 @@ def test_commands_run_at_the_same_time(session: Session, holt: Holt, place: Path
     assert session("python", "-c", code, "--tool", command).ok().out == "True\n"
 
 
-def test_a_command_ends_with_who_waits_for_it(session: Session, place: Path, holt: Holt) -> None:
+def test_a_command_ends_with_who_waits_for_it(
+    session: Session, place: Path, holt: Holt, program: Callable[..., Path]
+) -> None:
     mark = holt.identity.own(place)
-    command = f"slow=echo $$ > {mark}/pid; exec sleep 1000"
+    script = program("tools/slow", f"#!/bin/sh\necho $$ > {mark}/pid; exec sleep 1000")
+    command = f"slow={script}"
 
     def alive() -> bool:
         try:
@@ -118,3 +124,24 @@ def test_tools_that_are_none(session: Session) -> None:
     assert "not NAME=COMMAND" in session("python", "-c", "1", "--tool", "name").refusal()
     assert "can't be called" in session.sh("true", "--tool", "a b=true").refusal()
     assert "--detach" in session.sh("true", "--tool", "a=true", "--detach").refusal()
+    assert "cannot execute no-such-command" in session.sh("true", "--tool", "a=no-such-command").refusal()
+
+
+def test_a_script_knows_where_it_is(session: Session, place: Path, program: Callable[..., Path]) -> None:
+    """It may need the files beside it; a binary has its name and its words."""
+    program("tools/value", "7")
+    program("tools/lib.py", "VALUE = 7")
+    shell = program("tools/a tool.sh", '#!/bin/sh\ncat "$(dirname "$0")/value"')
+    python = program("tools/tool.py", "#!/usr/bin/python3\nimport lib\nprint(lib.VALUE, end='')")
+    (place / "link").symlink_to(python)
+    for command in (f"'{shell}'", python, place / "link", "tools/tool.py", "printf '%d' 7", f"cat {place}/tools/value"):
+        result = session.sh("holt-tool given '{}'", "--tool", f"given={command}", cwd=place)
+        assert result.ok().out == "7\n", command
+
+
+def test_words_that_name_files_are_made_absolute(session: Session, place: Path, program: Callable[..., Path]) -> None:
+    program("tools/prices")
+    code = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    command = f"python3 -c '{code}' tools/prices --of=tools/prices 'tools/prices' other"
+    result = session.sh("holt-tool given '{}'", "--tool", f"given={command}", cwd=place)
+    assert json.loads(result.ok().out) == [f"{place}/tools/prices", f"--of={place}/tools/prices", "tools/prices", "other"]

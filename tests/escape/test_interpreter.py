@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -295,10 +296,13 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_what_a_command_of_the_caller_s_prints_is_bounded(command: str, session: Session, host: Host) -> None:
+def test_what_a_command_of_the_caller_s_prints_is_bounded(
+    command: str, session: Session, host: Host, program: Callable[..., Path]
+) -> None:
+    script = program("tools/prints", f"#!/bin/sh\n{command}\n")
     code = "from host_tools import call\ntry: call('t')\nexcept RuntimeError as e: print(len(str(e)) < 2000, str(e)[:16])"
     with Steady(host, session):
-        result = session("python", "--tool", f"t={command}", "-c", code).ok()
+        result = session("python", "--tool", f"t={script}", "-c", code).ok()
         assert result.out == "True [internal_error]\n"
     assert not [p for p in os.listdir("/proc") if p.isdigit() and _is(p, b"yes\0")]
 

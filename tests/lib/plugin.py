@@ -207,6 +207,24 @@ def put(workspace: Path, identity: Identity) -> Make:
 
 
 @pytest.fixture
+def program(place: Path, identity: Identity) -> Make:
+    """Makes a program of the caller's: program(NAME, TEXT), NAME relative to the place, so that it is outside the
+    workspace unless NAME says so. A tool that answers 3.5 by default."""
+
+    def make(name: str, text: str = "#!/bin/sh\necho 3.5\n") -> Path:
+        path = place / name
+        missing = [p for p in reversed(path.parents) if not p.exists()]
+        for parent in missing:
+            parent.mkdir(mode=0o755)
+            identity.own(parent)
+        path.write_text(text)
+        path.chmod(0o755)
+        return identity.own(path)
+
+    return make
+
+
+@pytest.fixture
 def mkdir(workspace: Path, identity: Identity) -> Make:
     """Makes a directory of the caller's, relative to the workspace."""
 

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tool-paths.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+enum { ENDS_MAX = 16, ENDS_RELATIVE_MAX = 3 }; /* where a path in a longer word may end */
+
+/* --- one path --- */
+
+static int paths_refuse(const ToolPaths *p, const char *what, const Reached *reached) {
+        char word[300], inside[300];
+
+        if (reached->how == REACH_LINKED) {
+                (void)error_set(p->reterr, ERROR_POLICY, 0,
+                                "--tool %.100s: %s has several names (hard links), and session "
+                                "\"%s\" may have one that it can write",
+                                p->tool, str_quote(what, word, sizeof(word)), p->session);
+                return error_cure(p->reterr, -EPERM, "Use a copy of the file.");
+        }
+        (void)error_set(p->reterr, ERROR_POLICY, 0,
+                        "--tool %.100s: session \"%s\" can write %s (%s inside), which the host "
+                        "would use at each call",
+                        p->tool, p->session, str_quote(what, word, sizeof(word)),
+                        str_quote(reached->inside, inside, sizeof(inside)));
+        return error_cure(p->reterr, -EPERM,
+                          "Move it out of the workspace (or the --rw directory), or give that "
+                          "read-only: holt create --workspace-mode ro");
+}
+
+static bool is_nowhere(int r) {
+        return r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG || r == -ELOOP;
+}
+
+/* Refuses an absolute path that leads to what the session can change. *ret_fd may be NULL. */
+static int paths_judge(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
+        _cleanup_close_ int fd = FD_NONE;
+        Reached reached;
+        int r = reach_path(p->reach, path, &fd, &reached);
+
+        if (reached.how && (r == 0 || is_nowhere(r)))
+                return paths_refuse(p, what, &reached);
+        if (r < 0 && !is_nowhere(r))
+                return error_set(p->reterr, ERROR_SETUP, -r,
+                                 "--tool %.100s: cannot tell where %s leads", p->tool, what);
+        if (r == 0 && ret_fd)
+                *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+bool tool_paths_reached(const ToolPaths *paths, const char *path) {
+        _cleanup_close_ int fd = FD_NONE;
+        Reached reached;
+        int r = reach_path(paths->reach, path, &fd, &reached);
+
+        return reached.how != 0 || (r < 0 && !is_nowhere(r));
+}
+
+/* The program that a script names in its first line, and that program's own words. */
+static int paths_interpreter(const ToolPaths *p, int path_fd) {
+        char line[256], self[40], *word, *next = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        ssize_t n;
+        int r = 0;
+
+        (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+        fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+        if (n < 2 || line[0] != '#' || line[1] != '!')
+                return 0;
+        line[n] = '\0';
+        line[strcspn(line, "\n")] = '\0';
+        for (word = strtok_r(line + 2, " \t", &next); r == 0 && word;
+             word = strtok_r(NULL, " \t", &next))
+                if (word[0] == '/')
+                        r = paths_judge(p, word, word, NULL);
+        return r;
+}
+
+/* ret_fd may be NULL. */
+static int paths_file(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        int r = paths_judge(p, path, what, &fd);
+
+        if (r == 0 && fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                r = paths_interpreter(p, fd);
+        if (r == 0 && ret_fd)
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+/* --- PATH --- */
+
+static int append(char **list, const char *item, size_t length) {
+        char *longer = str_format("%s%s%.*s", *list ? *list : "", *list ? ":" : "", (int)length,
+                                  item);
+
+        free(*list);
+        *list = longer;
+        return longer ? 0 : -ENOMEM;
+}
+
+/* A relative directory depends on where the tool is, and so is dropped as well. */
+int tool_paths_init(ToolPaths *paths) {
+        const char *path = getenv("PATH");
+        int r = 0;
+
+        for (path = path ? path : DEFAULT_PATH; r == 0; path++) {
+                const size_t length = strcspn(path, ":");
+                _cleanup_free_ char *directory = strndup(path, length);
+
+                if (!directory)
+                        r = -ENOMEM;
+                else if (directory[0] == '/' && !tool_paths_reached(paths, directory))
+                        r = append(&paths->path, directory, length);
+                else
+                        r = append(&paths->dropped, length ? directory : ".", length ? length : 1);
+                path += length;
+                if (!*path)
+                        break;
+        }
+        if (r == 0 && !paths->path)
+                r = append(&paths->path, DEFAULT_PATH, strlen(DEFAULT_PATH));
+        return r < 0 ? error_oom(paths->reterr) : 0;
+}
+
+void tool_paths_clear(ToolPaths *paths) {
+        free(paths->path);
+        free(paths->dropped);
+        strlist_clear(&paths->directories);
+}
+
+/* The path of name in a directory of list, which is owned by the caller, or NULL. */
+static char *find_in_list(const ToolPaths *p, const char *list, const char *name) {
+        struct stat st;
+
+        while (list && *list) {
+                const size_t length = strcspn(list, ":");
+                _cleanup_free_ char *directory = strndup(list, length);
+                char *path = directory ? str_format("%s%s%s/%s", directory[0] == '/' ? "" : p->cwd,
+                                                    directory[0] == '/' ? "" : "/", directory, name)
+                                       : NULL;
+
+                if (path && access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+                        return path;
+                free(path);
+                list += length + (list[length] == ':');
+        }
+        return NULL;
+}
+
+/* Refuses a program that only PATH's writable directories have, or that they have beside others. */
+static int paths_search(const ToolPaths *p, const char *name, char **ret_path) {
+        _cleanup_free_ char *dropped = find_in_list(p, p->dropped, name);
+        int r = dropped ? paths_file(p, dropped, dropped, NULL) : 0;
+
+        if (r == 0)
+                *ret_path = find_in_list(p, p->path, name);
+        return r;
+}
+
+/* --- a part of a word --- */
+
+/* Not normalised: ".." behind a symlink leads elsewhere. */
+static char *relative_path(const char *base, const char *text) {
+        return str_format("%s/%s", streq(base, "/") ? "" : base,
+                          str_starts(text, "./") ? text + 2 : text);
+}
+
+static bool exists_below(const char *base, const char *text) {
+        _cleanup_free_ char *path = relative_path(base, text);
+        struct stat st;
+
+        return path && lstat(path, &st) == 0;
+}
+
+/* "~" of the caller or, as "~name", of another user. Owned by the caller; NULL if there is none. */
+static char *expand_tilde(const ToolPaths *p, const char *text) {
+        const size_t length = strcspn(text, "/");
+        _cleanup_free_ char *name = strndup(text + 1, length - 1);
+        const struct passwd *user = name && name[0] ? getpwnam(name) : NULL;
+        const char *home = name && !name[0] ? p->home : user ? user->pw_dir : NULL;
+
+        return home ? str_format("%s%s", home, text + length) : NULL;
+}
+
+/* Where a part of a word may lead: one path for each base. */
+typedef int (*PathFn)(ToolPaths *p, const char *path, const char *what);
+
+static int part_below(ToolPaths *p, const char *base, const char *text, const char *what,
+                      PathFn fn) {
+        _cleanup_free_ char *path = relative_path(base, text);
+
+        return path ? fn(p, path, what) : error_oom(p->reterr);
+}
+
+/* A module such as "package.module" is a file below a directory. */
+static int part_module(ToolPaths *p, const char *base, const char *text, PathFn fn) {
+        _cleanup_free_ char *path = strdup(text);
+
+        if (!path)
+                return error_oom(p->reterr);
+        for (char *dot = strchr(path, '.'); dot; dot = strchr(dot, '.'))
+                *dot = '/';
+        return part_below(p, base, path, text, fn);
+}
+
+/* Without a slash almost any text could be a path; it is one if it exists. */
+static int part_relative(ToolPaths *p, const char *text, PathFn fn) {
+        const bool slash = strchr(text, '/') != NULL;
+        int r = exists_below(p->cwd, text) ? part_below(p, p->cwd, text, text, fn) : 0;
+
+        if (r == 0 && (slash || exists_below("/", text)))
+                r = part_below(p, "/", text, text, fn);
+        if (r == 0 && slash && p->home && !tool_paths_reached(p, p->home))
+                r = part_below(p, p->home, text, text, fn);
+        for (size_t i = 0; r == 0 && i < p->directories.count; i++) {
+                const char *base = p->directories.items[i];
+
+                if (slash || exists_below(base, text))
+                        r = part_below(p, base, text, text, fn);
+                else if (text[0] != '.' && strchr(text, '.'))
+                        r = part_module(p, base, text, fn);
+        }
+        return r;
+}
+
+static int part_judge(ToolPaths *p, const char *text, PathFn fn) {
+        _cleanup_free_ char *home = NULL;
+
+        if (text[0] == '/')
+                return fn(p, text, text);
+        home = text[0] == '~' ? expand_tilde(p, text) : NULL;
+        if (home)
+                return fn(p, home, text);
+        return text[0] && !streq(text, ".") ? part_relative(p, text, fn) : 0;
+}
+
+/* --- the parts of a word --- */
+
+/* Whether a path in a longer text rather goes on than ends here. */
+static bool is_of_path(char ch) {
+        return isalnum((unsigned char)ch) || (ch && strchr("_.-+/~", ch)) ||
+               (unsigned char)ch >= 0x80;
+}
+
+/* Each part that begins at text: up to one of the next characters that may end a path, and to the
+ * end of the word. */
+static int parts_from(ToolPaths *p, const char *text, PathFn fn) {
+        const int max = strchr("/~", text[0]) ? ENDS_MAX : ENDS_RELATIVE_MAX;
+        size_t end = 0;
+        int r = 0;
+
+        for (int i = 0; r == 0 && i < max && text[end]; i++) {
+                _cleanup_free_ char *part = NULL;
+
+                while (is_of_path(text[end]))
+                        end++;
+                if (!text[end])
+                        break;
+                part = strndup(text, end++);
+                r = part ? part_judge(p, part, fn) : error_oom(p->reterr);
+        }
+        return r == 0 ? part_judge(p, text, fn) : r;
+}
+
+/* Behind the letter of an option: -I/usr/include, -Iinclude. */
+static int parts_of_option(ToolPaths *p, const char *text, PathFn fn) {
+        const char *slash = text + strcspn(text, "/~");
+        int r = text[1] && text[2] ? parts_from(p, text + 2, fn) : 0;
+
+        for (const char *at = text; r == 0 && at < slash; at++)
+                if (!is_of_path(*at))
+                        return 0; /* the part behind this begins elsewhere */
+        return r == 0 && *slash ? parts_from(p, slash, fn) : r;
+}
+
+/* Code often puts HOME before a path: "${HOME}/x", environ["HOME"] + "/x". */
+static int parts_of_home(ToolPaths *p, const char *text, PathFn fn) {
+        _cleanup_free_ char *path = NULL;
+        size_t length = 0;
+
+        if (!p->home || tool_paths_reached(p, p->home))
+                return 0;
+        while (is_of_path(text[length]))
+                length++;
+        path = str_format("%s/%.*s", p->home, (int)length, text);
+        return path ? fn(p, path, path) : error_oom(p->reterr);
+}
+
+static int parts_of_word(ToolPaths *p, const char *text, PathFn fn) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && text[i]; i++) {
+                if (i > 0 && (is_of_path(text[i - 1]) || !is_of_path(text[i])))
+                        continue;
+                r = parts_from(p, text + i, fn);
+                if (r == 0 && (text[i] == '-' || text[i] == '+'))
+                        r = parts_of_option(p, text + i, fn);
+                if (r == 0 && str_starts(text + i, "HOME/"))
+                        r = parts_of_home(p, text + i + 4, fn);
+                if (r == 0 && i > 0 && text[i] == '/' && strchr("})\"'", text[i - 1]))
+                        r = parts_of_home(p, text + i, fn);
+        }
+        return r;
+}
+
+/* --- all words --- */
+
+static int judge_part(ToolPaths *p, const char *path, const char *what) {
+        return paths_file(p, path, what, NULL);
+}
+
+static int add_directory(ToolPaths *p, const char *path, const char *what) {
+        struct stat st;
+
+        (void)what;
+        if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || strlist_has(&p->directories, path))
+                return 0;
+        return strlist_add(&p->directories, path) < 0 ? error_oom(p->reterr) : 0;
+}
+
+static int is_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+        (void)mount, (void)rest;
+        (void)snprintf(data, PATH_MAX, "%s", inside);
+        return 1;
+}
+
+static int judge_below(const ToolPaths *p, const char *path) {
+        _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char inside[PATH_MAX], quoted[300];
+
+        if (fd < 0 || reach_each(p->reach, fd, is_shown, inside) <= 0)
+                return 0;
+        (void)error_set(p->reterr, ERROR_POLICY, 0,
+                        "--tool %.100s: session \"%s\" can write below %s (%s inside), where the "
+                        "program may look for what it runs",
+                        p->tool, p->session, str_quote(path, quoted, sizeof(quoted)), inside);
+        return error_cure(p->reterr, -EPERM,
+                          "Name another directory, or put the command into a script outside the "
+                          "workspace, and give its path.");
+}
+
+/* Code has any directory as a text, such as "/". */
+static bool is_code(const char *text) {
+        return strpbrk(text, " \t\n\"'()") != NULL;
+}
+
+static int find_directories(ToolPaths *p, const ToolWords *words, bool code) {
+        int r = 0;
+
+        for (size_t i = 1; r == 0 && i < words->count; i++)
+                if (is_code(words->items[i].text) == code)
+                        r = parts_of_word(p, words->items[i].text, add_directory);
+        return r;
+}
+
+int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories) {
+        int r;
+
+        strlist_clear(&paths->directories);
+        r = find_directories(paths, words, false);
+        for (size_t i = 0; r == 0 && directories && i < paths->directories.count; i++)
+                r = judge_below(paths, paths->directories.items[i]);
+        if (r == 0)
+                r = find_directories(paths, words, true);
+        for (size_t i = 1; r == 0 && i < words->count; i++) {
+                _cleanup_free_ char *program = NULL;
+                const char *text = words->items[i].text;
+
+                r = parts_of_word(paths, text, judge_part);
+                if (r == 0 && text[0] && !strchr(text, '/')) /* env and xargs may start it */
+                        r = paths_search(paths, text, &program);
+                if (r == 0 && program)
+                        r = paths_file(paths, program, program, NULL);
+        }
+        return r;
+}
+
+int tool_paths_program(const ToolPaths *paths, const char *word, char **ret_path, int *ret_fd) {
+        _cleanup_close_ int fd = FD_NONE;
+        _cleanup_free_ char *path = NULL;
+        char quoted[300];
+        int r = 0;
+
+        if (strchr(word, '/'))
+                path = word[0] == '/' ? strdup(word) : relative_path(paths->cwd, word);
+        else
+                r = paths_search(paths, word, &path);
+        if (r == 0 && path)
+                r = paths_file(paths, path, path, &fd);
+        if (r == 0 && (fd < 0 || access(path, X_OK) < 0)) {
+                r = error_set(paths->reterr, ERROR_USAGE, fd < 0 ? ENOENT : errno,
+                              "--tool %.100s: cannot execute %s", paths->tool,
+                              str_quote(word, quoted, sizeof(quoted)));
+                return error_cure(paths->reterr, r,
+                                  "holt runs a tool's command without a shell: the first word is a "
+                                  "program by its path, or by its name in PATH.");
+        }
+        if (r < 0)
+                return r;
+        *ret_path = TAKE_PTR(path);
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+char *tool_paths_absolute(const ToolPaths *paths, const ToolWord *word) {
+        const char *equals = strchr(word->text, '=');
+        const char *text = equals ? equals + 1 : word->text;
+
+        if (!word->plain || !text[0] || text[0] == '/' || !exists_below(paths->cwd, text))
+                return strdup(word->text);
+        return str_format("%.*s%s/%s", (int)(text - word->text), word->text, paths->cwd,
+                          str_starts(text, "./") ? text + 2 : text);
+}

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing inside can write what --tool NAME=COMMAND runs on the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt, Result
+from lib.sessions import Session, Sessions
+from lib.tools import needs
+
+USER_AND_ROOT = pytest.mark.identities("user", "root")
+
+# Both verbs check a command in the same way, before anything runs.
+VERBS = {"exec": ["touch", "/workspace/ran"], "python": ["-c", "open('/workspace/ran', 'w')"]}
+
+
+@pytest.fixture
+def work(sessions: Sessions, workspace: Path) -> Session:
+    return sessions.create("work", "--workspace", str(workspace))
+
+
+def used(session: Session, command: str, **options: object) -> None:
+    result = session.exec("holt-tool", "price", "{}", flags=["--tool", f"price={command}"], **options).ok()
+    assert result.out == "3.5\n"
+
+
+def refuse(session: Session, command: str, **options: object) -> list[Result]:
+    results = []
+    for verb, args in VERBS.items():
+        words = ["--", *args] if verb == "exec" else args
+        result = session(verb, "--tool", f"price={command}", *words, **options)
+        assert "--tool price: " in result.refusal(), f"{command}: {result}"
+        results.append(result)
+    assert session.exec("test", "-e", "/workspace/ran").code == 1
+    return results
+
+
+def refused(session: Session, command: str, **options: object) -> None:
+    """For a path that leads to what the session can write."""
+    for result in refuse(session, command, **options):
+        assert "can write" in result.err, f"{command}: {result}"
+        assert "Move it out of the workspace" in result.cure or "Name another directory" in result.cure, str(result)
+
+
+def refused_as_shell(session: Session, command: str, **options: object) -> None:
+    """For what only a shell could make sense of, or would be one."""
+    for result in refuse(session, command, **options):
+        assert "script outside the workspace" in result.cure or "env NAME=VALUE" in result.cure, f"{command}: {result}"
+
+
+# --- words that lead into the workspace ---
+
+# <W> is the workspace, <w> without its first slash, <P> the directory above it, which is the caller's HOME, too.
+COMMANDS = {
+    "relative": "./price",
+    "absolute": "<W>/price",
+    "in quotes": "'<W>/price'",
+    "in half quotes": '<W>/"price"',
+    "by a backslash": "<W>/pr\\ice",
+    "in the home": "~/workspace/price",
+    "by an interpreter": "sh <W>/price",
+    "without a slash, after the interpreter": "sh price",
+    "of an interpreter in the home": "python3 ~/workspace/price",
+    "from the root": "env <w>/price",
+    "by a starter": "env -i A=1 <W>/price",
+    "by several starters": "nice -n 1 timeout 5 env A=1 sh <W>/price",
+    "of an option": "cat --file=<W>/price",
+    "of a short option": "cat -C<W>/price",
+    "in a variable": "env PYTHONPATH=<W> python3 -c 'print(3)'",
+    "in a list": "env PYTHONPATH=/nowhere:<W> python3 -c 'print(3)'",
+    "after a home in a list": "env PYTHONPATH=/nowhere:~/workspace cat",
+    "by a module": "env PYTHONPATH=<P> python3 -m workspace.price",
+    "by a module in code": "env PYTHONPATH=<P> python3 -c 'import workspace.price'",
+    "in code": "python3 -c 'exec(open(\"<W>/price\").read())'",
+    "in code, with a home": "python3 -c 'import os; os.system(\". ~/workspace/price\")'",
+    "in code, with HOME": "python3 -c 'import os; os.system(\". $HOME/workspace/price\")'",
+    "in code, with HOME in braces": "perl -e 'system q(${HOME}/workspace/price)'",
+    "in code, behind HOME": "python3 -c 'import os; os.system(os.environ[\"HOME\"] + \"/workspace/price\")'",
+    "in code, after cd": "python3 -c 'import os; os.system(\"cd; workspace/price\")'",
+    "in code, after cd ~": "python3 -c 'import os; os.system(\"cd ~ && ./workspace/price\")'",
+    "in code, after chdir": "python3 -c 'import os; os.chdir(\"<P>\"); os.system(\"workspace/price\")'",
+    "relative to a directory": "git -C <P> --exec-path=workspace/price",
+    "below a directory to run from": "git -C <P> log",
+    "below a directory in one word": "python3 <P>",
+    "as a URL": "cat file://<W>/price",
+    "behind an @": "cat @<W>/price",
+    "in braces": "cat '{<W>/price}'",
+    "with a letter before it": "sed -n -ew<W>/price",
+    "not there yet": "<W>/not-yet",
+    "not there yet, to an interpreter": "sh <W>/not-yet",
+    "up and down": "<W>/../workspace/price",
+    "a link out of it": "./link",
+    "the directory": "python3 <W>",
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_tool_in_the_workspace(command: str, work: Session, workspace: Path, program: Callable[..., Path]) -> None:
+    program("workspace/price")
+    (workspace / "link").symlink_to(program("tools/price"))
+    for mark, path in {"<W>": workspace, "<w>": str(workspace)[1:], "<P>": workspace.parent}.items():
+        command = command.replace(mark, str(path))
+    refused(work, command, env={"HOME": str(workspace.parent)})
+
+
+# --- commands that only a shell understands, or that start one ---
+
+SHELL = {
+    "a glob": "P/work*/price",
+    "a glob of one character": "P/workspac?/price",
+    "a glob of a set": "P/workspac[e]/price",
+    "braces": "P/{workspace,x}/price",
+    "a variable of HOME": "$HOME/workspace/price",
+    "a quoted variable of HOME": '"$HOME"/workspace/price',
+    "a variable with a default": "${HOME:-x}/workspace/price",
+    "another variable": "/home/$USER/workspace/price",
+    "a variable of its own": "P=/x; $P/workspace/price",
+    "an assignment": "A=1 /bin/cat",
+    "the home of a user": "~root/workspace/price",
+    "a change of directory": "cd ~/workspace && ./price",
+    "a change to the home": "cd; workspace/price",
+    "a pipe": "printf '%s/workspace/price' ~ | sh",
+    "a pipe into the program": "true | ./price",
+    "a subshell": "(cat; ./price)",
+    "a command in $()": "echo $(./price)",
+    "a command in ``": "echo `./price`",
+    "a redirection": "sh <./price",
+    "a background": "./price & true",
+    "a line": "true\n./price",
+    "quoted code": "sh -c '. ~/workspace/price'",
+    "quoted code, with a variable": "sh -c 'exec $HOME/workspace/price'",
+    "quoted code that changes the directory": 'bash -c "cd ~/workspace; ./price"',
+    "code behind options": "bash -eo pipefail -c ./price",
+    "code of a login shell": "/bin/bash -lc ./price",
+    "code of a starter's shell": "env -i nice -n 1 timeout -k 1 5 sh -c ./price",
+    "code of a shell behind a program": "setpriv --no-new-privs sh -c ./price",
+    "code of busybox": "env sh -ec ./price",
+    "a directory of env": "env -C ~ workspace/price",
+    "a long directory of env": "env --chdir=/ workspace/price",
+    "an abbreviated directory of env": "env --ch=/ workspace/price",
+    "a line of env": "env -S 'sh -c ./price'",
+    "a line of env among its letters": "env -iS 'sh -c ./price'",
+    "find": "find /etc/hostname -exec sh -c ./price ';'",
+    "the payload as a script": "sh",
+    "the payload as a script by a path": "bash /dev/stdin",
+    "the payload as code": "perl",
+    "the payload as code by a starter": "env perl -",
+    "the payload as words": "xargs env",
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("command", SHELL.values(), ids=SHELL)
+def test_a_command_for_a_shell(command: str, work: Session, place: Path, program: Callable[..., Path]) -> None:
+    program("workspace/price")
+    refused_as_shell(work, command.replace("P/", f"{place}/"), env={"HOME": str(place), "USER": "workspace"})
+
+
+@USER_AND_ROOT
+@needs("bash")
+def test_a_shell_by_another_name(work: Session, place: Path, program: Callable[..., Path]) -> None:
+    (place / "shell").symlink_to(shutil.which("bash") or "")
+    refused_as_shell(work, f"{place}/shell -c ./price")
+    used(work, f"{place}/shell {program('tools/price')}")
+
+
+@USER_AND_ROOT
+def test_quoted_characters_are_as_they_are(work: Session) -> None:
+    code = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    words = r"""'a b' "c * d" e\ f '$HOME' \$HOME '~/x' '' x~ "\"" \;"""
+    result = work.exec("holt-tool", "price", "{}", flags=["--tool", f"price=python3 -Ic '{code}' {words}"]).ok()
+    assert result.out == '["a b", "c * d", "e f", "$HOME", "$HOME", "~/x", "", "x~", "\\"", ";"]\n'
+
+
+# --- programs that lead there ---
+
+
+@USER_AND_ROOT
+def test_tools_that_only_lead_into_the_workspace(
+    work: Session, workspace: Path, place: Path, program: Callable[..., Path], holt: Holt
+) -> None:
+    price = program("workspace/price")
+    link = place / "link"
+    link.symlink_to(price)
+    refused(work, str(link))
+    hard = place / "hard"
+    os.link(price, hard)
+    result = work.exec("true", flags=["--tool", f"price={hard}"])
+    assert "hard links" in result.refusal() and "copy" in result.cure
+    price.unlink()
+    refused(work, str(program("tools/script", f"#!{price}\n")))
+    refused(work, str(program("tools/script", f"#!/usr/bin/env {price}\n")))
+
+
+@USER_AND_ROOT
+def test_a_tool_that_path_finds_in_the_workspace(work: Session, workspace: Path, program: Callable[..., Path]) -> None:
+    program("workspace/bin/price")
+    program("workspace/bin/env")
+    path = f"{workspace}/bin:{os.environ['PATH']}"
+    for command in ("price", "env price", "timeout 5 price"):
+        refused(work, command, env={"PATH": path})
+    # The tool's own programs are not looked up there either.
+    code = "import os; print(3.5 if 'workspace' not in os.environ['PATH'] else 1)"
+    used(work, str(program("tools/price", f"#!/usr/bin/python3\n{code}\n")), env={"PATH": path})
+
+
+@USER_AND_ROOT
+def test_a_tool_in_another_writable_mount(sessions: Sessions, place: Path, program: Callable[..., Path]) -> None:
+    price = program("shared/price")
+    session = sessions.create("shared", "--rw", str(price.parent))
+    refused(session, str(price))
+    own = session.directory / "workspace" / "price"
+    session.exec("cp", "/bin/true", "/workspace/price").ok()
+    refused(session, str(own))
+    session.exec("mkdir", "-p", "/opt/tool").ok()
+    session.exec("cp", "/bin/true", "/opt/tool/price").ok()
+    refused(session, str(session.directory / "root" / "opt" / "tool" / "price"))
+
+
+@USER_AND_ROOT
+def test_a_tool_elsewhere_is_used(
+    sessions: Sessions, work: Session, workspace: Path, place: Path, program: Callable[..., Path], holt: Holt
+) -> None:
+    price = program("tools/price")
+    program("tools/code", "print(3.5)")
+    used(work, str(price))
+    used(work, f"../tools/{price.name}")
+    used(work, "./price", cwd=price.parent)
+    used(work, "sh price", cwd=price.parent)
+    used(work, "env A=1 ./price", cwd=price.parent)
+    used(work, "~/tools/price", env={"HOME": str(place)})
+    used(work, "python3 ~/tools/code", env={"HOME": str(place)})
+    read_only = sessions.create("ro", "--workspace", str(workspace), "--workspace-mode", "ro")
+    program("workspace/price")
+    used(read_only, "./price")
+
+
+@USER_AND_ROOT
+def test_a_tool_starts_in_the_root_and_with_a_clean_environment(work: Session) -> None:
+    code = "import json, os; print(json.dumps([os.getcwd(), sorted(os.environ)]))"
+    variables = {"SECRET": "x", "PYTHONPATH": ".", "LD_PRELOAD": "", "BASH_ENV": "x", "ENV": "x", "LANG": "C.UTF-8"}
+    flags = ["--tool", f"price=python3 -I -c '{code}'"]
+    result = work.exec("holt-tool", "price", "{}", flags=flags, env=variables).ok()
+    assert result.out.startswith('["/", [') and '"LANG"' in result.out and '"HOME"' in result.out
+    assert not [name for name in variables if name != "LANG" and f'"{name}"' in result.out], result.out
+
+
+
+
+# --- what changes after the check ---
+
+SWAP = """
+set -e
+holt-tool price '{}'
+read go
+holt-tool price '{}' || true
+"""
+
+
+def swapped(work: Session, command: str, swap: Callable[[], object], **options: object) -> list[str]:
+    """What a tool prints before and after the host does something."""
+    with work.start("bash", "-c", SWAP, flags=["--tool", f"price={command}"], stdin=subprocess.PIPE, **options) as running:
+        assert running.process.stdin and running.process.stdout
+        first = running.process.stdout.readline()
+        swap()
+        running.process.stdin.write(b"\n")
+        running.process.stdin.flush()
+        result = running.wait()
+    return [first.decode().strip() if isinstance(first, bytes) else first.strip(), result.out.strip(), result.err.strip()]
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("starter", ["", "sh ", "timeout 5 "], ids=["itself", "script", "started"])
+def test_a_tool_that_leads_into_the_workspace_later(
+    starter: str, work: Session, place: Path, holt: Holt, program: Callable[..., Path]
+) -> None:
+    """The host makes a symlink of it: the next call is judged again."""
+    evil, price = program("workspace/evil", "#!/bin/sh\necho 6.6\n"), program("tools/price")
+
+    def swap() -> None:
+        price.unlink()
+        price.symlink_to(evil)
+
+    first, second, said = swapped(work, f"{starter}{price}", swap)
+    assert (first, second) == ("3.5", ""), (first, second, said)
+    assert "can write" in said
+    price.unlink()
+    program("tools/price")
+    # A new file outside the workspace is the caller's own.
+    assert swapped(work, f"{starter}{price}", lambda: program("tools/price", "#!/bin/sh\necho 4.5\n"))[:2] == ["3.5", "4.5"]
+
+
+# --- modules of the home ---
+
+
+@USER_AND_ROOT
+def test_modules_of_a_writable_home_are_not_loaded(
+    sessions: Sessions, place: Path, holt: Holt, program: Callable[..., Path]
+) -> None:
+    """With --rw ~/.local the session could give a usercustomize to each tool in Python."""
+    version = subprocess.run(["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                             check=True, capture_output=True, text=True).stdout.strip()
+    code = program(f".local/lib/python{version}/site-packages/usercustomize.py", f"open('{place}/HOST', 'w')")
+    price = program("tools/price", "#!/usr/bin/python3\nprint(3.5)\n")
+    session = sessions.create("home", "--rw", str(place / ".local"), env={"HOME": str(place)})
+    used(session, str(price), env={"HOME": str(place)})
+    used(session, f"/usr/bin/python3 {price}", env={"HOME": str(place)})
+    assert code.exists() and not (place / "HOST").exists()
