@@ -40,6 +40,16 @@ static int paths_refuse(const ToolPaths *p, const char *what, const Reached *rea
                           "read-only: holt create --workspace-mode ro");
 }
 
+static int paths_refuse_opaque(const ToolPaths *p, const char *what) {
+        char quoted[300];
+
+        (void)error_set(p->reterr, ERROR_POLICY, 0,
+                        "--tool %.100s: %s lies on FUSE or an overlay, and may be a file that "
+                        "session \"%s\" can write",
+                        p->tool, str_quote(what, quoted, sizeof(quoted)), p->session);
+        return error_cure(p->reterr, -EPERM, "Copy it to another file system.");
+}
+
 static bool is_nowhere(int r) {
         return r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG || r == -ELOOP;
 }
@@ -55,6 +65,8 @@ static int paths_judge(const ToolPaths *p, const char *path, const char *what, i
         if (r < 0 && !is_nowhere(r))
                 return error_set(p->reterr, ERROR_SETUP, -r,
                                  "--tool %.100s: cannot tell where %s leads", p->tool, what);
+        if (r == 0 && reach_opaque(p->reach, fd))
+                return paths_refuse_opaque(p, what);
         if (r == 0 && ret_fd)
                 *ret_fd = TAKE_FD(fd);
         return 0;

@@ -63,8 +63,7 @@ const MountEntry *mount_table_entry(const MountTable *table, size_t i) {
 
 /* --- parsing --- */
 
-/* Undoes the kernel's \040 of a space, and the like, in place. */
-static void unescape(char *text) {
+void mount_table_unescape(char *text) {
         char *out = text;
 
         for (const char *in = text; *in; in++) {
@@ -79,7 +78,22 @@ static void unescape(char *text) {
         *out = '\0';
 }
 
-/* ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... */
+/* What stands behind "-": TYPE SOURCE OPTIONS. The fields before it are optional. */
+static void parse_file_system(char **state, MountEntry *entry) {
+        enum { TYPE, SOURCE, OPTIONS, FIELDS };
+        char *fields[FIELDS] = { NULL }, *field;
+
+        do
+                field = strtok_r(NULL, " ", state);
+        while (field && !streq(field, "-"));
+        for (int i = 0; field && i < FIELDS; i++)
+                field = fields[i] = strtok_r(NULL, " ", state);
+        entry->type = fields[TYPE] ? fields[TYPE] : "";
+        /* An empty source leaves one field fewer. */
+        entry->options = fields[OPTIONS] ? fields[OPTIONS] : fields[SOURCE] ? fields[SOURCE] : "";
+}
+
+/* ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS */
 static int parse_line(char *line, MountEntry *ret) {
         enum { ID, PARENT, DEVICE, ROOT, POINT, OPTIONS, FIELDS };
         char *fields[FIELDS], *state = NULL;
@@ -92,8 +106,8 @@ static int parse_line(char *line, MountEntry *ret) {
         }
         if (sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
                 return -EBADMSG;
-        unescape(fields[ROOT]);
-        unescape(fields[POINT]);
+        mount_table_unescape(fields[ROOT]);
+        mount_table_unescape(fields[POINT]);
         *ret = (MountEntry){
                 .id = strtoull(fields[ID], NULL, 10),
                 .device = makedev(major, minor),
@@ -102,6 +116,7 @@ static int parse_line(char *line, MountEntry *ret) {
                 .read_only = strncmp(fields[OPTIONS], "ro", 2) == 0 &&
                              (fields[OPTIONS][2] == ',' || fields[OPTIONS][2] == '\0'),
         };
+        parse_file_system(&state, ret);
         return 0;
 }
 

@@ -12,10 +12,12 @@
 
 typedef struct MountEntry {
         uint64_t id;
-        dev_t device;      /* of the file system: not always the st_dev of its files (btrfs) */
-        const char *root;  /* which directory of the file system is mounted */
-        const char *point; /* where */
-        bool read_only;    /* the mount, whatever the file system is */
+        dev_t device;        /* of the file system: not always the st_dev of its files (btrfs) */
+        const char *root;    /* which directory of the file system is mounted */
+        const char *point;   /* where */
+        bool read_only;      /* the mount, whatever the file system is */
+        const char *type;    /* of the file system, such as "ext4" */
+        const char *options; /* of the file system, divided by commas; not unescaped */
 } MountEntry;
 
 typedef struct MountTable MountTable;
@@ -29,6 +31,9 @@ int mount_table_read(MountTable **ret, Error *reterr);
 MountTable *mount_table_free(MountTable *table);
 size_t mount_table_count(const MountTable *table);
 const MountEntry *mount_table_entry(const MountTable *table, size_t i);
+
+/* Undoes the kernel's \040 of a space, and the like, in place. */
+void mount_table_unescape(char *text);
 
 /* Says which file system an open file is on, and its path there, which starts at the file system's
  * own root and does not depend on where that is mounted. -ENOENT if it has no such path, because it

@@ -11,9 +11,13 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/mount-layers.h"
 #include "sandbox/mount-table.h"
 
-enum { LINKS_MAX = 40 }; /* as the kernel's own lookup */
+enum {
+        LINKS_MAX = 40, /* as the kernel's own lookup */
+        LAYERS_MAX = 4, /* overlays on each other; the kernel allows 2 */
+};
 
 /* One directory of a file system that the sandbox can write below. */
 typedef struct Tree {
@@ -27,6 +31,7 @@ struct Reach {
         const LaunchPlan *plan;
         bool all; /* read-only mounts, too */
         MountTable *mounts;
+        MountStacks *stacks;
         Tree *trees;
         size_t count;
         bool incomplete; /* the source of a mount can't be reached any more */
@@ -42,13 +47,18 @@ Reach *reach_free(Reach *reach) {
                 free(reach->trees[i].inside);
         }
         free(reach->trees);
+        mount_stacks_free(reach->stacks);
         mount_table_free(reach->mounts);
         free(reach);
         return NULL;
 }
 
+static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
+                      const char *inside, unsigned depth);
+
+/* With the layer that is written to if it is on an overlay. Takes inside in every case. */
 static int add_tree(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
-                    char *inside) {
+                    char *inside, unsigned depth) {
         Tree *trees = reallocarray(reach->trees, reach->count + 1, sizeof(*trees));
         char *copy = strdup(path);
 
@@ -60,7 +70,25 @@ static int add_tree(Reach *reach, const PlanMount *mount, dev_t device, const ch
                 return -ENOMEM;
         }
         trees[reach->count++] = (Tree){ mount, device, copy, inside };
-        return 0;
+        return depth < LAYERS_MAX ? add_uppers(reach, mount, device, path, inside, depth + 1) : 0;
+}
+
+/* A layer that can't be found from here can't be named as a tool or a file either. */
+static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
+                      const char *inside, unsigned depth) {
+        const MountStack *stack = NULL;
+        int r = mount_stacks_find(reach->stacks, device, &stack);
+
+        for (size_t i = 0; r == 0 && stack && i < stack->count; i++) {
+                const MountLayer *layer = &stack->layers[i];
+                _cleanup_free_ char *below = path_join(layer->path, path + 1);
+
+                if (!below)
+                        r = -ENOMEM;
+                else if (layer->upper)
+                        r = add_tree(reach, mount, layer->device, below, strdup(inside), depth);
+        }
+        return r;
 }
 
 /* A mount of the plan brings along what the host has mounted below it. */
@@ -73,7 +101,7 @@ static int add_submounts(Reach *reach, const PlanMount *mount, const char *real)
 
                 if (rest && rest[0] && (reach->all || !entry->read_only))
                         r = add_tree(reach, mount, entry->device, entry->root,
-                                     path_join(mount->target, rest));
+                                     path_join(mount->target, rest), 0);
         }
         return r;
 }
@@ -110,7 +138,7 @@ static int add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
         if (r == 0)
                 r = path_of_fd(fd, real);
         if (r == 0)
-                r = add_tree(reach, mount, device, path, strdup(mount->target));
+                r = add_tree(reach, mount, device, path, strdup(mount->target), 0);
         if (r == 0)
                 r = add_submounts(reach, mount, real);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
@@ -128,6 +156,8 @@ static int reach_make(const LaunchPlan *plan, bool all, Reach **ret, Error *rete
         reach->plan = plan;
         reach->all = all;
         r = mount_table_read(&reach->mounts, reterr);
+        if (r == 0 && !(reach->stacks = mount_stacks_new(reach->mounts)))
+                r = error_oom(reterr);
         if (r == 0 && plan->root.source)
                 r = add_mount(reach, &plan->root, reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
@@ -201,36 +231,65 @@ static void blame(Reached *reached, unsigned how, const Tree *tree, const char *
         reached->how |= how;
 }
 
+/* A place to judge: name in the directory at path of a file system, or that itself if name is "".
+ * path is NULL if the kernel can't name it any more. */
+typedef struct Place {
+        const Reach *reach;
+        dev_t device;
+        const char *path, *name;
+        unsigned how, depth;
+        Reached *ret;
+} Place;
+
+static int judge_tree(const Place *p, const Tree *tree) {
+        const char *rest = p->path ? path_rest(p->path, tree->path) : "?";
+        _cleanup_free_ char *place = NULL, *inside = NULL;
+
+        if (tree->device != p->device || !rest)
+                return 0;
+        place = path_join(tree->inside, rest);
+        inside = place ? path_join(place, p->name) : NULL;
+        if (!inside)
+                return -ENOMEM;
+        if (!p->path) /* it may be anywhere */
+                blame(p->ret, p->how, tree, tree->inside);
+        else if (!is_covered(p->reach, tree, place) &&
+                 !(p->how == REACH_REPLACE && is_pinned(p->reach, tree, inside)))
+                blame(p->ret, p->how, tree, inside);
+        return 0;
+}
+
+/* The same place in each layer as well. A layer that is lost: see reach_opaque(). */
+static int judge_place(const Place *p) {
+        const MountStack *stack = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < p->reach->count; i++)
+                r = judge_tree(p, &p->reach->trees[i]);
+        if (r == 0 && p->path && p->depth < LAYERS_MAX)
+                r = mount_stacks_find(p->reach->stacks, p->device, &stack);
+        for (size_t i = 0; r == 0 && stack && i < stack->count; i++) {
+                _cleanup_free_ char *path = path_join(stack->layers[i].path, p->path + 1);
+                Place below = *p;
+
+                below.device = stack->layers[i].device;
+                below.path = path;
+                below.depth++;
+                r = path ? judge_place(&below) : -ENOMEM;
+        }
+        return r;
+}
+
 /* Judges the place that name has in the directory of fd; a name of "" is for fd itself. */
 static int judge(const Reach *reach, int fd, const char *name, unsigned how, Reached *ret) {
+        Place p = { .reach = reach, .name = name, .how = how, .ret = ret };
         char path[PATH_MAX];
-        dev_t device;
-        int r = mount_table_locate(reach->mounts, fd, &device, path);
+        int r = mount_table_locate(reach->mounts, fd, &p.device, path);
 
         if (r < 0 && r != -ENOENT)
                 return r;
-        for (size_t i = 0; i < reach->count; i++) {
-                const Tree *tree = &reach->trees[i];
-                const char *rest = r == 0 ? path_rest(path, tree->path) : "?";
-                _cleanup_free_ char *place = NULL, *inside = NULL;
-
-                if (tree->device != device || !rest)
-                        continue;
-                place = path_join(tree->inside, rest);
-                inside = place ? path_join(place, name) : NULL;
-                if (!inside)
-                        return -ENOMEM;
-                /* A place that the kernel can't name any more: it may be anywhere. */
-                if (r == -ENOENT) {
-                        blame(ret, how, tree, tree->inside);
-                        continue;
-                }
-                if (is_covered(reach, tree, place) ||
-                    (how == REACH_REPLACE && is_pinned(reach, tree, inside)))
-                        continue;
-                blame(ret, how, tree, inside);
-        }
-        return 0;
+        p.path = r == 0 ? path : NULL;
+        return judge_place(&p);
 }
 
 static bool is_hidden(const LaunchPlan *plan, const char *path) {
@@ -276,6 +335,24 @@ static bool is_of_system(int fd) {
                 if (path_rest(path + 1, tree_system[i]))
                         return true;
         return false;
+}
+
+bool reach_opaque(const Reach *reach, int fd) {
+        const MountStack *stack = NULL;
+        struct stat root, st;
+        char path[PATH_MAX];
+        dev_t device;
+
+        if (reach->count == 0 || mount_table_locate(reach->mounts, fd, &device, path) < 0 ||
+            mount_stacks_find(reach->stacks, device, &stack) < 0 || !stack)
+                return false;
+        if ((stat("/", &root) == 0 && fstat(fd, &st) == 0 && root.st_dev == st.st_dev) ||
+            is_of_system(fd))
+                return false;
+        for (size_t i = 0; i < reach->count; i++)
+                if (reach->trees[i].device == device)
+                        return false;
+        return stack->opaque || stack->lost;
 }
 
 /* A sandbox has the caller's rights on files, or, run by root, those of the files' owners. */

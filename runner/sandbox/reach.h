@@ -10,7 +10,10 @@
  * /proc/self/mountinfo says which part of which file system that mount shows. Two paths that show
  * the same directory by a bind mount are the same place therefore, even if only a directory below
  * the workspace is mounted a second time. A hard link leaves no such trace: a regular file that has
- * several names, and lies on the same file system as a writable mount, counts as reachable. */
+ * several names, and lies on the same file system as a writable mount, counts as reachable.
+ *
+ * An overlay shows the files of its layers, which the mount table names: a place on it is also the
+ * places that it has in them. */
 #pragma once
 
 #include <limits.h>
@@ -56,6 +59,12 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret);
 /* The same for an open file, whatever path has led to it: REACH_WRITE or REACH_LINKED. 0 or a
  * negative errno. */
 int reach_fd(const Reach *reach, int fd, Reached *ret);
+
+/* Whether an open file may be one that the sandbox can write, by a file system that does not tell:
+ * FUSE, or an overlay whose layers can't be found from here, as it was mounted elsewhere. Not so
+ * for the file system of the root directory, for programs of the system, and for the file system
+ * of a writable mount, which the other functions judge. */
+bool reach_opaque(const Reach *reach, int fd);
 
 /* Calls fn for each place inside where the open directory fd, or a part of it, is: by whatever
  * mounts of the host it comes there, and unless another mount of the plan lies over it. rest is the

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from lib.identity import Identity
 from lib.sandbox import Holt, Result
 from lib.sessions import Session, Sessions
 from lib.tools import needs
@@ -314,3 +315,86 @@ def test_modules_of_a_writable_home_are_not_loaded(
     used(session, str(price), env={"HOME": str(place)})
     used(session, f"/usr/bin/python3 {price}", env={"HOME": str(place)})
     assert code.exists() and not (place / "HOST").exists()
+
+
+# --- overlays ---
+
+
+@pytest.fixture
+def overlay(place: Path, identity: Identity) -> Iterator[Callable[..., Path]]:
+    """Mounts an overlay: overlay(LOWER, UPPER), by paths below the place. Returns where."""
+    top = place / "merged"
+
+    def make(lower: str, upper: str, directory: Path = Path("/")) -> Path:
+        for path in (top, place / "work"):
+            path.mkdir(exist_ok=True)
+            identity.own(path)
+        options = f"lowerdir={lower},upperdir={upper},workdir={place}/work"
+        result = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(top)], cwd=directory, capture_output=True)
+        if result.returncode != 0:
+            pytest.skip(f"no overlay can be mounted here: {result.stderr!r}")
+        return top
+
+    yield make
+    subprocess.run(["umount", "-l", str(top)], check=False)
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("below", ["", "/deep/er"], ids=["top", "below"])
+@pytest.mark.parametrize("layer", ["lower", "upper"])
+def test_a_tool_on_an_overlay_of_the_workspace(
+    layer: str, below: str, work: Session, workspace: Path, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
+) -> None:
+    """What is written to a layer shows on the overlay."""
+    program(f"workspace{below}/price")
+    above = place / "empty"
+    above.mkdir()
+    (place / "second").mkdir()
+    lower, upper = (f"{above}:{workspace}", place / "second") if layer == "lower" else (above, workspace)
+    top = overlay(lower, upper)
+    refused(work, f"{top}{below}/price")
+    refused(work, f"sh {top}{below}/price")
+    refused(work, f"{top}{below}/not-yet")
+    price = program("tools/price")
+    used(work, str(price))
+
+
+@pytest.mark.identities("user")  # root needs a workspace that can be mapped to other ids
+def test_a_tool_below_an_overlay_that_is_the_workspace(
+    sessions: Sessions, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
+) -> None:
+    """What the session writes to the overlay is written to its upper directory."""
+    price = program("upper/price")
+    lower = program("lower/other")
+    top = overlay(str(lower.parent), str(price.parent))
+    session = sessions.create("merged", "--workspace", str(top))
+    refused(session, str(price))
+    refused(session, str(top / "other"))
+    # Nothing that is written to an overlay comes to its lower directory.
+    used(session, str(lower))
+
+
+def escaped(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
+
+
+@USER_AND_ROOT
+def test_a_tool_on_an_overlay_elsewhere(
+    work: Session, workspace: Path, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
+) -> None:
+    lower, upper = program("lower, : \\ x/price"), program("up,per: \\ x/other")
+    top = overlay(escaped(lower.parent), escaped(upper.parent))
+    used(work, str(top / "price"))
+    used(work, str(top / "other"))
+
+
+@USER_AND_ROOT
+def test_a_tool_on_an_overlay_that_does_not_tell(
+    work: Session, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
+) -> None:
+    """Its layers are relative to a directory that nobody knows any more."""
+    program("workspace/price")
+    (place / "upper").mkdir()
+    top = overlay("workspace", "upper", place)
+    for result in refuse(work, str(top / "price")):
+        assert "lies on FUSE or an overlay" in result.err and "Copy it" in result.cure
