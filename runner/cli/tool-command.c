@@ -121,6 +121,34 @@ static int command_check(const ToolCommands *commands, const Reach *reach, const
         return r;
 }
 
+/* --- directories that programs obey --- */
+
+static int is_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+        (void)mount, (void)rest;
+        (void)snprintf(data, PATH_MAX, "%s", inside);
+        return 1;
+}
+
+/* A tool may load modules or settings from there, whatever its command says. If HOME itself can be
+ * written, tools get none. */
+static void commands_warn(const ToolCommands *commands, const Reach *reach) {
+        static const char *const obeyed[] = { ".local/lib", ".local/bin", ".config" };
+        const char *home = getenv("HOME");
+
+        for (size_t i = 0; home && home[0] == '/' && i < ELEMENTSOF(obeyed); i++) {
+                _cleanup_free_ char *path = path_join(home, obeyed[i]);
+                _cleanup_close_ int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+                char inside[PATH_MAX], quoted[512];
+
+                if (fd >= 0 && reach_each(reach, fd, is_shown, inside) == 1)
+                        (void)fprintf(
+                                stderr,
+                                "holt: --tool: session \"%s\" can write %s (%s inside): a tool "
+                                "may load modules or settings from there\n",
+                                commands->session, path, str_quote(inside, quoted, sizeof(quoted)));
+        }
+}
+
 /* --- all commands --- */
 
 static int commands_check_all(const ToolCommands *commands, const Reach *reach, Error *reterr) {
@@ -181,6 +209,8 @@ int tool_commands_new(const char *session, const StrList *specs, ToolCommands **
                 r = reach_new(&plan, &reach, reterr);
         if (r == 0)
                 r = commands_check_all(commands, reach, reterr);
+        if (r == 0)
+                commands_warn(commands, reach);
         reach_free(reach);
         if (r < 0)
                 tool_commands_free(commands);

@@ -23,9 +23,10 @@
 typedef struct ToolCommands ToolCommands;
 
 /* Takes in each "NAME=COMMAND" of specs, checked against what session can write; other specs are
- * passed over. specs is borrowed as long as *ret is used. 0; -EPERM with an ERROR_POLICY for a
- * command that the session could change; -EINVAL with an ERROR_USAGE for a command that only a
- * shell understands; or another negative errno. */
+ * passed over. specs is borrowed as long as *ret is used. Warns on stderr if the session can write
+ * directories that programs commonly load modules or settings from. 0; -EPERM with an ERROR_POLICY
+ * for a command that the session could change; -EINVAL with an ERROR_USAGE for a command that only
+ * a shell understands; or another negative errno. */
 int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 ToolCommands *tool_commands_free(ToolCommands *commands);

@@ -312,9 +312,13 @@ def test_modules_of_a_writable_home_are_not_loaded(
     code = program(f".local/lib/python{version}/site-packages/usercustomize.py", f"open('{place}/HOST', 'w')")
     price = program("tools/price", "#!/usr/bin/python3\nprint(3.5)\n")
     session = sessions.create("home", "--rw", str(place / ".local"), env={"HOME": str(place)})
+    plain = sessions.create("plain", env={"HOME": str(place)})
+    assert plain.exec("true", flags=["--tool", f"price={price}"], env={"HOME": str(place)}).ok().err == ""
     used(session, str(price), env={"HOME": str(place)})
     used(session, f"/usr/bin/python3 {price}", env={"HOME": str(place)})
     assert code.exists() and not (place / "HOST").exists()
+    result = session.exec("true", flags=["--tool", f"price={price}"], env={"HOME": str(place)}).ok()
+    assert f"can write {place}/.local/lib " in result.err and "a tool may load" in result.err
 
 
 # --- overlays ---
