@@ -40,8 +40,9 @@ static int command_env(const ToolPaths *paths, StrList *ret) {
                 r = strlist_add(ret, "PYTHONNOUSERSITE=1");
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(tool_variables); i++) {
                 const char *value = getenv(tool_variables[i]);
+                const char *path = value && value[0] == ':' ? value + 1 : value; /* TZ=:FILE */
 
-                if (value && !(value[0] == '/' && tool_paths_reached(paths, value)))
+                if (value && !(path[0] == '/' && tool_paths_reached(paths, path)))
                         r = strlist_take(ret, str_format("%s=%s", tool_variables[i], value));
         }
         return r < 0 ? error_oom(paths->reterr) : 0;

@@ -15,6 +15,8 @@
 #include "base/sys.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define NO_PATH "/dev/null" /* nothing is below it */
+#define PATTERNS "*?[{$%"   /* in code: the rest of the path is made up as it runs */
 
 enum { ENDS_MAX = 16, ENDS_RELATIVE_MAX = 3 }; /* where a path in a longer word may end */
 
@@ -54,12 +56,34 @@ static bool is_nowhere(int r) {
         return r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG || r == -ELOOP;
 }
 
+/* What they lead to in the tool, which has other files open and another directory, is not known. */
+static bool is_of_process(const char *path) {
+        _cleanup_free_ char *normal = path_join("/", path);
+
+        return normal &&
+               (path_below(normal, "/proc/self") || path_below(normal, "/proc/thread-self"));
+}
+
+static int paths_refuse_process(const ToolPaths *p, const char *what) {
+        char quoted[300];
+
+        (void)error_set(p->reterr, ERROR_POLICY, 0,
+                        "--tool %.100s: %s leads elsewhere in the tool's own process", p->tool,
+                        str_quote(what, quoted, sizeof(quoted)));
+        return error_cure(p->reterr, -EPERM,
+                          "Give the path itself, or put the command into a script outside the "
+                          "workspace, and give its path.");
+}
+
 /* Refuses an absolute path that leads to what the session can change. *ret_fd may be NULL. */
 static int paths_judge(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
         _cleanup_close_ int fd = FD_NONE;
         Reached reached;
-        int r = reach_path(p->reach, path, &fd, &reached);
+        int r;
 
+        if (is_of_process(path))
+                return paths_refuse_process(p, what);
+        r = reach_path(p->reach, path, &fd, &reached);
         if (reached.how && (r == 0 || is_nowhere(r)))
                 return paths_refuse(p, what, &reached);
         if (r < 0 && !is_nowhere(r))
@@ -82,20 +106,22 @@ bool tool_paths_reached(const ToolPaths *paths, const char *path) {
 
 /* The program that a script names in its first line, and that program's own words. */
 static int paths_interpreter(const ToolPaths *p, int path_fd) {
-        char line[256], self[40], *word, *next = NULL;
+        char line[257], self[40], *word, *next = NULL;
         _cleanup_close_ int fd = FD_NONE;
         ssize_t n;
         int r = 0;
 
         (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
         fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+        n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 2);
         if (n < 2 || line[0] != '#' || line[1] != '!')
                 return 0;
         line[n] = '\0';
         line[strcspn(line, "\n")] = '\0';
-        for (word = strtok_r(line + 2, " \t", &next); r == 0 && word;
-             word = strtok_r(NULL, " \t", &next))
+        word = strtok_r(line + 2, " \t", &next);
+        if (word && word[0] != '/')
+                *--word = '/'; /* a relative one is looked up where the tool starts */
+        for (; r == 0 && word; word = strtok_r(NULL, " \t", &next))
                 if (word[0] == '/')
                         r = paths_judge(p, word, word, NULL);
         return r;
@@ -126,26 +152,34 @@ static int append(char **list, const char *item, size_t length) {
 }
 
 /* A relative directory depends on where the tool is, and so is dropped as well. */
-int tool_paths_init(ToolPaths *paths) {
-        const char *path = getenv("PATH");
+static int paths_sort(ToolPaths *p, const char *list) {
         int r = 0;
 
-        for (path = path ? path : DEFAULT_PATH; r == 0; path++) {
-                const size_t length = strcspn(path, ":");
-                _cleanup_free_ char *directory = strndup(path, length);
+        while (r == 0) {
+                const size_t length = strcspn(list, ":");
+                _cleanup_free_ char *directory = strndup(list, length);
 
                 if (!directory)
                         r = -ENOMEM;
-                else if (directory[0] == '/' && !tool_paths_reached(paths, directory))
-                        r = append(&paths->path, directory, length);
+                else if (directory[0] == '/' && !tool_paths_reached(p, directory))
+                        r = append(&p->path, directory, length);
                 else
-                        r = append(&paths->dropped, length ? directory : ".", length ? length : 1);
-                path += length;
-                if (!*path)
+                        r = append(&p->dropped, length ? directory : ".", length ? length : 1);
+                list += length;
+                if (!*list++)
                         break;
         }
+        return r;
+}
+
+int tool_paths_init(ToolPaths *paths) {
+        const char *path = getenv("PATH");
+        int r = paths_sort(paths, path ? path : DEFAULT_PATH);
+
         if (r == 0 && !paths->path)
-                r = append(&paths->path, DEFAULT_PATH, strlen(DEFAULT_PATH));
+                r = paths_sort(paths, DEFAULT_PATH);
+        if (r == 0 && !paths->path)
+                r = append(&paths->path, NO_PATH, strlen(NO_PATH));
         return r < 0 ? error_oom(paths->reterr) : 0;
 }
 
@@ -371,6 +405,32 @@ static bool is_code(const char *text) {
         return strpbrk(text, " \t\n\"'()") != NULL;
 }
 
+/* A path in code that goes on with a pattern may lead to whatever is below the directory before. */
+static int judge_patterns(const ToolPaths *p, const char *text) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && text[i]; i++) {
+                _cleanup_free_ char *part = NULL, *home = NULL;
+                size_t length = 0;
+                char *slash;
+
+                if (!strchr("/~", text[i]) || (i > 0 && is_of_path(text[i - 1])))
+                        continue;
+                while (is_of_path(text[i + length]))
+                        length++;
+                if (!text[i + length] || !strchr(PATTERNS, text[i + length]))
+                        continue;
+                part = strndup(text + i, length);
+                slash = part ? strrchr(part, '/') : NULL;
+                if (!slash || slash == part) /* m/.*x/ is no path */
+                        continue;
+                slash[0] = '\0';
+                home = part[0] == '~' ? expand_tilde(p, part) : NULL;
+                r = judge_below(p, home ? home : part);
+        }
+        return r;
+}
+
 static int find_directories(ToolPaths *p, const ToolWords *words, bool code) {
         int r = 0;
 
@@ -394,6 +454,8 @@ int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories)
                 const char *text = words->items[i].text;
 
                 r = parts_of_word(paths, text, judge_part);
+                if (r == 0 && is_code(text))
+                        r = judge_patterns(paths, text);
                 if (r == 0 && text[0] && !strchr(text, '/')) /* env and xargs may start it */
                         r = paths_search(paths, text, &program);
                 if (r == 0 && program)

@@ -343,8 +343,9 @@ int tool_programs_check(const char *tool, const ToolWords *words, const char *pr
                 const char *name = words->items[at].text;
 
                 at++;
-                r = name[0] == '-' ? programs_refuse(&p, name, "can't be the name of a program")
-                                   : programs_at(&p, name, &at, &more);
+                r = name[0] == '-' || (p.input && strstr(name, "{}"))
+                            ? programs_refuse(&p, name, "can't be the name of a program")
+                            : programs_at(&p, name, &at, &more);
         }
         /* A symlink gives a shell another name, and a program such as busybox reads its own. */
         if (r == 0 && !programs_find(words->items[0].text)) {

@@ -87,6 +87,10 @@ COMMANDS = {
     "in code, after cd": "python3 -c 'import os; os.system(\"cd; workspace/price\")'",
     "in code, after cd ~": "python3 -c 'import os; os.system(\"cd ~ && ./workspace/price\")'",
     "in code, after chdir": "python3 -c 'import os; os.chdir(\"<P>\"); os.system(\"workspace/price\")'",
+    "in code, by a glob": "python3 -c 'import os; os.system(\"cat ~/work*/price | sh\")'",
+    "in code, by a glob in a directory": "python3 -c 'import os; os.system(\". <P>/*/price\")'",
+    "in code, by a format": "python3 -c 'import os; os.system(\". <P>/%s/price\" % \"workspace\")'",
+    "in a variable that bash expands": "env 'BASH_ENV=$HOME/workspace/price' bash <P>/tools/price",
     "relative to a directory": "git -C <P> --exec-path=workspace/price",
     "below a directory to run from": "git -C <P> log",
     "below a directory in one word": "python3 <P>",
@@ -181,6 +185,17 @@ def test_quoted_characters_are_as_they_are(work: Session) -> None:
     assert result.out == '["a b", "c * d", "e f", "$HOME", "$HOME", "~/x", "", "x~", "\\"", ";"]\n'
 
 
+@USER_AND_ROOT
+@pytest.mark.parametrize("path", ["/proc/self/cwd<W>/price", "//proc/self/root<W>/price", "/proc/./thread-self/cwd<W>/price"])
+def test_paths_that_mean_something_else_in_the_tool(
+    path: str, work: Session, workspace: Path, program: Callable[..., Path]
+) -> None:
+    program("workspace/price")
+    for command in (path, f"timeout 5 {path}", f"cat --file={path}"):
+        for result in refuse(work, command.replace("<W>", str(workspace)), cwd="/usr"):
+            assert "own process" in result.err or "can write" in result.err
+
+
 # --- programs that lead there ---
 
 
@@ -198,6 +213,7 @@ def test_tools_that_only_lead_into_the_workspace(
     assert "hard links" in result.refusal() and "copy" in result.cure
     price.unlink()
     refused(work, str(program("tools/script", f"#!{price}\n")))
+    refused(work, str(program("tools/script", f"#! {str(price)[1:]} x\n")))
     refused(work, str(program("tools/script", f"#!/usr/bin/env {price}\n")))
 
 

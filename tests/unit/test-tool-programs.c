@@ -90,6 +90,8 @@ static void test_what_starts_one(void **state) {
                 "setsid -w sh -c x",
                 "xargs sh",
                 "xargs env",
+                "xargs -I'{}' '{}'",
+                "xargs -I'{}' /opt/'{}' x",
                 "xargs -0 nice timeout 5",
                 "xargs -I'{}' sh -c x",
                 "sudo -i",
