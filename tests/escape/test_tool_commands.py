@@ -13,7 +13,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
-from lib.sessions import Session, Sessions
+from lib.sessions import Session, Sessions, until
 from lib.tools import needs
 
 USER_AND_ROOT = pytest.mark.identities("user", "root")
@@ -309,10 +309,47 @@ def test_a_tool_that_leads_into_the_workspace_later(
     first, second, said = swapped(work, f"{starter}{price}", swap)
     assert (first, second) == ("3.5", ""), (first, second, said)
     assert "can write" in said
-    price.unlink()
-    program("tools/price")
-    # A new file outside the workspace is the caller's own.
-    assert swapped(work, f"{starter}{price}", lambda: program("tools/price", "#!/bin/sh\necho 4.5\n"))[:2] == ["3.5", "4.5"]
+
+
+# What the host does to the tool's directory between two calls; the program itself is then the session's.
+MOVES = {
+    "a link to the workspace": "rm price; ln -s ../workspace/price price",
+    "a directory that is a link": "cd ..; mv tools old; ln -s workspace tools",
+    "a hard link": "rm price; ln ../workspace/price price",
+    "an interpreter of the workspace": "printf '#!%s\\n' $PWD/../workspace/price >price",
+}
+
+
+@USER_AND_ROOT
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_a_tool_that_moves_into_the_workspace(
+    move: str, work: Session, place: Path, workspace: Path, program: Callable[..., Path]
+) -> None:
+    """It is asked anew at each call what the session can write."""
+    tool = program("tools/price")
+    program("workspace/price", "#!/bin/sh\ntouch $HOME/pwned\necho 6\n")
+    calls = "holt-tool price {}; touch called; while [ ! -e moved ]; do sleep 0.01; done; holt-tool price {}"
+    argv = ["exec", work.name, "--tool", f"price={tool}", "--", "sh", "-c", calls]
+    with work.sessions.start(argv, env={"HOME": str(place)}) as running:
+        until(lambda: (workspace / "called").exists(), "the first call")
+        work.sessions.holt.identity.run(["sh", "-ec", move], cwd=tool.parent).check_returncode()
+        (workspace / "moved").touch()
+        result = running.wait()
+
+    assert result.out == "3.5\n" and not (place / "pwned").exists(), str(result)
+    assert "--tool price: " in result.err, str(result)
+
+
+@USER_AND_ROOT
+def test_a_tool_that_its_owner_edits_goes_on(work: Session, workspace: Path, program: Callable[..., Path]) -> None:
+    tool = program("tools/price")
+    other = program("tools/other", "#!/bin/sh\necho 4.5\n")
+    calls = "holt-tool price {}; touch called; while [ ! -e moved ]; do sleep 0.01; done; holt-tool price {}"
+    with work.sessions.start(["exec", work.name, "--tool", f"price={tool}", "--", "sh", "-c", calls]) as running:
+        until(lambda: (workspace / "called").exists(), "the first call")
+        other.replace(tool)
+        (workspace / "moved").touch()
+        assert running.wait().out == "3.5\n4.5\n"
 
 
 # --- modules of the home ---
