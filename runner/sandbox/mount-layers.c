@@ -37,6 +37,14 @@ static MountStack *stack_free(MountStack *stack) {
         return NULL;
 }
 
+/* Somebody may have changed it since the overlay was mounted. */
+static bool has_symlink(const char *path) {
+        _cleanup_close_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                                             RESOLVE_NO_SYMLINKS);
+
+        return fd < 0 && errno == ELOOP;
+}
+
 /* path may be relative to a directory that nobody knows any more, or of another mount namespace. */
 static int stack_add(MountStack *stack, const MountTable *table, const char *path, bool upper) {
         _cleanup_close_ int fd = path[0] == '/' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -47,6 +55,7 @@ static int stack_add(MountStack *stack, const MountTable *table, const char *pat
                 stack->lost = true;
                 return 0;
         }
+        stack->lost |= has_symlink(path);
         layers = reallocarray(stack->layers, stack->count + 1, sizeof(*layers));
         if (layers)
                 stack->layers = layers;

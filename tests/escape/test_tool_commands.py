@@ -382,7 +382,7 @@ def overlay(place: Path, identity: Identity) -> Iterator[Callable[..., Path]]:
     """Mounts an overlay: overlay(LOWER, UPPER), by paths below the place. Returns where."""
     top = place / "merged"
 
-    def make(lower: str, upper: str, directory: Path = Path("/")) -> Path:
+    def make(lower: str | Path, upper: str | Path, directory: Path = Path("/")) -> Path:
         for path in (top, place / "work"):
             path.mkdir(exist_ok=True)
             identity.own(path)
@@ -443,6 +443,20 @@ def test_a_tool_on_an_overlay_elsewhere(
     top = overlay(escaped(lower.parent), escaped(upper.parent))
     used(work, str(top / "price"))
     used(work, str(top / "other"))
+
+
+@USER_AND_ROOT
+def test_a_tool_on_an_overlay_by_a_link(
+    work: Session, workspace: Path, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
+) -> None:
+    """The session changes the symlink after it has led the overlay to the workspace."""
+    program("workspace/real/price")
+    (workspace / "link").symlink_to("real")
+    (place / "upper").mkdir()
+    top = overlay(workspace / "link", place / "upper")
+    work.exec("ln", "-sfn", "/usr", "link").ok()
+    for result in refuse(work, str(top / "price")):
+        assert "lies on FUSE or an overlay" in result.err
 
 
 @USER_AND_ROOT
