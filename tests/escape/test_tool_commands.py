@@ -116,6 +116,23 @@ def test_a_tool_in_the_workspace(command: str, work: Session, workspace: Path, p
     refused(work, command, env={"HOME": str(workspace.parent)})
 
 
+@USER_AND_ROOT
+def test_paths_relative_to_a_directory_that_a_word_names(work: Session, place: Path, program: Callable[..., Path]) -> None:
+    """By programs that nobody here knows, and by code."""
+    program("workspace/price")
+    (place / "link").symlink_to("workspace")
+    for command in (
+        f"cat -C {place} workspace/price",
+        f"cat --directory={place} --file=link/price",
+        f"cat -C{place} ./workspace/not-yet",
+        f"cat --path=/nowhere:{place} -m workspace.price",
+        f"""python3 -c 'import sys; sys.path[0] = "{place}"; import workspace.price'""",
+        f"""python3 -c 'import os; os.chdir("{place}"); os.execv("workspace/price", [])'""",
+        f"""python3 -c 'import os; os.chdir("{place}"); import workspace'""",
+    ):
+        refused(work, command, env={"HOME": "/"})
+
+
 # --- commands that only a shell understands, or that start one ---
 
 SHELL = {
