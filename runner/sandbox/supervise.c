@@ -80,6 +80,24 @@ static void set_deadline(Supervisor *s, uint64_t at) {
         waker_set(&s->waker, at);
 }
 
+/* --- protected files --- */
+
+static void check_protection(Supervisor *s, int signal) {
+        const uint64_t before = time_now_usec();
+        uint64_t now;
+
+        (void)signal;
+        if (!s->replaced)
+                s->replaced = watch_find_replaced(s->launch->watch);
+        if (s->replaced && !s->ended) {
+                s->told_to_stop = true;
+                kill_all(s);
+        }
+        now = time_now_usec();
+        s->look_at = now + watch_pause(now - before);
+        watch_listen(s->signal_fd, s->signals, false);
+}
+
 /* --- stop and go --- */
 
 /* Holt stops only if it can be continued at its deadline, and no more once it ends the command. */
@@ -89,10 +107,23 @@ static bool may_stop(const Supervisor *s) {
         return s->waker.made || !s->deadline;
 }
 
+/* Holt can't stop without somebody who watches meanwhile (watch-stopped.c). */
+static void stop_with_job(Supervisor *s, pid_t pid, bool for_keys) {
+        const Watch *watch = s->launch->watch;
+        pid_t watcher;
+
+        if (watch_stopped_begin(watch, s->sandbox->pidfd, &watcher) < 0)
+                return;
+        terminal_stop(s->terminal, pid, for_keys, &s->waker);
+        if (watch_stopped_end(watch, watcher) < 0)
+                kill_all(s);
+        check_protection(s, 0);
+}
+
 /* The command has stopped. If it wants the keys and holt has them, it gets them. Otherwise holt
  * stops with its whole job, as the caller's terminal would have done, and so does all that runs
  * inside. A command that holt is ending stays stopped until it is killed. */
-static void command_stopped(const Supervisor *s, int signal) {
+static void command_stopped(Supervisor *s, int signal) {
         bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
         if (!s->terminal)
@@ -101,7 +132,7 @@ static void command_stopped(const Supervisor *s, int signal) {
                 if (!may_stop(s))
                         return;
                 tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
-                terminal_stop(s->terminal, 0, wants_keys, &s->waker);
+                stop_with_job(s, 0, wants_keys);
         }
         if (wants_keys)
                 terminal_enter(s->terminal);
@@ -141,23 +172,7 @@ static void go_on(Supervisor *s, int signal) {
 static void stop_alone(Supervisor *s, int signal) {
         (void)signal;
         if (s->terminal && may_stop(s))
-                terminal_stop(s->terminal, getpid(), false, &s->waker);
-}
-
-static void check_protection(Supervisor *s, int signal) {
-        const uint64_t before = time_now_usec();
-        uint64_t now;
-
-        (void)signal;
-        if (!s->replaced)
-                s->replaced = watch_find_replaced(s->launch->watch);
-        if (s->replaced && !s->ended) {
-                s->told_to_stop = true;
-                kill_all(s);
-        }
-        now = time_now_usec();
-        s->look_at = now + watch_pause(now - before);
-        watch_listen(s->signal_fd, s->signals, false);
+                stop_with_job(s, getpid(), false);
 }
 
 static void check_look(Supervisor *s) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
@@ -136,6 +137,12 @@ static int watch_open(const Launch *launch, const char *path, int *ret_fd) {
         return 0;
 }
 
+static int watch_listen_to(int fd) {
+        const unsigned changes = DN_CREATE | DN_DELETE | DN_RENAME | DN_MULTISHOT;
+
+        return fcntl(fd, F_NOTIFY, changes) < 0 ? -errno : 0;
+}
+
 /* The directory is remembered even if it is none of the host's, so that it is looked for once. */
 static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         WatchDirectory *more = reallocarray(watch->directories, watch->directories_count + 1,
@@ -153,10 +160,8 @@ static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
                 return error_oom(reterr);
         watch->directories_count++;
         r = watch_open(watch->launch, path, &directory->fd);
-        if (r == 0 && directory->fd >= 0 &&
-            (fstat(directory->fd, &st) < 0 ||
-             fcntl(directory->fd, F_NOTIFY, DN_CREATE | DN_DELETE | DN_RENAME | DN_MULTISHOT) < 0))
-                r = -errno;
+        if (r == 0 && directory->fd >= 0)
+                r = fstat(directory->fd, &st) < 0 ? -errno : watch_listen_to(directory->fd);
         directory->device = st.st_dev;
         return r < 0 ? watch_refuse(path, -r, reterr) : 0;
 }
@@ -403,6 +408,20 @@ static bool watch_is_same(const Watch *watch, const WatchName *name) {
         if (st.st_dev == name->device && st.st_ino == name->inode)
                 return true;
         return name->hidden && st.st_dev != directory->device;
+}
+
+int watch_take_over(const Watch *watch) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < watch->directories_count; i++) {
+                const int fd = watch->directories[i].fd;
+
+                if (fd < 0)
+                        continue;
+                /* F_NOTIFY leaves the one that it signals as it is. */
+                r = fcntl(fd, F_SETOWN, getpid()) < 0 ? -errno : watch_listen_to(fd);
+        }
+        return r;
 }
 
 const char *watch_find_replaced(const Watch *watch) {

@@ -27,6 +27,17 @@ enum { WATCH_SIGNAL = 29 }; /* SIGIO */
 int watch_new(const Launch *launch, Watch **ret, Error *reterr);
 Watch *watch_free(Watch *watch);
 
+/* Has the signals sent to this process from now on: the one that made the watch, or a child of it.
+ * Look for what was replaced afterwards. 0, or a negative errno of fcntl(2). */
+int watch_take_over(const Watch *watch);
+
+/* While this process is stopped, a child watches and kills the sandbox of pidfd if something is
+ * replaced (watch-stopped.c). *ret is its PID for watch_stopped_end(), 0 without a watch. 0, or a
+ * negative errno of fork(2): do not stop then. */
+int watch_stopped_begin(const Watch *watch, int pidfd, pid_t *ret);
+/* 0, or a negative errno: there is no watch any more. */
+int watch_stopped_end(const Watch *watch, pid_t pid);
+
 /* How long to leave SIGIO pending after a look that took so long; both in usec. */
 uint64_t watch_pause(uint64_t took);
 /* Has signal_fd, a signalfd(2) of these signals, report SIGIO, or leave it pending. */
