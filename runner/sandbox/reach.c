@@ -181,7 +181,9 @@ int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
 
 /* --- one place --- */
 
-/* Whether something that the sandbox can't write lies over path inside, which tree has. */
+/* Whether something that the sandbox can't write lies over path inside, which tree has. Such a
+ * mount counts only as long as it is there: the host can end any of these, and each is watched for
+ * that (watch.h). */
 static bool is_covered(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
         const PlanMount *above = plan_mount_above(reach->plan, path);

@@ -43,8 +43,9 @@ typedef struct WatchName {
         dev_t device;
         ino_t inode;
         mode_t mode;
-        bool hidden; /* itself, and not through a symlink */
-        char *link;  /* the target of a symlink, or NULL */
+        bool hidden;            /* itself, and not through a symlink */
+        const PlanMount *mount; /* that the plan has here, borrowed; or NULL */
+        char *link;             /* the target of a symlink, or NULL */
 } WatchName;
 
 struct Watch {
@@ -245,8 +246,8 @@ static int watch_add_in_directory(Watch *watch, const char *path, Error *reterr)
 }
 
 /* *ret_link is the target if there is a symlink at path; borrowed. */
-static int watch_add_part(Watch *watch, const char *path, bool hidden, const char **ret_link,
-                          Error *reterr) {
+static int watch_add_part(Watch *watch, const char *path, const PlanMount *mount,
+                          const char **ret_link, Error *reterr) {
         WatchName *name = watch_find_name(watch, path);
         const SystemEntry *entry;
         int r = 0;
@@ -255,8 +256,10 @@ static int watch_add_part(Watch *watch, const char *path, bool hidden, const cha
                 r = watch_add_in_directory(watch, path, reterr);
                 name = watch_find_name(watch, path);
         }
-        if (name)
-                name->hidden |= hidden && !name->link;
+        if (name && mount && mount->kind == PLAN_HIDE)
+                name->hidden |= !name->link;
+        else if (name && mount)
+                name->mount = mount;
         entry = name ? NULL : watch_find_entry(watch->launch, path, false);
         *ret_link = name ? name->link : entry ? entry->link : NULL;
         return r;
@@ -309,8 +312,8 @@ static int walk_follow(WatchWalk *walk, const char *link) {
 }
 
 /* Each part is watched, since a mount also goes with the directory that it lies in, and each
- * symlink, since another target would not be hidden. */
-static int watch_add_path(Watch *watch, const char *path, bool hidden, Error *reterr) {
+ * symlink, since another target would not be hidden. mount is the plan's at path, or NULL. */
+static int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error *reterr) {
         WatchWalk walk = { .done = "" };
         char part[NAME_MAX + 1];
         int r = 0;
@@ -322,8 +325,8 @@ static int watch_add_path(Watch *watch, const char *path, bool hidden, Error *re
                 const char *link = NULL;
 
                 r = walk_enter(&walk, part);
-                if (r > 0 &&
-                    watch_add_part(watch, walk.done, hidden && !walk.todo[0], &link, reterr) < 0)
+                if (r > 0 && watch_add_part(watch, walk.done, walk.todo[0] ? NULL : mount, &link,
+                                            reterr) < 0)
                         return -EINVAL;
                 if (r >= 0 && link)
                         r = walk_follow(&walk, link);
@@ -342,9 +345,27 @@ static int watch_add_guards(Watch *watch, const LaunchPlan *plan, Error *reterr)
                 if (!plan->guards[i].pinned)
                         continue;
                 path = path_join(plan->workspace, plan->guards[i].path);
-                r = path ? watch_add_path(watch, path, false, reterr) : error_oom(reterr);
+                r = path ? watch_add_path(watch, path, NULL, reterr) : error_oom(reterr);
         }
         return r;
+}
+
+/* Whether the host can end a mount of the plan: by replacing its mount point. The command then
+ * finds the host's file there, where the policy had put another, or the same one read-only. A mount
+ * point in memory is out of the host's reach. In the system tree only root could replace one, and
+ * what follows is read-only, too. */
+static bool watch_needs_mount(const LaunchPlan *plan, const PlanMount *mount) {
+        const char *slash = strrchr(mount->target, '/');
+        _cleanup_free_ char *above = NULL;
+        const PlanMount *outer;
+
+        if (mount->kind == PLAN_HIDE)
+                return !(mount->flags & PLAN_MAY_GO);
+        if ((mount->kind != PLAN_BIND && mount->kind != PLAN_PRIVATE) || slash == mount->target)
+                return false;
+        above = strndup(mount->target, (size_t)(slash - mount->target));
+        outer = above ? plan_mount_above(plan, above) : NULL;
+        return !above || (outer && outer->kind == PLAN_BIND);
 }
 
 static int watch_add_all(Watch *watch, Error *reterr) {
@@ -354,8 +375,8 @@ static int watch_add_all(Watch *watch, Error *reterr) {
         for (size_t i = 0; r == 0 && i < plan->others_count; i++)
                 r = watch_add_guards(watch, &plan->others[i], reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && !(plan->mounts[i].flags & PLAN_MAY_GO))
-                        r = watch_add_path(watch, plan->mounts[i].target, true, reterr);
+                if (watch_needs_mount(plan, &plan->mounts[i]))
+                        r = watch_add_path(watch, plan->mounts[i].target, &plan->mounts[i], reterr);
         return r;
 }
 
@@ -373,7 +394,7 @@ static bool watch_needed(const LaunchPlan *plan) {
                 if (watch_has_pins(&plan->others[i]))
                         return true;
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && !(plan->mounts[i].flags & PLAN_MAY_GO))
+                if (watch_needs_mount(plan, &plan->mounts[i]))
                         return true;
         return false;
 }
@@ -397,8 +418,17 @@ int watch_new(const Launch *launch, Watch **ret, Error *reterr) {
         return r;
 }
 
-/* Run by root, holt sees the mounts of the sandbox: on a hidden file that is one of memory, of
- * another device, as long as it is there. */
+/* Run by root, holt sees the mounts of the sandbox: the source of a bind, or, on what is hidden and
+ * for --tmpfs, memory, which is another device. */
+static bool watch_is_mount(const WatchName *name, dev_t directory, const struct stat *st) {
+        const PlanMount *mount = name->mount;
+
+        if (mount && mount->kind == PLAN_BIND && st->st_dev == mount->device &&
+            st->st_ino == mount->inode)
+                return true;
+        return (name->hidden || (mount && mount->kind == PLAN_PRIVATE)) && st->st_dev != directory;
+}
+
 static bool watch_is_same(const Watch *watch, const WatchName *name) {
         const WatchDirectory *directory = &watch->directories[name->directory];
         struct stat st;
@@ -407,7 +437,7 @@ static bool watch_is_same(const Watch *watch, const WatchName *name) {
                 return false;
         if (st.st_dev == name->device && st.st_ino == name->inode)
                 return true;
-        return name->hidden && st.st_dev != directory->device;
+        return watch_is_mount(name, directory->device, &st);
 }
 
 int watch_take_over(const Watch *watch) {

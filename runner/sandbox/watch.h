@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protected and hidden files that the host replaces while the sandbox lives.
+/* Mount points that the host replaces while the sandbox lives.
  *
- * Theory of operation. A guard or a hide is a mount on a file. If somebody outside renames another
- * file over it, the kernel removes the mount; if somebody renames the file itself, the mount goes
- * with it. Either way the name is free for the command. So holt keeps each directory open that such
- * a name lies in, and asks for a signal when names in it change (F_NOTIFY in fcntl(2)). After a
+ * Theory of operation. A guard or a hide is a mount on a file, and the policy's own mounts (--ro,
+ * --rw, --tmpfs) may have their places in a directory of the host, too. If somebody outside renames
+ * another file over such a place, the kernel removes the mount; if somebody renames the place
+ * itself, the mount goes with it. Either way the name is free for the command. So holt keeps each
+ * directory open that such a name lies in, and asks for a signal when names in it change (F_NOTIFY
+ * in fcntl(2)). After a
  * SIGIO, which the event loop reads from its signalfd, watch_find_replaced() compares. The sandbox
  * is then stopped.
  *
@@ -21,9 +23,9 @@
 
 enum { WATCH_SIGNAL = 29 }; /* SIGIO */
 
-/* Watches every pinned guard and every hidden file in a directory of the host, and the directories
- * and symlinks between. Called after prepare_guards() and before root is given up, with all signals
- * blocked. *ret is NULL if there are none. */
+/* Watches every pinned guard, every hidden file and every mount point that lies in a directory of
+ * the host, and the directories and symlinks between. Called after prepare_guards() and before root
+ * is given up, with all signals blocked. *ret is NULL if there are none. */
 int watch_new(const Launch *launch, Watch **ret, Error *reterr);
 Watch *watch_free(Watch *watch);
 

@@ -268,3 +268,54 @@ def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity
 
     assert (result.cause, result.code) == ("exited", 0), str(result)
     assert result.report and result.report["replaced"] is None
+
+
+# A mount whose place lies in the workspace: how it is given, what a person does, and the path that is replaced.
+AT = ("--workspace", ".:/workspace")
+PLACES = {
+    "file": (("--ro", "./in"), "sed -i s/a/b/ in", "in"),
+    "directory": (("--ro", "./tools"), "cp -r tools t.new; mv tools t.old; mv t.new tools", "tools"),
+    "directory above": (("--ro", "./tools/a"), "cp -r tools t.new; mv tools t.old; mv t.new tools", "tools"),
+    "another place": ((*AT, "--ro", "./tools/a:/workspace/in"), "sed -i s/a/b/ in", "in"),
+    "policy": (("--ro", "./in", "--policy", "in.json"), "sed -i s/a/b/ in", "in"),
+    "in memory": ((*AT, "--tmpfs", "/workspace/tools"), "cp -r tools t.new; mv tools t.old; mv t.new tools", "tools"),
+    "writable": (("--rw", "./tools"), "cp -r tools t.new; mv tools t.old; mv t.new tools", "tools"),
+}
+WRITE = "echo ready; touch ready; while :; do echo evil >>in; echo evil >>tools/a; sleep 0.01; done 2>/dev/null"
+
+
+@pytest.fixture
+def places(put: Callable[..., Path], workspace: Path) -> Path:
+    put("in", "a\n")
+    put("tools/a", "a\n")
+    put("in.json", '{"holt": 1}')
+    return workspace
+
+
+@pytest.mark.parametrize("how", PLACES)
+def test_a_run_is_stopped_when_a_mount_point_is_replaced(
+    how: str, holt: Holt, places: Path, identity: Identity
+) -> None:
+    mounts, script, path = PLACES[how]
+    with holt.start(["run", *mounts, "--", "bash", "-c", WRITE]) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-c", script], cwd=places).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert (result.cause, result.code) == ("killed", 137), str(result)
+    assert result.report and result.report["replaced"].endswith("/" + path)
+
+
+@pytest.mark.parametrize("mount", ("./in:/workspace/in", "./tools:/workspace/tools"))
+def test_a_session_is_stopped_when_a_mount_point_is_replaced(
+    mount: str, sessions: Sessions, places: Path, identity: Identity
+) -> None:
+    session = sessions.create("w", "--workspace", places, "--ro", mount)
+    name = mount.split("/")[-1]
+    with session.start("bash", "-c", WRITE) as running:
+        until(lambda: (places / "ready").exists(), "the command runs")
+        identity.run(["bash", "-c", f"cp -r {name} new; mv {name} old; mv new {name}"], cwd=places).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.code == 137, str(result)
+    assert f"replaced {path_inside(name)}" in result.err, str(result)
