@@ -138,6 +138,7 @@ typedef struct PlanGuard {
         int fd;       /* O_PATH of it, or FD_NONE; while it is open, no other file gets its inode */
         dev_t device; /* ... which these name */
         ino_t inode;
+        bool covered;   /* inside, a hidden directory lies over the pin */
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 
@@ -182,6 +183,10 @@ typedef struct LaunchPlan {
         char *cwd;       /* absolute, inside */
         bool cwd_asked;  /* by --cwd */
         bool allow_wide;
+
+        /* While the sandbox lives and anything is watched: an O_PATH fd of its root, in its mount
+         * namespace (sandbox/watch.h). NULL otherwise. */
+        const int *inside_fd;
 
         /* of a session; source is NULL for a single run */
         PlanMount root;  /* what "/" is inside, writable and lasting */

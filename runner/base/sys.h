@@ -4,6 +4,7 @@
  * kernel version is the one that brought the call. */
 #pragma once
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -133,6 +134,26 @@ static inline int sys_seccomp(unsigned operation, unsigned flags, const void *ar
  * no CONFIG_KCMP or a container's filter forbids it. */
 static inline int sys_same_file(int fd, int other_fd) {
         return (int)syscall(SYS_kcmp, getpid(), getpid(), 0 /* KCMP_FILE */, fd, other_fd);
+}
+
+/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
+ * sys/stat.h exclude each other since musl 1.2.5. */
+typedef struct SysStatx {
+        uint32_t mask, blksize;
+        uint64_t attributes;
+        uint8_t rest[240];
+} SysStatx;
+static_assert(sizeof(SysStatx) == 256, "the kernel writes all of it");
+
+/* Whether path, or dir_fd itself if it is "", is the root of a mount in the mount namespace of
+ * dir_fd (Linux 5.8); a symlink is not followed. 1 or 0, or a negative errno. */
+static inline int sys_is_mount_root(int dir_fd, const char *path) {
+        enum { ATTR_MOUNT_ROOT = 0x2000 };
+        SysStatx st = { 0 };
+
+        if (syscall(SYS_statx, dir_fd, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &st) < 0)
+                return -errno;
+        return (st.attributes & ATTR_MOUNT_ROOT) != 0;
 }
 
 /* Not a call of its own but write(2) until all is written: 0 or its negative errno. */

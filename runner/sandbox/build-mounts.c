@@ -12,19 +12,6 @@
 #include "base/sys.h"
 #include "sandbox/build.h"
 
-#ifndef STATX_ATTR_MOUNT_ROOT
-#define STATX_ATTR_MOUNT_ROOT 0x2000
-#endif
-
-/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
- * sys/stat.h exclude each other since musl 1.2.5. */
-typedef struct KernelStatx {
-        uint32_t stx_mask, stx_blksize;
-        uint64_t stx_attributes;
-        uint8_t rest[240];
-} KernelStatx;
-static_assert(sizeof(KernelStatx) == 256, "the kernel writes all of it");
-
 /* --- private directories --- */
 
 static void note_writable(int fd) {
@@ -72,16 +59,8 @@ static int open_target(const char *path, int *ret_fd) {
 
 /* --- pins --- */
 
-/* Whether an open fd is the root of a mount (Linux 5.8; before that a second pin lies on the
- * first). */
-static bool is_mount_root(int fd) {
-        KernelStatx st = { 0 };
-
-        return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
-               st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-}
-
-/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). */
+/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). If
+ * statx(2) is refused, a second pin lies on the first. */
 static int pin(const char *path, bool read_only, Error *error) {
         const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
         int target_fd = -1, fd;
@@ -89,7 +68,7 @@ static int pin(const char *path, bool read_only, Error *error) {
 
         if (r < 0)
                 return step_fail(error, LAYER_NONE, -r, "cannot protect", path);
-        if (!read_only && is_mount_root(target_fd)) {
+        if (!read_only && sys_is_mount_root(target_fd, "") > 0) {
                 fd_close(target_fd);
                 return 0;
         }

@@ -77,12 +77,13 @@ static int confine_keys(Launch *launch, Error *error) {
 
 /* --- seccomp --- */
 
-/* Hands the notification fd, the terminal's master and a session's root to the launcher; each may
- * be missing. The receiver tells them apart by the bits of the one byte. */
+/* Hands the notification fd, the terminal's master, the root and the mount namespace to the
+ * launcher; each may be missing. The receiver tells them apart by the bits of the one byte. */
 static int send_fds(const Launch *launch, int listener_fd, Error *error) {
+        const bool root = launch_gives_root(launch);
         const int all[LAUNCH_FDS] = { listener_fd, child_state.terminal_fd,
-                                      launch->plan->root.source ? child_state.root_fd : FD_NONE,
-                                      launch->plan->root.source ? child_state.mounts_fd : FD_NONE };
+                                      root ? child_state.root_fd : FD_NONE,
+                                      root ? child_state.mounts_fd : FD_NONE };
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];

@@ -139,20 +139,33 @@ static bool is_there(int dir_fd, const char *name) {
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+/* Whether the pin is still mounted. It belongs to the name: after unlink(2) and link(2) on the host
+ * the same file is there again, and the command can write it. */
+static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!plan->inside_fd || guard->covered)
+                return true;
+        path = str_format("%s/%s", plan->workspace + 1, guard->path);
+        r = path ? sys_is_mount_root(*plan->inside_fd, path) : -ENOMEM;
+        return r > 0 || r == -ENOSYS || r == -EPERM;
+}
+
 /* A mount holds only inside. The host's git, or another holt that sets the file aside, may rename
  * it; the command may then have made another of that name. The guard's open fd keeps the inode from
  * being freed, so the command can't get its number for a file of its own. */
-static bool is_held(int dir_fd, const char *name, const PlanGuard *guard) {
+static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const PlanGuard *guard) {
         struct stat st;
 
         return guard->pinned && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-               st.st_dev == guard->device && st.st_ino == guard->inode;
+               st.st_dev == guard->device && st.st_ino == guard->inode && is_mounted(plan, guard);
 }
 
 /* What is called name in dir_fd, where path has its last part or has something in its way. */
 static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                        const PlanGuard *guard) {
-        if (is_there(dir_fd, name) && !is_held(dir_fd, name, guard))
+        if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard))
                 set_aside(sweep, dir_fd, dir, name);
 }
 

@@ -261,6 +261,7 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
         ChildStart start = { .launch = launch, .argv = argv };
         pid_t pid;
         unsigned expected = 0;
+        int r;
 
         sandbox->started = time_now_usec();
         pid = clone_vfork(namespace_flags(launch), child_main, &start, &sandbox->pidfd);
@@ -276,9 +277,10 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
                 expected |= 1;
         if (launch->terminal.fds)
                 expected |= 2;
-        if (launch->plan->root.source)
+        if (launch_gives_root(launch))
                 expected |= 4 | 8;
-        return receive_fds(sandbox, expected, reterr);
+        r = receive_fds(sandbox, expected, reterr);
+        return r == 0 && launch->watch ? watch_enter(launch->watch, sandbox, reterr) : r;
 }
 
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {

@@ -70,7 +70,8 @@ typedef struct Sandbox {
         int listener_fd; /* seccomp notifications, or FD_NONE */
         int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE */
         int mounts_fd; /* that namespace, or FD_NONE. Held, its mounts outlive the sandbox: what is
-                        * written up to the end goes to its place, and not below where they were */
+                        * written up to the end goes to its place, and not below where they were.
+                        * In a single run the Watch, if there is one, has these two */
 } Sandbox;
 
 /* Its versions do not agree on this. */
@@ -97,6 +98,11 @@ void sandbox_clear(Sandbox *sandbox);
 
 /* --- the stages of the child: no allocation, no logging, no library beyond system calls --- */
 
+/* Whether the child hands out its root and its mount namespace. */
+static inline bool launch_gives_root(const Launch *launch) {
+        return launch->plan->root.source || launch->watch;
+}
+
 /* Each step returns 0 or a negative errno with *error set. */
 int build_run(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
@@ -111,7 +117,7 @@ typedef struct ChildState {
         int sources[PLAN_MOUNTS_MAX];           /* detached mounts of the plan's binds */
         int lasting_fd;                         /* detached mount of a session's root */
         int root_fd;                            /* the new root */
-        int mounts_fd;                          /* of a session, to be handed out */
+        int mounts_fd;                          /* the namespace, to be handed out */
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
         size_t writable_count;
         int terminal_fd; /* master, to be handed out */

@@ -45,15 +45,25 @@ typedef struct WatchName {
         mode_t mode;
         bool hidden;            /* itself, and not through a symlink */
         const PlanMount *mount; /* that the plan has here, borrowed; or NULL */
+        bool mounted;           /* inside there is a mount, and no hidden directory lies over it */
         char *link;             /* the target of a symlink, or NULL */
 } WatchName;
 
 struct Watch {
-        const Launch *launch; /* while it is made */
+        const Launch *launch;
         WatchDirectory *directories;
         WatchName *names;
         size_t directories_count, names_count;
+        int root_fd, mounts_fd; /* of the sandbox, once it lives */
 };
+
+static void watch_set_inside(const Watch *watch, const int *root_fd) {
+        LaunchPlan *plan = watch->launch->plan;
+
+        plan->inside_fd = root_fd;
+        for (size_t i = 0; i < plan->others_count; i++)
+                plan->others[i].inside_fd = root_fd;
+}
 
 Watch *watch_free(Watch *watch) {
         for (size_t i = 0; watch && i < watch->directories_count; i++) {
@@ -66,6 +76,9 @@ Watch *watch_free(Watch *watch) {
                 fd_close(watch->names[i].fd);
         }
         if (watch) {
+                watch_set_inside(watch, NULL);
+                fd_close(watch->root_fd);
+                fd_close(watch->mounts_fd);
                 free(watch->directories);
                 free(watch->names);
         }
@@ -246,7 +259,7 @@ static int watch_add_in_directory(Watch *watch, const char *path, Error *reterr)
 }
 
 /* *ret_link is the target if there is a symlink at path; borrowed. */
-static int watch_add_part(Watch *watch, const char *path, const PlanMount *mount,
+static int watch_add_part(Watch *watch, const char *path, bool last, const PlanMount *mount,
                           const char **ret_link, Error *reterr) {
         WatchName *name = watch_find_name(watch, path);
         const SystemEntry *entry;
@@ -256,10 +269,12 @@ static int watch_add_part(Watch *watch, const char *path, const PlanMount *mount
                 r = watch_add_in_directory(watch, path, reterr);
                 name = watch_find_name(watch, path);
         }
-        if (name && mount && mount->kind == PLAN_HIDE)
-                name->hidden |= !name->link;
-        else if (name && mount)
-                name->mount = mount;
+        if (name && last && !name->link) {
+                name->mounted = true;
+                name->hidden |= mount && mount->kind == PLAN_HIDE;
+                if (mount && mount->kind != PLAN_HIDE)
+                        name->mount = mount;
+        }
         entry = name ? NULL : watch_find_entry(watch->launch, path, false);
         *ret_link = name ? name->link : entry ? entry->link : NULL;
         return r;
@@ -325,8 +340,8 @@ static int watch_add_path(Watch *watch, const char *path, const PlanMount *mount
                 const char *link = NULL;
 
                 r = walk_enter(&walk, part);
-                if (r > 0 && watch_add_part(watch, walk.done, walk.todo[0] ? NULL : mount, &link,
-                                            reterr) < 0)
+                if (r > 0 &&
+                    watch_add_part(watch, walk.done, !walk.todo[0], mount, &link, reterr) < 0)
                         return -EINVAL;
                 if (r >= 0 && link)
                         r = walk_follow(&walk, link);
@@ -380,6 +395,49 @@ static int watch_add_all(Watch *watch, Error *reterr) {
         return r;
 }
 
+/* Whether a hidden directory lies over path. */
+static bool watch_is_covered(const Watch *watch, const char *path) {
+        const LaunchPlan *plan = watch->launch->plan;
+        bool any = false;
+
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                any |= mount->kind == PLAN_HIDE;
+                if (mount->kind == PLAN_HIDE && path_below(path, mount->target) &&
+                    !streq(path, mount->target))
+                        return true;
+        }
+        for (size_t i = 0; any && i < watch->names_count; i++)
+                if (watch->names[i].hidden && path_below(path, watch->names[i].path) &&
+                    !streq(path, watch->names[i].path))
+                        return true;
+        return false;
+}
+
+static int watch_note_covered_guards(const Watch *watch, LaunchPlan *plan, Error *reterr) {
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                PlanGuard *guard = &plan->guards[i];
+                _cleanup_free_ char *path = path_join(plan->workspace, guard->path);
+
+                if (!path)
+                        return error_oom(reterr);
+                guard->covered = guard->pinned && watch_is_covered(watch, path);
+        }
+        return 0;
+}
+
+static int watch_note_covered(Watch *watch, Error *reterr) {
+        LaunchPlan *plan = watch->launch->plan;
+        int r = watch_note_covered_guards(watch, plan, reterr);
+
+        for (size_t i = 0; r == 0 && i < plan->others_count; i++)
+                r = watch_note_covered_guards(watch, &plan->others[i], reterr);
+        for (size_t i = 0; i < watch->names_count; i++)
+                watch->names[i].mounted &= !watch_is_covered(watch, watch->names[i].path);
+        return r;
+}
+
 static bool watch_has_pins(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 if (plan->guards[i].pinned)
@@ -410,12 +468,29 @@ int watch_new(const Launch *launch, Watch **ret, Error *reterr) {
         if (!watch)
                 return error_oom(reterr);
         watch->launch = launch;
+        watch->root_fd = watch->mounts_fd = FD_NONE;
         r = watch_add_all(watch, reterr);
+        if (r == 0)
+                r = watch_note_covered(watch, reterr);
         if (r < 0)
                 watch_free(watch);
         else
                 *ret = watch;
         return r;
+}
+
+int watch_enter(Watch *watch, Sandbox *sandbox, Error *reterr) {
+        if (watch->launch->plan->root.source) {
+                watch->root_fd = fcntl(sandbox->root_fd, F_DUPFD_CLOEXEC, 0);
+                watch->mounts_fd = fcntl(sandbox->mounts_fd, F_DUPFD_CLOEXEC, 0);
+        } else {
+                watch->root_fd = TAKE_FD(sandbox->root_fd);
+                watch->mounts_fd = TAKE_FD(sandbox->mounts_fd);
+        }
+        if (watch->root_fd < 0 || watch->mounts_fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot watch the sandbox's mounts");
+        watch_set_inside(watch, &watch->root_fd);
+        return 0;
 }
 
 /* Run by root, holt sees the mounts of the sandbox: the source of a bind, or, on what is hidden and
@@ -454,9 +529,20 @@ int watch_take_over(const Watch *watch) {
         return r;
 }
 
+/* A container's filter may refuse statx(2); then only the file counts. */
+static bool watch_is_mounted(const Watch *watch, const WatchName *name) {
+        int r;
+
+        if (!name->mounted || watch->root_fd < 0)
+                return true;
+        r = sys_is_mount_root(watch->root_fd, name->path + 1);
+        return r > 0 || r == -ENOSYS || r == -EPERM;
+}
+
 const char *watch_find_replaced(const Watch *watch) {
         for (size_t i = 0; watch && i < watch->names_count; i++)
-                if (!watch_is_same(watch, &watch->names[i]))
+                if (!watch_is_same(watch, &watch->names[i]) ||
+                    !watch_is_mounted(watch, &watch->names[i]))
                         return watch->names[i].path;
         return NULL;
 }

@@ -10,6 +10,12 @@
  * SIGIO, which the event loop reads from its signalfd, watch_find_replaced() compares. The sandbox
  * is then stopped.
  *
+ * It compares twice. In the directory of the host, the name must still lead to the file of the
+ * start. And in the sandbox's mount namespace, the mount must still be there: it belongs to the
+ * name, and is gone after unlink(2) and link(2), although the file is the same again. For that holt
+ * holds an fd of the sandbox's root, and one of the namespace, which would otherwise lose its
+ * mounts with the last process.
+ *
  * A command can rename names in such a directory all the time. So that holt does not look all the
  * time, SIGIO is left pending for a while after each look (watch_pause()).
  *
@@ -39,6 +45,10 @@ int watch_take_over(const Watch *watch);
 int watch_stopped_begin(const Watch *watch, int pidfd, pid_t *ret);
 /* 0, or a negative errno: there is no watch any more. */
 int watch_stopped_end(const Watch *watch, pid_t pid);
+
+/* Called when the sandbox has started: takes its root_fd and mounts_fd, or copies of a session's.
+ * 0 or a negative errno. */
+int watch_enter(Watch *watch, Sandbox *sandbox, Error *reterr);
 
 /* How long to leave SIGIO pending after a look that took so long; both in usec. */
 uint64_t watch_pause(uint64_t took);

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -319,3 +320,88 @@ def test_a_session_is_stopped_when_a_mount_point_is_replaced(
 
     assert result.code == 137, str(result)
     assert f"replaced {path_inside(name)}" in result.err, str(result)
+
+
+# unlink(2) and link(2) on the host: the same file is there again, by another name of it, and the mount is gone.
+AGAIN = "import os, sys; os.unlink(sys.argv[1]); os.link(sys.argv[2], sys.argv[1])"
+APPEND = "echo ready; touch ready; while :; do echo evil >>.git/config; cat .env; sleep 0.01; done 2>/dev/null"
+
+
+def link_again(identity: Identity, secret: Path, path: str) -> None:
+    identity.run(["ln", path, "../again"], cwd=secret).check_returncode()
+    identity.run(["/usr/bin/python3", "-c", AGAIN, path, "../again"], cwd=secret).check_returncode()
+
+
+@pytest.fixture
+def again(secret: Path, identity: Identity) -> Iterator[Path]:
+    """The directory above the workspace can be written, for a second name there."""
+    identity.own(secret.parent)
+    yield secret
+    (secret.parent / "again").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("path", (".env", ".git/config"))
+def test_the_same_file_by_a_new_name_stops_a_run(path: str, holt: Holt, again: Path, identity: Identity) -> None:
+    with holt.start(["run", *HIDES, "--", "bash", "-c", APPEND]) as running:
+        assert running.readline() == "ready"
+        link_again(identity, again, path)
+        result = running.wait(timeout=20)
+
+    assert (result.cause, result.code) == ("killed", 137), str(result)
+    assert result.report and result.report["replaced"].endswith("/" + path)
+    assert (path == ".git/config") == (".git/config.holt-untrusted" in result.set_aside), str(result)
+
+
+@pytest.mark.parametrize("path", (".env", ".git/config"))
+def test_the_same_file_by_a_new_name_stops_a_session(
+    path: str, sessions: Sessions, again: Path, identity: Identity
+) -> None:
+    session = sessions.create("w", "--workspace", again, *HIDES)
+    with session.start("bash", "-c", APPEND) as running:
+        until(lambda: (again / "ready").exists(), "the command runs")
+        link_again(identity, again, path)
+        result = running.wait(timeout=20)
+
+    assert result.code == 137, str(result)
+    assert f"replaced {path_inside(path)}" in result.err, str(result)
+    assert (path == ".git/config") == (again / ".git/config.holt-untrusted").exists()
+
+
+@pytest.mark.parametrize("session", (False, True))
+def test_the_same_file_is_set_aside_if_the_command_ends_first(
+    session: bool, holt: Holt, sessions: Sessions, again: Path, identity: Identity
+) -> None:
+    """holt can only look when the command has written the file and ended."""
+    script = "touch ready; until echo evil >>.git/config; do sleep 0.01; done 2>/dev/null; touch done"
+    started = sessions.create("w", "--workspace", again) if session else None
+    with (
+        started.start("bash", "-c", script) if started else holt.start(["run", "--", "bash", "-c", script])
+    ) as running:
+        until(lambda: (again / "ready").exists(), "the command runs")
+        pid = started.keeper() if started else running.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            link_again(identity, again, ".git/config")
+            until(lambda: (again / "done").exists(), "the command has written")
+            time.sleep(0.1)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        running.wait(timeout=20)
+    if started:
+        started("stop").ok()
+
+    assert (again / ".git/config.holt-untrusted").exists()
+    assert not (again / ".git/config").exists()
+
+
+def test_what_a_hidden_directory_covers_needs_no_mount(holt: Holt, secret: Path, identity: Identity) -> None:
+    """Inside, nothing below it can be seen. It stays protected, and its names are watched."""
+    identity.run(["bash", "-ec", "mkdir -p deep/d; ln -s deep k; echo s >deep/d/key"], cwd=secret).check_returncode()
+    hides = [word for path in (".git", "keys", "keys/key", "k", "deep/d/key") for word in ("--hide", path)]
+    script = "echo ready; for i in $(seq 20); do touch x; mv x y; done; read -r _"
+    with holt.start(["run", *hides, "--", "bash", "-c", script], stdin=-1) as running:
+        assert running.readline() == "ready"
+        result = running.wait(b"\n")
+
+    assert (result.cause, result.set_aside) == ("exited", []), str(result)
+    assert (secret / ".git/config").exists()
