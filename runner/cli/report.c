@@ -449,15 +449,15 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
         (void)str_quote(path, name, sizeof(name));
         if (what)
                 (void)fprintf(out,
-                              "holt: stopped %s because the host replaced %s, which the policy "
-                              "protects or hides\n  Start it again: the new file is then "
-                              "protected.\n",
+                              "holt: stopped %s because %s, which the policy protects or hides, "
+                              "was replaced on the host, or made where there was none\n  Start it "
+                              "again: the new file is then protected or hidden.\n",
                               what, name);
         else
                 (void)fprintf(out,
-                              "holt: the host replaced %s, which the policy protects or hides, "
-                              "shortly before the command ended\n  The command may have read the "
-                              "new file.\n",
+                              "holt: %s, which the policy protects or hides, was replaced on the "
+                              "host, or made where there was none, shortly before the command "
+                              "ended\n  The command may have read the new file.\n",
                               name);
         if (set_aside)
                 (void)fputs("  A new file at a protected path may be yours, but the command could "

@@ -13,16 +13,9 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "sandbox/watch-missing.h"
 
 static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
-
-#ifndef F_NOTIFY
-#define F_NOTIFY 1026
-#define DN_CREATE 0x00000004
-#define DN_DELETE 0x00000008
-#define DN_RENAME 0x00000010
-#define DN_MULTISHOT 0x80000000
-#endif
 
 enum {
         LINKS_MAX = 40,    /* as the kernel follows in one path (path_resolution(7)) */
@@ -53,6 +46,7 @@ struct Watch {
         const Launch *launch;
         WatchDirectory *directories;
         WatchName *names;
+        WatchMissing *missing;
         size_t directories_count, names_count;
         int root_fd, mounts_fd; /* of the sandbox, once it lives */
 };
@@ -81,6 +75,7 @@ Watch *watch_free(Watch *watch) {
                 fd_close(watch->mounts_fd);
                 free(watch->directories);
                 free(watch->names);
+                watch_missing_free(watch->missing);
         }
         free(watch);
         return NULL;
@@ -151,12 +146,6 @@ static int watch_open(const Launch *launch, const char *path, int *ret_fd) {
         return 0;
 }
 
-static int watch_listen_to(int fd) {
-        const unsigned changes = DN_CREATE | DN_DELETE | DN_RENAME | DN_MULTISHOT;
-
-        return fcntl(fd, F_NOTIFY, changes) < 0 ? -errno : 0;
-}
-
 /* The directory is remembered even if it is none of the host's, so that it is looked for once. */
 static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         WatchDirectory *more = reallocarray(watch->directories, watch->directories_count + 1,
@@ -175,7 +164,7 @@ static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         watch->directories_count++;
         r = watch_open(watch->launch, path, &directory->fd);
         if (r == 0 && directory->fd >= 0)
-                r = fstat(directory->fd, &st) < 0 ? -errno : watch_listen_to(directory->fd);
+                r = fstat(directory->fd, &st) < 0 ? -errno : watch_directory(directory->fd);
         directory->device = st.st_dev;
         return r < 0 ? watch_refuse(path, -r, reterr) : 0;
 }
@@ -326,6 +315,41 @@ static int walk_follow(WatchWalk *walk, const char *link) {
         return fits && ++walk->links <= LINKS_MAX ? 0 : -ELOOP;
 }
 
+/* The index of the directory that path lies in. */
+static size_t watch_directory_of(const Watch *watch, const char *path) {
+        const size_t length = (size_t)(strrchr(path, '/') - path);
+        size_t i = watch->directories_count;
+
+        while (i-- > 0) {
+                const char *directory = watch->directories[i].path;
+
+                if (length == 0 ? streq(directory, "/")
+                                : strncmp(directory, path, length) == 0 && !directory[length])
+                        return i;
+        }
+        return 0;
+}
+
+/* Whether path does not exist, in a directory that is watched. */
+static bool watch_lacks(const Watch *watch, const char *path) {
+        return path[0] && !watch_find_name(watch, path) &&
+               watch->directories[watch_directory_of(watch, path)].fd >= 0;
+}
+
+/* The last part that was entered does not exist. */
+static int watch_add_missing(Watch *watch, WatchWalk *walk, const char *path, Error *reterr) {
+        const int dir_fd = watch->directories[watch_directory_of(watch, walk->done)].fd;
+        char rest[2 * PATH_MAX], part[NAME_MAX + 1];
+
+        (void)strcpy(rest, watch_last_part(walk->done));
+        while (walk_take(walk, part))
+                if (!streq(part, ".")) {
+                        (void)strcat(rest, "/");
+                        (void)strcat(rest, part);
+                }
+        return watch_missing_add(&watch->missing, path, dir_fd, rest, reterr);
+}
+
 /* Each part is watched, since a mount also goes with the directory that it lies in, and each
  * symlink, since another target would not be hidden. mount is the plan's at path, or NULL. */
 static int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error *reterr) {
@@ -347,6 +371,8 @@ static int watch_add_path(Watch *watch, const char *path, const PlanMount *mount
                         r = walk_follow(&walk, link);
                 if (r < 0)
                         return watch_refuse(path, -r, reterr);
+                if (mount && mount->kind == PLAN_HIDE && watch_lacks(watch, walk.done))
+                        return watch_add_missing(watch, &walk, path, reterr);
         }
         return 0;
 }
@@ -524,7 +550,7 @@ int watch_take_over(const Watch *watch) {
                 if (fd < 0)
                         continue;
                 /* F_NOTIFY leaves the one that it signals as it is. */
-                r = fcntl(fd, F_SETOWN, getpid()) < 0 ? -errno : watch_listen_to(fd);
+                r = fcntl(fd, F_SETOWN, getpid()) < 0 ? -errno : watch_directory(fd);
         }
         return r;
 }
@@ -544,7 +570,7 @@ const char *watch_find_replaced(const Watch *watch) {
                 if (!watch_is_same(watch, &watch->names[i]) ||
                     !watch_is_mounted(watch, &watch->names[i]))
                         return watch->names[i].path;
-        return NULL;
+        return watch ? watch_missing_find_made(watch->missing) : NULL;
 }
 
 uint64_t watch_pause(uint64_t took) {

@@ -55,5 +55,6 @@ uint64_t watch_pause(uint64_t took);
 /* Has signal_fd, a signalfd(2) of these signals, report SIGIO, or leave it pending. */
 void watch_listen(int signal_fd, sigset_t signals, bool listen);
 
-/* The path inside of the first file that is not the one that was protected, or NULL. */
+/* The path inside of the first file that is not the one that was protected, or that is hidden and
+ * did not exist before; or NULL. */
 const char *watch_find_replaced(const Watch *watch);

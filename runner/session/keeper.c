@@ -220,8 +220,9 @@ static void on_sandbox_end(void *data, uint32_t events) {
         processes_give_up(keeper->processes);
         if (keeper->replaced)
                 (void)error_set(&error, ERROR_SETUP, 0,
-                                "the sandbox of the session was stopped: the host replaced %s, "
-                                "which the policy protects or hides",
+                                "the sandbox of the session was stopped: %s, which the policy "
+                                "protects or hides, was replaced on the host, or made where there "
+                                "was none",
                                 keeper->replaced);
         else
                 (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");

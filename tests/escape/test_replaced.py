@@ -68,7 +68,7 @@ def test_a_session_is_stopped(how: str, sessions: Sessions, secret: Path, identi
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"stopped the session because the host replaced {path_inside(path)}" in result.err, str(result)
+    assert f"stopped the session because {path_inside(path)}, which" in result.err, str(result)
     rows = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "guard"]
     assert [row["replaced"].endswith("/" + path) for row in rows if "replaced" in row] == [True], str(rows)
     assert session.sh("cat .env keys/key 2>&1").out.count("secret") == 0
@@ -319,7 +319,7 @@ def test_a_session_is_stopped_when_a_mount_point_is_replaced(
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"replaced {path_inside(name)}" in result.err, str(result)
+    assert f"because {path_inside(name)}, which" in result.err, str(result)
 
 
 # unlink(2) and link(2) on the host: the same file is there again, by another name of it, and the mount is gone.
@@ -363,7 +363,7 @@ def test_the_same_file_by_a_new_name_stops_a_session(
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"replaced {path_inside(path)}" in result.err, str(result)
+    assert f"because {path_inside(path)}, which" in result.err, str(result)
     assert (path == ".git/config") == (again / ".git/config.holt-untrusted").exists()
 
 
@@ -405,3 +405,75 @@ def test_what_a_hidden_directory_covers_needs_no_mount(holt: Holt, secret: Path,
 
     assert (result.cause, result.set_aside) == ("exited", []), str(result)
     assert (secret / ".git/config").exists()
+
+
+# A hidden path that does not exist at the start: the option, what comes to be on the host, and the path.
+LATER = {
+    "file": ("later", "echo secret >new; mv new later", "later"),
+    "written": ("later", "echo secret >later", "later"),
+    "in a new directory": ("new/deep/key", "mkdir -p new/deep; sleep 0.1; echo secret >new/deep/key", "new/deep/key"),
+    "by a new link": ("new/key", "mkdir d; echo secret >d/key; ln -s d new", "new/key"),
+    "directory": ("new", "mkdir new; echo secret >new/key", "new"),
+    "behind a link": ("dangling", "mkdir d; echo secret >d/key", "dangling"),
+}
+
+
+@pytest.fixture
+def dangling(secret: Path, identity: Identity) -> Path:
+    identity.run(["ln", "-s", "./d//key", "dangling"], cwd=secret).check_returncode()
+    return secret
+
+
+@pytest.mark.parametrize("how", LATER)
+def test_a_hidden_path_that_appears_stops_a_run(how: str, holt: Holt, dangling: Path, identity: Identity) -> None:
+    hide, script, path = LATER[how]
+    with holt.start(["run", "--hide", hide, "--", "bash", "-c", LOOK]) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-ec", script], cwd=dangling).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert (result.cause, result.code) == ("killed", 137), str(result)
+    assert result.report and result.report["replaced"].endswith("/" + path)
+    assert "made where there was none" in result.err
+
+
+@pytest.mark.parametrize("how", ("written", "in a new directory"))
+def test_a_hidden_path_that_appears_stops_a_session(
+    how: str, sessions: Sessions, dangling: Path, identity: Identity
+) -> None:
+    hide, script, path = LATER[how]
+    session = sessions.create("w", "--workspace", dangling, "--hide", hide)
+    with session.start("bash", "-c", LOOK) as running:
+        until(lambda: (dangling / "ready").exists(), "the command runs")
+        identity.run(["bash", "-ec", script], cwd=dangling).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.code == 137, str(result)
+    assert f"because {path_inside(path)}, which" in result.err
+    assert "secret" not in session.sh(f"cat {path}").out
+
+
+def test_a_session_in_which_nothing_runs_hides_a_path_that_appears(
+    sessions: Sessions, secret: Path, identity: Identity
+) -> None:
+    """The sandbox starts anew, with the hide in force."""
+    session = sessions.create("w", "--workspace", secret, "--hide", "later")
+    session.out("echo kept >/tmp/x")
+    keeper = session.keeper()
+    rest(keeper)
+    identity.run(["bash", "-c", "echo secret >later"], cwd=secret).check_returncode()
+    until(lambda: state(keeper) == "Z", "the keeper has ended", timeout=5)
+
+    assert "secret" not in session.sh("cat later").out
+    assert session.out("cat /tmp/x") == "kept\n"
+
+
+def test_the_command_may_make_what_lies_beside_a_hidden_path(holt: Holt, secret: Path) -> None:
+    """The directories on the way, files in them, and directories of the same name again. The path itself ends it."""
+    script = "for i in 1 2 3; do mkdir -p a/b; touch a/x a/b/x; rm -r a; touch a; rm a; done; mkdir a; sleep 0.2; echo made"
+    result = holt(["run", "--hide", "a/b/key", "--", "bash", "-c", script])
+    assert (result.cause, result.out) == ("exited", "made\n"), str(result)
+
+    result = holt(["run", "--hide", "a/b/key", "--", "bash", "-c", "mkdir -p a/b; touch a/b/key; sleep 20"])
+    assert result.cause == "killed", str(result)
+    assert result.report and result.report["replaced"].endswith("/a/b/key")
