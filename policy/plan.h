@@ -138,7 +138,7 @@ typedef struct PlanGuard {
         int fd;       /* O_PATH of it, or FD_NONE; while it is open, no other file gets its inode */
         dev_t device; /* ... which these name */
         ino_t inode;
-        bool covered;   /* inside, a hidden directory lies over the pin */
+        bool directory;
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 

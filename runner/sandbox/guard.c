@@ -145,7 +145,7 @@ static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
         _cleanup_free_ char *path = NULL;
         int r;
 
-        if (!plan->inside_fd || guard->covered)
+        if (!plan->inside_fd)
                 return true;
         path = str_format("%s/%s", plan->workspace + 1, guard->path);
         r = path ? sys_is_mount_root(*plan->inside_fd, path) : -ENOMEM;
@@ -162,10 +162,42 @@ static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const 
                st.st_dev == guard->device && st.st_ino == guard->inode && is_mounted(plan, guard);
 }
 
+/* Whether a protected directory, which guard is for, is where it was, and still mounted. */
+static bool is_whole(const Sweep *sweep, const PlanGuard *guard) {
+        _cleanup_close_ int fd = sys_open_beneath(sweep->tree.fd, guard->path, O_PATH | O_NOFOLLOW);
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == guard->device &&
+               st.st_ino == guard->inode && is_mounted(sweep->plan, guard);
+}
+
+static bool is_below(const char *path, const char *above) {
+        return path_below(path, above) && !streq(path, above);
+}
+
+/* Whether the sandbox could not write at the guard's path, since a protected or hidden directory
+ * lies above it: what the host has put there is the host's. */
+static bool is_covered(const Sweep *sweep, const PlanGuard *guard) {
+        const LaunchPlan *plan = sweep->plan;
+        _cleanup_free_ char *path = plan->inside_fd ? path_join(plan->workspace, guard->path)
+                                                    : NULL;
+
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && is_below(guard->path, plan->guards[i].path) &&
+                    is_whole(sweep, &plan->guards[i]))
+                        return true;
+        for (size_t i = 0; path && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_HIDE && is_below(path, plan->mounts[i].target) &&
+                    sys_is_mount_root(*plan->inside_fd, plan->mounts[i].target + 1) > 0)
+                        return true;
+        return false;
+}
+
 /* What is called name in dir_fd, where path has its last part or has something in its way. */
 static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                        const PlanGuard *guard) {
-        if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard))
+        if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
+            !is_covered(sweep, guard))
                 set_aside(sweep, dir_fd, dir, name);
 }
 

@@ -165,6 +165,7 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         guard->pinned = r == 0;
         guard->device = r == 0 ? st.st_dev : 0;
         guard->inode = r == 0 ? st.st_ino : 0;
+        guard->directory = r == 0 && S_ISDIR(st.st_mode);
         guard->fd = r == 0 ? TAKE_FD(fd) : FD_NONE;
         return 0;
 }

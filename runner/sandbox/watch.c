@@ -38,7 +38,9 @@ typedef struct WatchName {
         mode_t mode;
         bool hidden;            /* itself, and not through a symlink */
         const PlanMount *mount; /* that the plan has here, borrowed; or NULL */
-        bool mounted;           /* inside there is a mount, and no hidden directory lies over it */
+        bool mounted;           /* inside there is a mount on it */
+        bool of_mount;          /* of the path to a hidden file or a mount of the plan */
+        bool covered;           /* not looked at: a directory above it is protected or hidden */
         char *link;             /* the target of a symlink, or NULL */
 } WatchName;
 
@@ -258,6 +260,8 @@ static int watch_add_part(Watch *watch, const char *path, bool last, const PlanM
                 r = watch_add_in_directory(watch, path, reterr);
                 name = watch_find_name(watch, path);
         }
+        if (name)
+                name->of_mount |= mount != NULL;
         if (name && last && !name->link) {
                 name->mounted = true;
                 name->hidden |= mount && mount->kind == PLAN_HIDE;
@@ -391,6 +395,19 @@ static int watch_add_guards(Watch *watch, const LaunchPlan *plan, Error *reterr)
         return r;
 }
 
+static bool watch_is_below(const char *path, const char *above) {
+        return path_below(path, above) && !streq(path, above);
+}
+
+/* Whether the plan hides a directory that path lies in. */
+static bool watch_hides_above(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_HIDE &&
+                    watch_is_below(path, plan->mounts[i].target))
+                        return true;
+        return false;
+}
+
 /* Whether the host can end a mount of the plan: by replacing its mount point. The command then
  * finds the host's file there, where the policy had put another, or the same one read-only. A mount
  * point in memory is out of the host's reach. In the system tree only root could replace one, and
@@ -401,7 +418,7 @@ static bool watch_needs_mount(const LaunchPlan *plan, const PlanMount *mount) {
         const PlanMount *outer;
 
         if (mount->kind == PLAN_HIDE)
-                return !(mount->flags & PLAN_MAY_GO);
+                return !(mount->flags & PLAN_MAY_GO) && !watch_hides_above(plan, mount->target);
         if ((mount->kind != PLAN_BIND && mount->kind != PLAN_PRIVATE) || slash == mount->target)
                 return false;
         above = strndup(mount->target, (size_t)(slash - mount->target));
@@ -422,45 +439,47 @@ static int watch_add_all(Watch *watch, Error *reterr) {
 }
 
 /* Whether a hidden directory lies over path. */
-static bool watch_is_covered(const Watch *watch, const char *path) {
-        const LaunchPlan *plan = watch->launch->plan;
-        bool any = false;
-
-        for (size_t i = 0; i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-
-                any |= mount->kind == PLAN_HIDE;
-                if (mount->kind == PLAN_HIDE && path_below(path, mount->target) &&
-                    !streq(path, mount->target))
-                        return true;
-        }
-        for (size_t i = 0; any && i < watch->names_count; i++)
-                if (watch->names[i].hidden && path_below(path, watch->names[i].path) &&
-                    !streq(path, watch->names[i].path))
+static bool watch_is_hidden(const Watch *watch, const char *path) {
+        for (size_t i = 0; i < watch->names_count; i++)
+                if (watch->names[i].hidden && watch_is_below(path, watch->names[i].path))
                         return true;
         return false;
 }
 
-static int watch_note_covered_guards(const Watch *watch, LaunchPlan *plan, Error *reterr) {
-        for (size_t i = 0; i < plan->guards_count; i++) {
-                PlanGuard *guard = &plan->guards[i];
-                _cleanup_free_ char *path = path_join(plan->workspace, guard->path);
+static bool watch_hides(const Watch *watch) {
+        for (size_t i = 0; i < watch->names_count; i++)
+                if (watch->names[i].hidden)
+                        return true;
+        return false;
+}
 
+/* The host may replace what lies in a hidden directory, and protected files in a protected
+ * directory: their mounts go, and the directory's stays. */
+static int watch_leave_out(Watch *watch, const LaunchPlan *plan, Error *reterr) {
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                _cleanup_free_ char *path = NULL;
+
+                if (!plan->guards[i].pinned || !plan->guards[i].directory)
+                        continue;
+                path = path_join(plan->workspace, plan->guards[i].path);
                 if (!path)
                         return error_oom(reterr);
-                guard->covered = guard->pinned && watch_is_covered(watch, path);
+                for (size_t j = 0; j < watch->names_count; j++)
+                        watch->names[j].covered |= !watch->names[j].of_mount &&
+                                                   watch_is_below(watch->names[j].path, path);
         }
         return 0;
 }
 
-static int watch_note_covered(Watch *watch, Error *reterr) {
-        LaunchPlan *plan = watch->launch->plan;
-        int r = watch_note_covered_guards(watch, plan, reterr);
+static int watch_leave_out_all(Watch *watch, Error *reterr) {
+        const LaunchPlan *plan = watch->launch->plan;
+        const bool hides = watch_hides(watch);
+        int r = watch_leave_out(watch, plan, reterr);
 
         for (size_t i = 0; r == 0 && i < plan->others_count; i++)
-                r = watch_note_covered_guards(watch, &plan->others[i], reterr);
-        for (size_t i = 0; i < watch->names_count; i++)
-                watch->names[i].mounted &= !watch_is_covered(watch, watch->names[i].path);
+                r = watch_leave_out(watch, &plan->others[i], reterr);
+        for (size_t i = 0; hides && i < watch->names_count; i++)
+                watch->names[i].covered |= watch_is_hidden(watch, watch->names[i].path);
         return r;
 }
 
@@ -497,7 +516,7 @@ int watch_new(const Launch *launch, Watch **ret, Error *reterr) {
         watch->root_fd = watch->mounts_fd = FD_NONE;
         r = watch_add_all(watch, reterr);
         if (r == 0)
-                r = watch_note_covered(watch, reterr);
+                r = watch_leave_out_all(watch, reterr);
         if (r < 0)
                 watch_free(watch);
         else
@@ -567,8 +586,8 @@ static bool watch_is_mounted(const Watch *watch, const WatchName *name) {
 
 const char *watch_find_replaced(const Watch *watch) {
         for (size_t i = 0; watch && i < watch->names_count; i++)
-                if (!watch_is_same(watch, &watch->names[i]) ||
-                    !watch_is_mounted(watch, &watch->names[i]))
+                if (!watch->names[i].covered && (!watch_is_same(watch, &watch->names[i]) ||
+                                                 !watch_is_mounted(watch, &watch->names[i])))
                         return watch->names[i].path;
         return watch ? watch_missing_find_made(watch->missing) : NULL;
 }

@@ -6,9 +6,8 @@
  * another file over such a place, the kernel removes the mount; if somebody renames the place
  * itself, the mount goes with it. Either way the name is free for the command. So holt keeps each
  * directory open that such a name lies in, and asks for a signal when names in it change (F_NOTIFY
- * in fcntl(2)). After a
- * SIGIO, which the event loop reads from its signalfd, watch_find_replaced() compares. The sandbox
- * is then stopped.
+ * in fcntl(2)). After a SIGIO, which the event loop reads from its signalfd, watch_find_replaced()
+ * compares. The sandbox is then stopped.
  *
  * It compares twice. In the directory of the host, the name must still lead to the file of the
  * start. And in the sandbox's mount namespace, the mount must still be there: it belongs to the

@@ -477,3 +477,61 @@ def test_the_command_may_make_what_lies_beside_a_hidden_path(holt: Holt, secret:
     result = holt(["run", "--hide", "a/b/key", "--", "bash", "-c", "mkdir -p a/b; touch a/b/key; sleep 20"])
     assert result.cause == "killed", str(result)
     assert result.report and result.report["replaced"].endswith("/a/b/key")
+
+
+# A protected or hidden directory holds, whatever the host does with files in it: the mount is on the directory.
+DIRECTORIES = ("--protect", ".git", "--hide", "keys", "--hide", "keys/key")
+INSIDE_THEM = {
+    "git config": "echo '#new' >.git/c; mv .git/c .git/config",
+    "new file": "echo /x >.git/commondir",
+    "sed -i": "sed -i s/a/b/ keys/key",
+    "hidden anew": "echo secret >keys/new; rm keys/key; mv keys/new keys/key",
+}
+TRY = "for f in .git/config .git/commondir .git/HEAD keys/key; do echo evil >>$f; cat keys/*; done 2>/dev/null"
+
+
+@pytest.mark.parametrize("how", INSIDE_THEM)
+def test_a_directory_holds_for_a_run(how: str, holt: Holt, secret: Path, identity: Identity) -> None:
+    script = f"echo ready; for i in $(seq 20); do {TRY}; sleep 0.01; done; read -r _; {TRY}; exit 0"
+    with holt.start(["run", *DIRECTORIES, "--", "bash", "-c", script], stdin=-1) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-ec", INSIDE_THEM[how]], cwd=secret).check_returncode()
+        result = running.wait(b"\n")
+
+    assert (result.cause, result.set_aside) == ("exited", []), str(result)
+    untouched(secret, result.out)
+
+
+@pytest.mark.parametrize("how", INSIDE_THEM)
+def test_a_directory_holds_for_a_session(how: str, sessions: Sessions, secret: Path, identity: Identity) -> None:
+    session = sessions.create("w", "--workspace", secret, *DIRECTORIES)
+    script = f"touch ready; until [ -e go ]; do {TRY}; sleep 0.01; done; {TRY}; exit 0"
+    with session.start("bash", "-c", script) as running:
+        until(lambda: (secret / "ready").exists(), "the command runs")
+        identity.run(["bash", "-ec", f"{INSIDE_THEM[how]}; sleep 0.1; touch go"], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+    session("stop").ok()
+
+    assert result.code == 0, str(result)
+    untouched(secret, result.out)
+
+
+def untouched(secret: Path, out: str) -> None:
+    assert "secret" not in out
+    assert not list(secret.rglob("*.holt-untrusted*"))
+    for path in [*(secret / ".git").iterdir(), secret / "keys/key"]:
+        assert not path.is_file() or "evil" not in path.read_text()
+
+
+def test_a_protected_directory_is_watched_itself(holt: Holt, secret: Path, identity: Identity) -> None:
+    """Another directory in its place is not the protected one: nothing that the command has put there stays."""
+    script = f"echo ready; while :; do {TRY}; sleep 0.01; done"
+    with holt.start(["run", *DIRECTORIES, "--", "bash", "-c", script]) as running:
+        assert running.readline() == "ready"
+        identity.run(["bash", "-ec", "cp -r .git new; mv .git old; mv new .git"], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    assert result.cause == "killed", str(result)
+    assert result.report and result.report["replaced"].endswith("/.git")
+    config = secret / ".git/config"
+    assert not config.exists() or "evil" not in config.read_text()
