@@ -160,7 +160,7 @@ static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
 static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
-                int r = add_mount(plan, PLAN_HIDE, 0, NULL,
+                int r = add_mount(plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0, NULL,
                                   path_join(plan->workspace ? plan->workspace : "/", path),
                                   asked_by(policy, "filesystem.hide", path, "--hide"), path,
                                   reterr);

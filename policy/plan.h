@@ -93,10 +93,12 @@ enum {
         PLAN_READ_ONLY = 1 << 0,
         PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: made with its parents */
         PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
-        PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
-        PLAN_SHOWN = 1 << 4,      /* only to be looked at, with the rights of a stranger */
-        PLAN_NO_LINKS = 1 << 5,   /* no symlink on the way to the source is followed */
-        PLAN_MAY_GO = 1 << 6,     /* hidden for as long as it is there: the host may remove it */
+        PLAN_WIDE_CHECK = 1 << 3,    /* refuse too-wide sources */
+        PLAN_SHOWN = 1 << 4,         /* only to be looked at, with the rights of a stranger */
+        PLAN_NO_LINKS = 1 << 5,      /* no symlink on the way to the source is followed */
+        PLAN_MAY_GO = 1 << 6,        /* hidden for as long as it is there: the host may remove it */
+        PLAN_HIDE_ABSOLUTE = 1 << 7, /* asked for by an absolute path, which may be the host's */
+        PLAN_HIDE_SHOWN = 1 << 8,    /* prepared: ... and a mount of the plan shows that one */
 };
 
 /* Which file or directory a session's source must be. */

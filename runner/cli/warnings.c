@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "base/sys.h"
 #include "base/util.h"
 #include "policy/syscalls.h"
 #include "sandbox/prepare.h"
@@ -36,11 +37,73 @@ static int find_unset(const Policy *policy, const LaunchPlan *plan, StrList *ret
         return r;
 }
 
-/* Whether there surely is nothing at path inside: it lies in a mount of the plan, and no link of
- * which only the sandbox knows where it leads is on the way. */
-static bool is_nothing(const LaunchPlan *plan, const char *path) {
-        _cleanup_close_ int fd = prepare_open_inside(plan, path, O_NOFOLLOW);
+/* Whether something is made at path inside for each sandbox: a mount at or below it, or a directory
+ * of the fixed tree. What is in /proc and /dev is not known here. */
+static bool is_made(const LaunchPlan *plan, const char *path) {
+        if (path_below(path, "/proc") || path_below(path, "/dev"))
+                return true;
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind != PLAN_HIDE && path_below(plan->mounts[i].target, path))
+                        return true;
+        for (size_t i = 0; i < tree_nodes_count; i++)
+                if (path_below(tree_nodes[i].path, path + 1))
+                        return true;
+        for (size_t i = 0; i < tree_etc_files_count; i++)
+                if (path_rest(path, "/etc") &&
+                    streq(path_rest(path, "/etc"), tree_etc_files[i].name))
+                        return true;
+        return false;
+}
 
+/* Of /etc, only the names of tree_etc[] are taken from the system tree. */
+static bool is_of_system(const char *path) {
+        const char *rest = path_rest(path, "/etc");
+
+        for (size_t i = 0; !rest && i < tree_system_count; i++)
+                if (path_below(path + 1, tree_system[i]))
+                        return true;
+        for (size_t i = 0; rest && i < tree_etc_count; i++)
+                if (path_below(rest, tree_etc[i]))
+                        return true;
+        return false;
+}
+
+/* Whether nothing is at path in the directory of root_fd, which is the sandbox's root. A symlink on
+ * the way counts as something: only the sandbox knows where it leads. */
+static bool is_missing_in(int root_fd, const char *path) {
+        _cleanup_close_ int fd = sys_openat2(root_fd, path + 1, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
+                                             RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+
+        return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* Outside of the mounts of the plan: the system tree, memory, or the root of a session, which is
+ * empty while the session is being made. */
+static bool is_missing_in_root(const LaunchPlan *plan, const char *path) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (!is_of_system(path))
+                return !plan->root.source || plan->root.fd < 0 ||
+                       is_missing_in(plan->root.fd, path);
+        if (plan->rootfs.source)
+                return is_missing_in(plan->rootfs.fd, path);
+        fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd >= 0 && is_missing_in(fd, path);
+}
+
+/* Whether there surely is nothing at path inside. In a mount of the plan that is so unless a
+ * symlink is on the way of which only the sandbox knows where it leads. */
+static bool is_nothing(const LaunchPlan *plan, const char *path) {
+        const PlanMount *above = plan_mount_above(plan, path);
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (is_made(plan, path))
+                return false;
+        if (!above)
+                return is_missing_in_root(plan, path);
+        if (above->kind != PLAN_BIND || !above->directory)
+                return true;
+        fd = prepare_open_inside(plan, path, O_NOFOLLOW);
         return fd == -ENOENT || fd == -ENOTDIR;
 }
 
@@ -52,7 +115,7 @@ static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
                 char quoted[512];
 
                 if (mount->kind == PLAN_HIDE && str_starts(mount->origin, "--hide ") &&
-                    is_nothing(plan, mount->target))
+                    !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(plan, mount->target))
                         r = strlist_take(
                                 ret, str_format("%s: there is nothing to hide",
                                                 str_quote(mount->origin, quoted, sizeof(quoted))));

@@ -435,6 +435,8 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
                 r = refuse_owner(workspace, &st, &error);
         if (r == 0)
+                r = prepare_hidden(plan, &error);
+        if (r == 0)
                 r = prepare_store(&launch, &error);
         if (r == 0)
                 return 0;

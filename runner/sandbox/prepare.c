@@ -157,6 +157,8 @@ int prepare_all(Launch *launch, Error *reterr) {
         if (r == 0)
                 r = prepare_mounts(launch, reterr);
         if (r == 0)
+                r = prepare_hidden(launch->plan, reterr);
+        if (r == 0)
                 r = prepare_report(launch, reterr);
         if (r == 0)
                 r = prepare_store(launch, reterr);

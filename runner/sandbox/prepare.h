@@ -37,6 +37,8 @@ int prepare_all(Launch *launch, Error *reterr);
 /* In this order, of prepare_all() (prepare-mounts.c, prepare-store.c, prepare-guards.c). */
 int prepare_rootfs(LaunchPlan *plan, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
+/* Hides the host's file of each absolute path to hide, too (prepare-hidden.c). */
+int prepare_hidden(LaunchPlan *plan, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 int prepare_store(Launch *launch, Error *reterr);
 int prepare_guards(Launch *launch, Error *reterr);

@@ -437,7 +437,7 @@ def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
              "--hide", "/no/such")
     result = holt(["run", *flags, "--", "true"], env={"THERE": "x"}).ok()
     said = ["--env NO_SUCH: it is not set here, so there is nothing to pass on",
-            "--hide no/such: there is nothing to hide"]
+            "--hide /no/such: there is nothing to hide", "--hide no/such: there is nothing to hide"]
 
     assert result.err.splitlines() == [f"holt: {line}" for line in said]
     assert result.report and result.report["warnings"] == said
