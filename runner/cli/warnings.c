@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/warnings.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -195,6 +196,78 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
+/* --- repositories below the workspace --- */
+
+enum { ENTRIES_LOOKED_AT = 64 }; /* of the workspace's top: this costs every start */
+
+static bool is_repository(int fd) {
+        return faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+               faccessat(fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_protected(const LaunchPlan *plan, const char *directory, const char *below) {
+        _cleanup_free_ char *path = str_format("%s/%s", directory, below);
+
+        for (size_t i = 0; path && i < plan->guards_count; i++)
+                if (path_below(path, plan->guards[i].path))
+                        return true;
+        return false;
+}
+
+/* Whether the entry of the workspace has a .git in which the command can write what git runs. */
+static bool is_bare_below(const LaunchPlan *plan, int fd, const struct dirent *entry) {
+        _cleanup_free_ char *git = NULL;
+
+        if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) || streq(entry->d_name, ".") ||
+            streq(entry->d_name, ".."))
+                return false;
+        git = str_format("%s/.git", entry->d_name);
+        return git && faccessat(fd, git, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+               !(is_protected(plan, git, "hooks") && is_protected(plan, git, "config"));
+}
+
+/* A name that no shell should be given has no word. */
+static int tell_below(const char *name, StrList *ret) {
+        _cleanup_free_ char *directory = str_word(name);
+        _cleanup_free_ char *git = str_format("%s/.git", name);
+        _cleanup_free_ char *word = git ? str_word(git) : NULL;
+        char quoted[512];
+
+        if (!git)
+                return -ENOMEM;
+        return strlist_take(ret, str_format("%s can be written, and git on the host would run its "
+                                            "hooks: only a repository at the top of the workspace "
+                                            "is protected. Give --protect %s, or --workspace %s",
+                                            str_quote(git, quoted, sizeof(quoted)),
+                                            word ? word : "DIRECTORY/.git",
+                                            directory ? directory : "DIRECTORY"));
+}
+
+/* What git runs is protected at the top of a mount. Names the first repository right below the
+ * workspace, if the workspace is none itself. */
+static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
+        const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
+        const struct dirent *entry;
+        int fd, r = 0;
+        DIR *dir;
+
+        if (!workspace || workspace->flags & PLAN_READ_ONLY || is_repository(workspace->fd))
+                return 0;
+        fd = openat(workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir) {
+                fd_close(fd);
+                return 0;
+        }
+        for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = readdir(dir)); i++)
+                if (is_bare_below(plan, fd, entry)) {
+                        r = tell_below(entry->d_name, ret);
+                        break;
+                }
+        (void)closedir(dir);
+        return r;
+}
+
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret) {
         int r = find_unset(policy, plan, ret);
 
@@ -202,5 +275,7 @@ int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, S
                 r = find_unhidden(plan, ret);
         if (r == 0)
                 r = find_unguarded(plan, ret);
+        if (r == 0)
+                r = find_repository_below(plan, ret);
         return r < 0 ? r : find_vain(policy, landlock, ret);
 }

@@ -7,13 +7,16 @@ index by git itself; see test_git_index.py for others, test_git_submodules.py fo
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
+from lib.plugin import Make
 from lib.repository import Plant, Repository, config, evil, hook, make
 from lib.sandbox import Holt
+from lib.sessions import Sessions
 
 PYTHON = "/usr/bin/python3 -c '{}'"
 
@@ -117,3 +120,68 @@ def test_a_path_in_the_index_leads_nowhere_else(
     holt.sh(script).ok()
 
     assert (place / "other" / ".git" / "config").exists()
+
+
+# --- repositories below a workspace that is none itself ---
+
+
+@pytest.fixture
+def below(holt: Holt, put: Make) -> str:
+    """The hook of a repository right below the workspace; its owner is the identity's, as put() makes it."""
+    put("r1/.git/HEAD", "ref: refs/heads/main\n", 0o666)
+    put("r1/.git/config", "[core]\n", 0o666)
+    put("r1/.git/hooks/sample", "", 0o666)
+    return "echo evil >r1/.git/hooks/post-checkout; echo evil >>r1/.git/config; mv r1 r2; mv r1/.git r1/g; true"
+
+
+def planted(holt: Holt) -> bool:
+    git = holt.cwd / "r1" / ".git"
+
+    return not git.is_dir() or (git / "hooks" / "post-checkout").exists() or "evil" in (git / "config").read_text()
+
+
+@pytest.mark.identities("user", "root")
+def test_a_repository_below_the_workspace_is_told(holt: Holt, sessions: Sessions, below: str) -> None:
+    said = "holt: r1/.git can be written"
+
+    for result in (holt(["run", "--", "true"]), sessions(["create", "a", "--workspace", "."]),
+                   holt(["run", "--protect", "r1/.git/hooks", "--", "true"])):
+        assert result.ok().err.startswith(said) and "--protect r1/.git, or --workspace r1" in result.err
+
+
+@pytest.mark.identities("user", "root")
+def test_the_cures_of_the_warning_protect_it(holt: Holt, sessions: Sessions, below: str) -> None:
+    result = holt.sh(below, "--protect", "r1/.git").ok()
+    assert "can be written" not in result.err and not planted(holt)
+
+    result = holt.sh(below.replace("r1/.git", ".git"), "--workspace", "r1").ok()
+    assert "can be written" not in result.err and not planted(holt)
+
+    session = sessions.create("w", "--workspace", ".", "--protect", "r1/.git")
+    session.sh(below)
+    assert not planted(holt)
+
+
+def test_no_repository_below_is_told_where_nothing_is_to_be_said(holt: Holt, put: Make, below: str) -> None:
+    for flags in (["--protect", "none"], ["--workspace-mode", "ro"], ["--workspace", "none"]):
+        assert holt(["run", *flags, "--", "true"]).ok().err == ""
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    assert holt(["run", "--", "true"]).ok().err == ""
+
+
+def test_a_name_of_control_characters_is_told_without_them(holt: Holt, put: Make) -> None:
+    put("a\x1b[2Jb/.git/HEAD", "x")
+    result = holt(["run", "--", "true"]).ok()
+
+    assert "\x1b" not in result.err and "--protect DIRECTORY/.git" in result.err
+
+
+def test_no_more_than_a_bounded_number_of_entries_is_looked_at(holt: Holt, put: Make) -> None:
+    """It costs every start."""
+    for i in range(100):
+        put(f"d{i}/x")
+    names = os.listdir(holt.cwd)
+    put(f"{names[70]}/.git/HEAD", "x")
+    assert holt(["run", "--", "true"]).ok().err == ""
+    put(f"{names[10]}/.git/HEAD", "x")
+    assert holt(["run", "--", "true"]).ok().err.startswith(f"holt: {names[10]}/.git can be written")
