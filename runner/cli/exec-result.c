@@ -65,7 +65,8 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
         for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
                 if (json_string(n))
                         (void)strlist_add(&moved, json_string(n));
-        report_moved(&moved, workspace[0] ? workspace : NULL, stderr);
+        report_moved(&moved, workspace[0] ? workspace : NULL,
+                     ask_text(result, "replaced")[0] != '\0', stderr);
         if (ask_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
                               "holt: what is at a protected path could not be set aside: %s\n"

@@ -407,12 +407,15 @@ static void print_ways_back(const StrList *moved, const char *workspace, FILE *o
                 (void)fputs(" before you use it.\n", out);
 }
 
-void report_moved(const StrList *moved, const char *workspace, FILE *out) {
+void report_moved(const StrList *moved, const char *workspace, bool replaced, FILE *out) {
         for (size_t i = 0; i < moved->count; i++) {
                 char name[256];
 
                 (void)fprintf(out,
-                              "holt: the command made what the policy protects; it is now %s\n",
+                              replaced ? "holt: set aside what is at a protected path, which may "
+                                         "be your own file; it is now %s\n"
+                                       : "holt: the command made what the policy protects; it is "
+                                         "now %s\n",
                               str_quote(moved->items[i], name, sizeof(name)));
         }
         if (moved->count == 0)
@@ -427,7 +430,8 @@ static void print_moved(const RunResult *result, FILE *out) {
         const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
 
         if (result->moved)
-                report_moved(result->moved, workspace ? workspace->source : NULL, out);
+                report_moved(result->moved, workspace ? workspace->source : NULL,
+                             result->outcome.replaced, out);
 }
 
 /* The command may have left the colours of its terminal as it likes, up to text that can't be seen.

@@ -49,8 +49,9 @@ void report_print_warnings(const StrList *warnings, FILE *out);
 void report_print_text(const RunResult *result, FILE *out);
 
 /* What was set aside, and how to take it back to where it was in workspace, a path on the host;
- * without one, NULL, only that it is. Nothing where it is nothing. */
-void report_moved(const StrList *moved, const char *workspace, FILE *out);
+ * without one, NULL, only that it is. replaced: the host has replaced a protected file, so that it
+ * may be the host's. Prints nothing if moved is empty. */
+void report_moved(const StrList *moved, const char *workspace, bool replaced, FILE *out);
 
 /* That holt stopped what, "it" or "the session", since the host replaced path; NULL if the command
  * ended by itself before that. set_aside: whether report_moved() follows. */

@@ -24,6 +24,7 @@ typedef struct Sweep {
         StrList *moved;
         StrList left; /* what could not be moved */
         bool locked;  /* some of that nobody may read any more */
+        bool foreign; /* some of that is of an owner whom the id map does not have */
         int result;   /* the first negative errno, or 0 */
 } Sweep;
 
@@ -116,6 +117,7 @@ static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *nam
         }
         if (r == -ENOSPC || r == -EDQUOT)
                 lock(sweep, dir_fd, name);
+        sweep->foreign |= r == -EOVERFLOW;
         note(sweep, r);
         note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
 }
@@ -388,6 +390,21 @@ static int look_error(const Sweep *sweep, Error *reterr) {
         return error_cure(reterr, r, "Look for links that it has made first: find .git -type l");
 }
 
+/* Run by root, holt has given root up, and its mount of the workspace maps one owner. The kernel
+ * renames no file of another there: neither for holt nor for the command (EOVERFLOW). */
+static int sweep_foreign(const Sweep *sweep, const char *names, Error *reterr) {
+        (void)error_set(reterr, ERROR_SETUP, -sweep->result,
+                        "cannot set aside %s, which was put at a protected path while the sandbox "
+                        "lived: its owner is not that of the workspace",
+                        names);
+        return error_cure(
+                reterr, sweep->result,
+                "The command can't write a file of that owner, but look at it. If it is yours, "
+                "give "
+                "it the owner of the directory that it is in: chown --reference=DIRECTORY "
+                "FILE");
+}
+
 static int sweep_error(const Sweep *sweep, Error *reterr) {
         const size_t told = sweep->left.count < NAMES_TOLD ? sweep->left.count : NAMES_TOLD;
         char names[1024] = "", more[32] = "";
@@ -402,6 +419,8 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
         }
         if (sweep->left.count > told)
                 (void)snprintf(more, sizeof(more), " and %zu more", sweep->left.count - told);
+        if (sweep->foreign && sweep->left.count == 1)
+                return sweep_foreign(sweep, names, reterr);
         (void)error_set(reterr, ERROR_SETUP, -sweep->result,
                         "cannot set aside %s%s, which the command has made and which the policy "
                         "protects: do not use it",

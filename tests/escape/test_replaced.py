@@ -78,6 +78,38 @@ def path_inside(path: str) -> str:
     return f"/workspace/{path}"
 
 
+@pytest.mark.parametrize("lasting", (False, True))
+def test_what_is_set_aside_then_is_said_to_be_the_host_s_perhaps(
+    lasting: bool, holt: Holt, sessions: Sessions, secret: Path, identity: Identity
+) -> None:
+    session = sessions.create("w", "--workspace", secret)
+    with session.start("bash", "-c", LOOK) if lasting else holt.start(["run", "--", "bash", "-c", LOOK]) as running:
+        until(lambda: (secret / "ready").exists(), "the command runs", 10)
+        identity.run(["bash", "-c", REPLACED["git config"][0]], cwd=secret).check_returncode()
+        result = running.wait(timeout=20)
+
+    aside, config = secret / ".git/config.holt-untrusted", secret / ".git/config"
+    assert "may be your own file; it is now .git/config.holt-untrusted" in result.err, str(result)
+    assert "the command made" not in result.err and f"  mv -T {aside} {config}\n" in result.err
+
+
+@pytest.mark.root_host
+@pytest.mark.identities("root")
+def test_a_new_file_of_another_owner_is_told(holt: Holt, secret: Path) -> None:
+    """The id map of the workspace has one owner: the kernel renames no file of another there."""
+    for path in (secret, *secret.rglob("*")):
+        os.chown(path, 1000, 1000)
+    with holt.start(["run", "--", "bash", "-c", LOOK]) as running:
+        until(lambda: (secret / "ready").exists(), "the command runs")
+        shutil.copyfile(secret / ".git/config", secret / "c")
+        os.chown(secret / "c", 0, 0)
+        (secret / "c").rename(secret / ".git/config")
+        result = running.wait(timeout=20)
+
+    assert "cannot set aside .git/config" in result.err and "its owner is not that of the workspace" in result.err
+    assert "chown --reference=DIRECTORY FILE" in result.err and "the command has made" not in result.err
+
+
 def test_the_result_of_an_exec_names_the_path(sessions: Sessions, secret: Path, identity: Identity) -> None:
     """With the output up to there, in the report and in the answer to another client that waits."""
     session = sessions.create("w", "--workspace", secret, *HIDES)
