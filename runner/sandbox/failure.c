@@ -47,26 +47,60 @@ static ssize_t read_head(int path_fd, char *buf, size_t size) {
         return n < 0 ? -errno : n;
 }
 
+/* Cuts path to its directory, or to the top of the virtual environment that it is in. */
+static void cut_to_directory(char *path) {
+        char *slash = strrchr(path, '/'), *above, config[PATH_MAX + 16];
+
+        slash[slash == path] = '\0';
+        above = strrchr(path, '/');
+        if (above == path || !streq(above, "/bin"))
+                return;
+        (void)snprintf(config, sizeof(config), "%.*s/pyvenv.cfg", (int)(above - path), path);
+        if (access(config, F_OK) == 0)
+                *above = '\0';
+}
+
+static bool is_in_system(const char *path) {
+        for (size_t i = 0; i < tree_system_count; i++)
+                if (path_below(path + 1, tree_system[i]))
+                        return true;
+        return false;
+}
+
+/* The program may be a symlink to one of the system, as in a virtual environment: its own directory
+ * is missing inside then. What it leads to is needed, too, unless it is the system's. */
+static int cure_linked(const char *path, const char *real, int r, Error *reterr) {
+        _cleanup_free_ char *word = str_word(path), *real_word = str_word(real);
+
+        if (is_in_system(real) || path_below(real, path))
+                return error_cure(reterr, r, "Mount the directory that it lies in: --ro %s",
+                                  word ? word : "DIR");
+        return error_cure(reterr, r,
+                          "It is reached through a symlink. Mount the directory that it lies in, "
+                          "and the one that it leads to: --ro %s --ro %s",
+                          word ? word : "DIR", real_word ? real_word : "DIR");
+}
+
 /* Names the directory of a file that the host has and the sandbox has not. */
 static int cure_by_host(const LaunchPlan *plan, const char *path, const char *otherwise, int r,
                         Error *reterr) {
-        _cleanup_free_ char *word = NULL;
-        char real[PATH_MAX], *slash;
+        _cleanup_free_ char *own = strdup(path);
+        char real[PATH_MAX];
 
+        if (!own)
+                return error_oom(reterr);
         if (plan->rootfs.source)
                 return error_cure(reterr, r, "%s", mount_it);
         if (realpath(path, real)) {
-                slash = strrchr(real, '/');
-                slash[slash == real] = '\0';
+                cut_to_directory(own);
+                cut_to_directory(real);
                 /* A script, which may be the command's work, is no reason to show all of a home. */
-                if (prepare_has_home(real))
+                if (prepare_has_home(own) || prepare_has_home(real))
                         return error_cure(
                                 reterr, r,
                                 "Its directory holds your home: put it in one of its own, "
                                 "and mount that: --ro DIR");
-                word = str_word(real);
-                return error_cure(reterr, r, "Mount the directory that it lies in: --ro %s",
-                                  word ? word : "DIR");
+                return cure_linked(own, real, r, reterr);
         }
         return error_cure(reterr, r, "%s", errno == ENOENT ? otherwise : mount_it);
 }

@@ -547,3 +547,22 @@ def test_no_script_has_the_home_mounted(holt: Holt, place: Path, script: Callabl
         result = holt(["run", "--", "./s"], env={"HOME": str(home)})
         assert "your home" in result.cure and f"--ro {place}" not in result.cure
     assert f"--ro {place}" in holt(["run", "--", "./s"], env={"HOME": "/nowhere"}).cure
+
+
+def test_the_cure_for_a_program_that_is_a_link_names_the_link_s_directory(holt: Holt, place: Path) -> None:
+    """A virtual environment's python3 is one to the system's: nothing of /usr is missing inside."""
+    venv, tools, real = place / "venv", place / "tools", place / "real"
+    for directory in (venv / "bin", tools, real):
+        directory.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (venv / "bin" / "python3").symlink_to("/usr/bin/env")
+    (tools / "plain").symlink_to("/usr/bin/env")
+    (real / "x").write_text("#!/bin/sh\n")
+    (real / "x").chmod(0o755)
+    (tools / "x").symlink_to(real / "x")
+
+    for program, flags in ((venv / "bin/python3", ["--ro", venv]), (tools / "plain", ["--ro", tools]),
+                           (real / "x", ["--ro", real]), (tools / "x", ["--ro", tools, "--ro", real])):
+        result = holt(["run", "--", program])
+        assert result.code == 127 and result.err.rstrip().endswith(" " + " ".join(map(str, flags))), str(result)
+        holt(["run", *flags, "--", program]).ok()
