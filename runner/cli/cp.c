@@ -51,6 +51,7 @@ typedef struct Cp {
         RpcClient *client;
         char session[SESSION_NAME_MAX + 1];
         Copied copied;
+        const char *made; /* the name of the directory that is being filled on the host, or NULL */
 } Cp;
 
 /* --- a directory into the session --- */
@@ -78,6 +79,27 @@ static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {
                          str_quote(entry->path, quoted, sizeof(quoted)));
 }
 
+/* The session's workspace may be a directory of the host that is copied. The temporary directory
+ * has a random name. */
+static bool is_own(const char *path, const char *made) {
+        const size_t length = strlen(made);
+
+        for (const char *p = path; p; p = strchr(p, '/')) {
+                p += *p == '/';
+                if (strncmp(p, made, length) == 0 && (p[length] == '/' || p[length] == '\0'))
+                        return true;
+        }
+        return false;
+}
+
+static int refuse_itself(Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, EINVAL, "cannot copy a directory into itself");
+
+        return error_cure(reterr, r,
+                          "The destination in the session is a place in that directory on the "
+                          "host: choose one outside of it.");
+}
+
 static int put_entry(void *data, const WalkEntry *entry) {
         const Putting *putting = data;
         _cleanup_free_ char *path = str_format("%s/%s", putting->temporary, entry->path);
@@ -87,6 +109,10 @@ static int put_entry(void *data, const WalkEntry *entry) {
 
         if (!path)
                 return error_oom(putting->reterr);
+        if (is_own(entry->name, strrchr(putting->temporary, '/')
+                                        ? strrchr(putting->temporary, '/') + 1
+                                        : putting->temporary))
+                return refuse_itself(putting->reterr);
         if (entry->type != DT_DIR && entry->type != DT_REG) {
                 copied_leave_out(&putting->cp->copied, entry->type == DT_LNK, entry->path);
                 return WALK_ON;
@@ -281,6 +307,8 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
 
         if (!source)
                 return error_oom(reterr);
+        if (cp->made && is_own(name, cp->made))
+                return 0;
         if (!streq(type, "file") && !streq(type, "directory")) {
                 copied_leave_out(&cp->copied, streq(type, "link"), name);
                 return 0;
@@ -369,7 +397,9 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 r = make_beside(cp, &place, &copying, &made, &dir_fd);
         if (r < 0)
                 return refuse_making("the directory", target, r, reterr);
+        cp->made = made.name;
         r = get_tree(cp, path, dir_fd, reterr);
+        cp->made = NULL;
         if (r == 0) {
                 r = files_rename(&made, &place, false);
                 if (r == -EEXIST)

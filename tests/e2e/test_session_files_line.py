@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
+from lib.sandbox import Holt
 from lib.sessions import Json, Session, Sessions, until
 from lib.terminal import Terminal
 
@@ -392,3 +393,25 @@ def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: 
     assert list((place / "back").iterdir()) == []
     assert session.cp(f"{session.name}:t/file", place / "got").code == 125
     assert not (place / "got").exists()
+
+
+def test_a_directory_is_not_copied_into_itself(sessions: Sessions, put: Make) -> None:
+    put("src/a/file", "x\n")
+    session = sessions.create("w", "--workspace", ".")
+
+    for source, target in (("src", "w:src"), ("src", "w:src/a/new"), (".", "w:new")):
+        result = session.cp("-r", source, target)
+        assert result.code == 125 and "cannot copy a directory into itself" in result.err, str(result)
+    assert session.cp("-r", "src", "w:copy").ok().err == ""
+    assert session.out("find src copy -name '.holt-*'; cat copy/a/file") == "x\n"
+
+
+@pytest.mark.parametrize("to", ("new", "src/new"))
+def test_a_copy_has_no_temporary_directory_of_holt_s(
+    to: str, sessions: Sessions, holt: Holt, put: Make
+) -> None:
+    put("src/a/file", "x\n")
+    session = sessions.create("w", "--workspace", ".")
+
+    session.cp("-r", "w:.", to).ok()
+    assert sorted(path.name for path in holt.cwd.rglob("*")) == ["a", "a", "file", "file", "new", "src", "src"]
