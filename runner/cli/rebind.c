@@ -54,7 +54,8 @@ int cmd_rebind(int argc, char **argv) {
                             .usage = "NAME [--json]",
                             .summary = "Has a session at rest take the directories and files that "
                                        "are at the paths of its\nsources now, after you have "
-                                       "replaced one.",
+                                       "replaced one. It does not follow a directory that was "
+                                       "renamed.",
                             .options = rebind_options,
                             .options_count = ELEMENTSOF(rebind_options),
                             .operands = true },

@@ -46,8 +46,8 @@ static int refuse_source(const LaunchPlan *plan, const PlanMount *mount, const c
 static int refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnum, Error *reterr) {
         char quoted[500];
         int r = error_set(reterr, ERROR_POLICY, errnum,
-                          "%s: cannot open %s, a source of the session", mount->origin,
-                          str_quote(mount->source, quoted, sizeof(quoted)));
+                          "cannot open %s, a source of the session (%s)",
+                          str_quote(mount->source, quoted, sizeof(quoted)), mount->origin);
 
         if (errnum == ELOOP)
                 return error_cure(reterr, r,
@@ -55,10 +55,12 @@ static int refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnu
                                   "command in a sandbox may have put it there. Put back what was "
                                   "there; holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
-                return error_cure(reterr, r,
-                                  "Put it back. If something else is to take its place, make that, "
-                                  "and then: holt rebind %s",
-                                  session_name(plan));
+                return error_cure(
+                        reterr, r,
+                        "Put it back, or make a new session: a session does not follow a "
+                        "source that was renamed. If something else is to take its place, "
+                        "make that, and then: holt rebind %s",
+                        session_name(plan));
         return prepare_source_cure(mount->source, r, reterr);
 }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
+from lib.sandbox import Holt
 from lib.sessions import Session, Sessions
 
 pytestmark = pytest.mark.identities("user", "root", "nested")
@@ -142,3 +143,14 @@ def test_a_link_that_leads_elsewhere_now(option: str, sessions: Sessions, place:
         (place / "link").unlink()
         (place / "link").symlink_to("one")
         assert rpc.call("session.create", **found)["made"] is False
+
+
+def test_a_renamed_workspace_is_told_by_its_path(sessions: Sessions, place: Path, holt: Holt) -> None:
+    """The session was made with ".", which would say nothing."""
+    session = sessions.create("w", "--workspace", ".")
+    holt.cwd.rename(place / "renamed")
+    for result in (session.sh("true", cwd=place), session("rebind", cwd=place)):
+        assert f"cannot open {holt.cwd}, a source of the session (" in result.err, str(result)
+        assert "does not follow a source that was renamed" in result.cure, str(result)
+    (place / "renamed").rename(holt.cwd)
+    session.sh("true").ok()

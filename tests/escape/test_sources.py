@@ -90,7 +90,7 @@ ATTACKS = {
     "made again with what is above": ("rm -r app; mkdir -p app/deep; echo SECRET >app/deep/own", "it is another directory"),
     "another renamed to it": ("mv app/deep gone; mv notes app/deep; mkdir notes", "it is another directory"),
     "exchanged": ("mv app/deep x; mv notes app/deep; mv x notes", "it is another directory"),
-    "moved away": ("mv app/deep gone", "Put it back"),
+    "moved away": ("mv app/deep gone", "does not follow a source that was renamed"),
     "a file": ("mv app/deep gone; echo SECRET >app/deep", "it was a directory, and is none any more"),
     "file: symlink": ("rm config; ln -s {secret}/own config", "A symlink is on this path"),
     "file: hard link": ("echo SECRET >x; ln x y; mv x config", "several names"),
