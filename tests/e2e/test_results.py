@@ -452,6 +452,10 @@ def test_what_a_policy_file_names_need_not_be_there(holt: Holt, put: Put) -> Non
     assert result.report and result.report["warnings"] == []
 
 
+def test_the_help_of_create_has_the_workspace_of_a_session(holt: Holt) -> None:
+    assert "(default: this one; session: its own)" in holt(["create", "--help"], report=False).ok().out
+
+
 def test_help_and_version(holt: Holt) -> None:
     for args in (["--help"], ["run", "--help"], ["doctor", "--help"], ["policy", "--help"], ["--version"]):
         assert "holt" in holt(args, report=False).ok().out
