@@ -386,8 +386,13 @@ static int look_error(const Sweep *sweep, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, -sweep->result,
                                  "cannot look for all that the policy protects");
         r = error_set(reterr, ERROR_SETUP, 0,
-                      "the command has left more in .git than holt looks at: do not use it");
-        return error_cure(reterr, r, "Look for links that it has made first: find .git -type l");
+                      "the command has run, and has left more in .git than holt looks at: do not "
+                      "run git in this workspace yet");
+        return error_cure(
+                reterr, r,
+                "Look for links that the command has made: find .git -type l\n"
+                "Remove those that you did not make. Then have git pack its refs, so that "
+                "the next run can look at all: git pack-refs --all");
 }
 
 /* Run by root, holt has given root up, and its mount of the workspace maps one owner. The kernel
