@@ -69,6 +69,11 @@ static int way_refuse_owner(const char *path, uid_t owner, Error *reterr) {
                           "root's, or be that user.");
 }
 
+static const char group_rule[] =
+        "\nA group that may write counts as private only if /etc/passwd lists "
+        "it as yours and nobody else's, and /etc/group lists it without "
+        "other members.";
+
 static int way_refuse_mode(const char *path, const struct stat *st, Error *reterr) {
         _cleanup_free_ char *word = str_word(path);
 
@@ -78,9 +83,10 @@ static int way_refuse_mode(const char *path, const struct stat *st, Error *reter
                         path, (unsigned)st->st_mode & 07777);
         return error_cure(reterr, -EPERM,
                           "They could put other sessions in the place of yours. Set XDG_DATA_HOME "
-                          "to another directory of yours, or%s: chmod %s %s",
+                          "to another directory of yours, or%s: chmod %s %s%s",
                           st->st_uid == geteuid() ? "" : " have its owner do this",
-                          st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY");
+                          st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY",
+                          st->st_mode & S_IWOTH ? "" : group_rule);
 }
 
 /* Whether /etc/passwd says that the group is the user's primary one and nobody else's. *ret_name is

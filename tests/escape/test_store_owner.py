@@ -137,6 +137,7 @@ def test_nobody_else_may_write_above_the_store(above: str, mode: int, holt: Holt
     result = refused(sessions)
     assert f"{path}, which is above holt's sessions, may be written by other users (mode {mode:04o})" in result.refusal()
     assert f"chmod {'go-w' if mode & 2 else 'g-w'} {path}" in result.cure and "XDG_DATA_HOME" in result.cure
+    assert ("counts as private only if /etc/passwd lists it" in result.cure) is not bool(mode & 2)
     assert "may be written by other users" in sessions(["ls"]).err
     # Nobody can rename what belongs to others in a sticky directory.
     path.chmod(mode | 0o1000)
