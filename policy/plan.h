@@ -175,9 +175,10 @@ typedef struct LaunchPlan {
         size_t guards_count;
         PlanInputs inputs;
         PlanStrays strays; /* prepared: the caller's */
+        size_t links_work; /* prepared: that it took to find git's submodules */
         /* One for each other read-write mount. If it is a git repository, it gets the guards of
-         * one: as its workspace, in a plan of which only mounts, workspace, guards and strays are
-         * set. The mounts are borrowed of this plan from prepare_guards() on. */
+         * one: as its workspace, in a plan of which only mounts, workspace, guards, strays and
+         * links_work are set. The mounts are borrowed of this plan from prepare_guards() on. */
         struct LaunchPlan *others;
         size_t others_count;
         uint64_t tmp_size;

@@ -151,10 +151,15 @@ static bool is_part(const char *part, size_t length) {
 }
 
 /* git writes no other path, but reads one and goes there: "./sub" is sub, "." is itself without
- * end, and `git checkout .` writes "../file", "/file" and ".git/hooks/post-checkout". */
-static bool is_path(const char *name) {
-        for (const char *part = name;; part++) {
-                const size_t length = strcspn(part, "/");
+ * end, and `git checkout .` writes "../file", "/file" and ".git/hooks/post-checkout".
+ *
+ * Only the part of the name that is not the one's before: that has been checked with that one, and
+ * millions of entries may share thousands of bytes. */
+static bool is_path(const Reader *reader) {
+        const char *slash = memrchr(reader->name, '/', reader->kept);
+
+        for (const char *part = slash ? slash + 1 : reader->name;; part++) {
+                const size_t length = (size_t)(strchrnul(part, '/') - part);
 
                 if (!is_part(part, length))
                         return false;
@@ -162,6 +167,11 @@ static bool is_path(const char *name) {
                 if (*part == '\0')
                         return true;
         }
+}
+
+/* Whether a zero byte is in the part of the name that is not the one's before. */
+static bool has_zero(const Reader *reader) {
+        return memchr(reader->name + reader->kept, '\0', reader->length - reader->kept);
 }
 
 /* A repository has never been where no file system takes the name. */
@@ -176,6 +186,26 @@ static bool can_be_there(const char *name) {
         return strlen(name) < PATH_MAX - sizeof("/.git");
 }
 
+/* To look at a path takes the longer the more parts it has. */
+static size_t depth(const char *name) {
+        size_t parts = 1;
+
+        for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/'))
+                parts++;
+        return parts;
+}
+
+/* Adds the name to one of the lists. */
+static int take_path(const Reader *reader, GitIndex *ret, StrList *list, size_t max) {
+        if (!can_be_there(reader->name))
+                return -EBADMSG;
+        ret->bytes += strlen(reader->name) + 1;
+        if (list->count == max || ret->bytes > GIT_INDEX_PATHS_MAX ||
+            depth(reader->name) > GIT_INDEX_DEPTH_MAX)
+                return -E2BIG;
+        return strlist_add(list, reader->name);
+}
+
 static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
         for (size_t i = 0; i < size; i++)
                 (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
@@ -183,19 +213,15 @@ static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZ
 
 /* A sparse directory, whose name ends in a slash. */
 static int take_tree(Reader *reader, GitIndex *ret) {
-        if (reader->length < 2 || reader->name[reader->length - 1] != '/' ||
-            strlen(reader->name) != reader->length)
+        int r;
+
+        if (reader->length < 2 || reader->name[reader->length - 1] != '/' || has_zero(reader))
                 return -EBADMSG;
         /* The name before is what version 4 goes on with. */
         reader->name[reader->length - 1] = '\0';
-        if (!is_path(reader->name) || !can_be_there(reader->name))
-                return -EBADMSG;
-        if (ret->trees.count == GIT_INDEX_TREES_MAX)
-                return -E2BIG;
-        if (strlist_add(&ret->trees, reader->name) < 0)
-                return -ENOMEM;
+        r = is_path(reader) ? take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX) : -EBADMSG;
         reader->name[reader->length - 1] = '/';
-        return 0;
+        return r;
 }
 
 static int take_entry(Reader *reader, bool every, GitIndex *ret) {
@@ -210,15 +236,9 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                 ret->nameless |= link;
                 return 0;
         }
-        if (strlen(reader->name) != reader->length || !is_path(reader->name))
+        if (has_zero(reader) || !is_path(reader))
                 return -EBADMSG;
-        if (!link && !every)
-                return 0;
-        if (!can_be_there(reader->name))
-                return -EBADMSG;
-        if (ret->links.count == GIT_INDEX_LINKS_MAX)
-                return -E2BIG;
-        return strlist_add(&ret->links, reader->name);
+        return link || every ? take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX) : 0;
 }
 
 static int read_entries(Reader *reader, bool every, GitIndex *ret) {

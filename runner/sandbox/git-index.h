@@ -17,6 +17,8 @@ enum {
         GIT_INDEX_SIZE_MAX = 1 << 28, /* bytes */
         GIT_INDEX_LINKS_MAX = 10000,
         GIT_INDEX_TREES_MAX = 100000,
+        GIT_INDEX_PATHS_MAX = 1 << 24, /* bytes of all these paths together */
+        GIT_INDEX_DEPTH_MAX = 256,     /* parts of one of them */
 };
 
 typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
@@ -24,6 +26,7 @@ typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
 typedef struct GitIndex {
         StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
         StrList trees;   /* paths of the sparse directories: whatever is in the tree is below */
+        size_t bytes;    /* of these paths */
         char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
         bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
 } GitIndex;

@@ -18,9 +18,17 @@
 
 enum { NAMES_TRIED = 9, NAMES_TOLD = 8 };
 
+/* Units of work as in repository.h. */
+enum {
+        WORK_ASIDE = 64,  /* to rename one */
+        WORK_PARTS = 4,   /* for each byte of a path that is followed part by part */
+        WORK_GUARDS = 64, /* so many guards to compare a path with are one */
+};
+
 typedef struct Sweep {
         const LaunchPlan *plan;
-        RepositoryTree tree; /* the workspace */
+        RepositoryLinks found; /* what git enters */
+        RepositoryTree tree;   /* the workspace */
         StrList *moved;
         StrList left; /* what could not be moved */
         bool locked;  /* some of that nobody may read any more */
@@ -108,6 +116,7 @@ static void lock(Sweep *sweep, int dir_fd, const char *name) {
 static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
         int r = -EEXIST;
 
+        (void)repository_works(&sweep->found, WORK_ASIDE);
         for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
                 r = move(sweep, dir_fd, dir, name, i);
                 if (r == 0)
@@ -211,6 +220,7 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
         char *part = rest;
 
+        (void)repository_works(&sweep->found, strlen(guard->path) * WORK_PARTS);
         if (!rest || dir_fd < 0)
                 return note(sweep, rest ? -errno : -ENOMEM);
         for (;;) {
@@ -290,52 +300,64 @@ bool guard_holds(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-static bool has_tree(const RepositoryTree *tree, const StrList *trees) {
-        for (size_t i = 0; i < trees->count; i++)
-                if (repository_tree_there(tree, trees->items[i]))
+/* Whether something is in the place of one of the sparse directories, or nobody can tell in the
+ * time that there is. */
+static bool has_tree(Sweep *sweep) {
+        RepositoryLinks *found = &sweep->found;
+
+        for (size_t i = 0; i < found->trees.count; i++)
+                if (!repository_works(found, repository_path_work(found->trees.items[i])) ||
+                    repository_tree_there(&sweep->tree, found->trees.items[i]))
                         return true;
         return false;
+}
+
+/* git follows no gitlink of it then. */
+static void set_index_aside(Sweep *sweep) {
+        _cleanup_close_ int git_fd = openat(sweep->tree.fd, ".git",
+                                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (git_fd >= 0)
+                set_aside(sweep, git_fd, ".git/", "index");
 }
 
 /* The command may have put a repository of its own into the index, or made something of it that is
  * no index any more. No sparse directory was on the disk when it started (prepare-guards.c), and
  * what is in a tree of its making git finds, not we. */
-static void sweep_index(Sweep *sweep, RepositoryLinks *found) {
-        _cleanup_close_ int git_fd = FD_NONE;
-
-        if (repository_links(&sweep->tree, ".git", found) == 0 &&
-            !has_tree(&sweep->tree, &found->trees))
+static void sweep_index(Sweep *sweep) {
+        if (repository_links(&sweep->tree, ".git", &sweep->found) == 0 && !has_tree(sweep))
                 return;
-        repository_links_clear(found);
-        git_fd = openat(sweep->tree.fd, ".git", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (git_fd >= 0)
-                set_aside(sweep, git_fd, ".git/", "index");
+        repository_links_clear(&sweep->found);
+        set_index_aside(sweep);
 }
 
 /* The guard is the next of a submodule, as long as the indexes are what they were. */
-static bool is_pinned(const LaunchPlan *plan, const char *path, size_t *next) {
+static bool is_pinned(Sweep *sweep, const char *path, size_t *next) {
+        const LaunchPlan *plan = sweep->plan;
+
         while (*next < plan->guards_count && !plan->guards[*next].submodule)
                 ++*next;
         if (*next < plan->guards_count && streq(plan->guards[*next].path, path) &&
             plan->guards[(*next)++].pinned)
                 return true;
+        (void)repository_works(&sweep->found, plan->guards_count / WORK_GUARDS);
         return guard_holds(plan, path);
 }
 
 /* One of what git enters. If it is pinned, it is as it was at the start, and git goes on from it.
  */
-static void sweep_link(Sweep *sweep, size_t index, size_t *next, RepositoryLinks *found) {
-        _cleanup_free_ char *path = str_format("%s/.git", found->links.items[index]);
+static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
+        _cleanup_free_ char *path = str_format("%s/.git", sweep->found.links.items[index]);
         const PlanGuard link = { .path = path, .submodule = true };
 
         if (!path)
                 return note(sweep, -ENOMEM);
-        if (!is_pinned(sweep->plan, path, next))
+        if (!is_pinned(sweep, path, next))
                 sweep_one(sweep, &link);
         else {
-                int r = repository_links(&sweep->tree, path, found);
+                int r = repository_links(&sweep->tree, path, &sweep->found);
 
-                note(sweep, repository_is_closed(r) ? r : 0);
+                note(sweep, repository_is_closed(r) || r == -E2BIG ? r : 0);
         }
 }
 
@@ -347,16 +369,65 @@ static void sweep_tree(Sweep *sweep, char *path) {
                 sweep_one(sweep, &tree);
 }
 
-static void sweep_submodules(Sweep *sweep) {
-        _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
-        size_t next = 0;
+/* Whether there is time for path. */
+static bool goes_on(Sweep *sweep, const char *path) {
+        return repository_works(&sweep->found, repository_path_work(path));
+}
 
-        sweep_index(sweep, &found);
-        note(sweep, repository_links_above(&sweep->tree, &found));
-        for (size_t i = 0; i < found.links.count; i++)
-                sweep_link(sweep, i, &next, &found);
-        for (size_t i = 0; i < found.trees.count; i++)
-                sweep_tree(sweep, found.trees.items[i]);
+/* Of the workspace's own index, which are the first count. If it has more than there is time for,
+ * it goes, so that git follows none of the rest. */
+static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
+        for (size_t i = 0; i < count; i++) {
+                if (!goes_on(sweep, sweep->found.links.items[i]))
+                        return set_index_aside(sweep);
+                sweep_link(sweep, i, next);
+        }
+}
+
+/* Those of repositories above, and of submodules, whose indexes the command can't write. Nothing is
+ * at the sparse directories of the own one (has_tree()). */
+static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *next) {
+        const RepositoryLinks *found = &sweep->found;
+
+        for (size_t i = links; i < found->links.count; i++) {
+                if (!goes_on(sweep, found->links.items[i]))
+                        return note(sweep, -E2BIG);
+                sweep_link(sweep, i, next);
+        }
+        for (size_t i = trees; i < found->trees.count; i++) {
+                if (!goes_on(sweep, found->trees.items[i]))
+                        return note(sweep, -E2BIG);
+                sweep_tree(sweep, found->trees.items[i]);
+        }
+}
+
+/* What the command has put into its own index leaves enough time for what is not of its making. */
+static void spare_time(Sweep *sweep) {
+        RepositoryLinks *found = &sweep->found;
+
+        if (!repository_works(found, 0))
+                found->work_max = found->work + sweep->plan->links_work + REPOSITORY_WORK_SPARE;
+}
+
+/* more: the time that all repositories have together, beyond what they took before the command. */
+static void sweep_submodules(Sweep *sweep, size_t *more) {
+        RepositoryLinks *found = &sweep->found;
+        const size_t before = sweep->plan->links_work;
+        size_t next = 0, own, trees;
+
+        found->work = 0;
+        found->work_max = before + *more + 1;
+        sweep_index(sweep);
+        own = found->links.count;
+        trees = found->trees.count;
+        spare_time(sweep);
+        note(sweep, repository_links_above(&sweep->tree, found));
+        sweep_own_links(sweep, own, &next);
+        spare_time(sweep);
+        sweep_other_links(sweep, own, trees, &next);
+        if (found->work > before)
+                *more -= found->work - before < *more ? found->work - before : *more;
+        repository_links_clear(found);
 }
 
 /* --- strays --- */
@@ -436,44 +507,76 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
                                         : "Move it away yourself.");
 }
 
-static int sweep_tree_of(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
-        const PlanMount *workspace = plan_workspace(plan);
-        Sweep sweep = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
-        int r;
+/* One repository. What it takes to look at the first is not up to the command, so that nothing that
+ * it has made can hold that up. */
+static void sweep_guards(Sweep *sweep) {
+        let_in(sweep->tree.fd);
+        for (size_t i = 0; i < sweep->plan->guards_count; i++)
+                sweep_one(sweep, &sweep->plan->guards[i]);
+}
 
-        let_in(workspace_fd);
-        for (size_t i = 0; i < plan->guards_count; i++)
-                sweep_one(&sweep, &plan->guards[i]);
-        if (workspace && plan_protects_git(plan)) {
-                sweep.tree = repository_tree(workspace);
-                sweep_strays(&sweep);
-                sweep_submodules(&sweep);
-        }
-        r = sweep.result < 0 ? sweep_error(&sweep, reterr) : 0;
-        strlist_clear(&sweep.left);
+static void sweep_git(Sweep *sweep, size_t *more) {
+        const PlanMount *workspace = plan_workspace(sweep->plan);
+
+        if (!workspace || !plan_protects_git(sweep->plan))
+                return;
+        sweep->tree = repository_tree(workspace);
+        sweep_strays(sweep);
+        sweep_submodules(sweep, more);
+}
+
+static int end_sweep(Sweep *sweep, Error *reterr) {
+        int r = sweep->result < 0 ? sweep_error(sweep, reterr) : 0;
+
+        strlist_clear(&sweep->left);
         return r;
 }
 
 /* The names are those of the host, since they are not relative to the workspace. */
-static int sweep_other(const LaunchPlan *other, StrList *moved, Error *reterr) {
-        _cleanup_(strlist_clear) StrList names = { 0 };
-        const PlanMount *mount = plan_workspace(other);
-        int r = sweep_tree_of(other, mount->fd, &names, reterr);
+static int end_other(Sweep *sweep, StrList *moved, Error *reterr) {
+        const PlanMount *mount = plan_workspace(sweep->plan);
+        StrList *names = sweep->moved;
+        int r = end_sweep(sweep, reterr);
 
-        for (size_t i = 0; i < names.count; i++)
-                if (strlist_take(moved, path_join(mount->source, names.items[i])) < 0)
-                        return error_oom(reterr);
+        for (size_t i = 0; i < names->count; i++)
+                if (strlist_take(moved, path_join(mount->source, names->items[i])) < 0)
+                        r = error_oom(reterr);
+        strlist_clear(names);
         return r;
 }
 
+typedef struct OtherSweep {
+        Sweep sweep;
+        StrList names;
+} OtherSweep;
+
 int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
-        int result = workspace_fd < 0 ? 0 : sweep_tree_of(plan, workspace_fd, moved, reterr);
+        _cleanup_free_ OtherSweep *others = calloc(plan->others_count + 1, sizeof(*others));
+        Sweep first = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
+        size_t more = REPOSITORY_WORK_MORE, count = 0;
+        int result;
 
-        for (size_t i = 0; i < plan->others_count; i++)
+        if (workspace_fd >= 0)
+                sweep_guards(&first);
+        for (size_t i = 0; others && i < plan->others_count; i++)
                 if (plan->others[i].guards_count > 0) {
-                        int r = sweep_other(&plan->others[i], moved, result < 0 ? NULL : reterr);
+                        OtherSweep *other = &others[count++];
 
-                        result = result < 0 ? result : r;
+                        other->sweep = (Sweep){ .plan = &plan->others[i], .moved = &other->names };
+                        other->sweep.tree.fd = plan_workspace(&plan->others[i])->fd;
+                        sweep_guards(&other->sweep);
                 }
+        if (workspace_fd >= 0)
+                sweep_git(&first, &more);
+        for (size_t i = 0; i < count; i++)
+                sweep_git(&others[i].sweep, &more);
+        if (!others)
+                note(&first, -ENOMEM);
+        result = end_sweep(&first, reterr);
+        for (size_t i = 0; i < count; i++) {
+                int r = end_other(&others[i].sweep, moved, result < 0 ? NULL : reterr);
+
+                result = result < 0 ? result : r;
+        }
         return result;
 }

@@ -35,8 +35,9 @@ const char *guard_find_made(const LaunchPlan *plan, int workspace_fd);
  * link is followed. Then the .git of each submodule that was none at the start, by the indexes as
  * they are now, since another run may have added it; the workspace's own index where nobody can say
  * what git would read in it; and what git would write through, or be led astray by (strays.h).
- * Names of what is aside now are added to moved. The same in the plan's other mounts that have
- * guards: their names are absolute paths of the host.
+ * An index with more than there is time for goes aside, too: all this ends within a few seconds,
+ * whatever the command has made. Names of what is aside now are added to moved. The same in the
+ * plan's other mounts that have guards: their names are absolute paths of the host.
  *
  * 0, or a negative errno with the first that could not be renamed; the others are done all the
  * same. */

@@ -235,6 +235,15 @@ static int refuse_tree(const PlanMount *workspace, const char *path, Error *rete
                           "--protect none");
 }
 
+static int prepare_tree(const PlanMount *workspace, const char *path, RepositoryLinks *found,
+                        Error *reterr) {
+        const RepositoryTree tree = repository_tree(workspace);
+
+        if (!repository_works(found, repository_path_work(path)))
+                return refuse_index(workspace, E2BIG, reterr);
+        return repository_tree_there(&tree, path) ? refuse_tree(workspace, path, reterr) : 0;
+}
+
 /* One of what was found. git goes on from there, so that more may be found. */
 static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t index,
                              RepositoryLinks *found, PrepareLooks *looks, Error *reterr) {
@@ -245,6 +254,8 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
 
         if (r < 0)
                 return r;
+        if (!repository_works(found, repository_path_work(found->links.items[index])))
+                return refuse_index(workspace, E2BIG, reterr);
         guard = &plan->guards[plan->guards_count];
         path = str_format("%s/.git", found->links.items[index]);
         if (!path)
@@ -264,7 +275,8 @@ static int prepare_submodule(LaunchPlan *plan, const PlanMount *workspace, size_
  * grows while it is walked. */
 static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, PrepareLooks *looks,
                               Error *reterr) {
-        _cleanup_(repository_links_clear) RepositoryLinks found = { 0 };
+        _cleanup_(repository_links_clear)
+                RepositoryLinks found = { .work_max = REPOSITORY_WORK_MAX };
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
 
@@ -277,8 +289,8 @@ static int prepare_submodules(LaunchPlan *plan, const PlanMount *workspace, Prep
         for (size_t i = 0; r == 0 && i < found.links.count; i++)
                 r = prepare_submodule(plan, workspace, i, &found, looks, reterr);
         for (size_t i = 0; r == 0 && i < found.trees.count; i++)
-                if (repository_tree_there(&tree, found.trees.items[i]))
-                        r = refuse_tree(workspace, found.trees.items[i], reterr);
+                r = prepare_tree(workspace, found.trees.items[i], &found, reterr);
+        plan->links_work = found.work;
         return r;
 }
 

@@ -166,19 +166,40 @@ static GitHash find_hash(int git_fd) {
         return GIT_SHA1;
 }
 
-static int read_index(int git_fd, const char *name, bool every, GitIndex *ret) {
+bool repository_works(RepositoryLinks *links, size_t work) {
+        links->work += work;
+        return !links->work_max || links->work <= links->work_max;
+}
+
+size_t repository_path_work(const char *path) {
+        return REPOSITORY_WORK_PATH + strlen(path) / REPOSITORY_WORK_LENGTH;
+}
+
+/* The size is asked for first: to read a file takes time, too. */
+static int read_index(int git_fd, const char *name, bool every, RepositoryLinks *links,
+                      GitIndex *ret) {
+        _cleanup_close_ int fd = open_file(git_fd, name);
         _cleanup_free_ char *bytes = NULL;
         size_t size = 0;
-        int r = read_whole(git_fd, name, &bytes, &size);
+        struct stat st;
+        int r;
 
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_size > GIT_INDEX_SIZE_MAX ||
+            !repository_works(links, (size_t)st.st_size / REPOSITORY_WORK_BYTES))
+                return -E2BIG;
+        r = read_open(fd, (size_t)st.st_size, &bytes, &size);
         return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
 }
 
 /* git-update-index(1), --split-index. */
-static int add_shared(int git_fd, GitIndex *index) {
+static int add_shared(int git_fd, RepositoryLinks *links, GitIndex *index) {
         _cleanup_(git_index_clear) GitIndex shared = { 0 };
         _cleanup_free_ char *name = str_format("sharedindex.%s", index->shared);
-        int r = name ? read_index(git_fd, name, index->nameless, &shared) : -ENOMEM;
+        int r = name ? read_index(git_fd, name, index->nameless, links, &shared) : -ENOMEM;
 
         for (size_t i = 0; r == 0 && i < shared.links.count; i++)
                 r = strlist_add(&index->links, shared.links.items[i]);
@@ -211,12 +232,12 @@ static bool has_above(const StrList *paths, const char *path) {
 
 static int add_index(int git_fd, const char *skip, const char *outer, RepositoryLinks *ret) {
         _cleanup_(git_index_clear) GitIndex index = { 0 };
-        int r = read_index(git_fd, "index", false, &index);
+        int r = read_index(git_fd, "index", false, ret, &index);
 
         if (r == -ENOENT)
                 return 0;
         if (r == 0 && index.shared[0])
-                r = add_shared(git_fd, &index);
+                r = add_shared(git_fd, ret, &index);
         if (r == 0)
                 r = add_below(&index.links, skip, outer, &ret->links);
         if (r == 0)

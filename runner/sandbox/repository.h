@@ -53,13 +53,30 @@ typedef struct RepositoryLinks {
          * entered; what may be entered once something is, only the repository's objects know. "."
          * where the tree lies in one. */
         StrList trees;
+        size_t work, work_max; /* done, and where to give up with -E2BIG; 0 for no end */
 } RepositoryLinks;
+
+/* Units of work, about a microsecond each: how much there is to look at is up to the command. */
+enum {
+        REPOSITORY_WORK_MAX = 4000000,  /* before a command runs */
+        REPOSITORY_WORK_MORE = 1000000, /* after it, beyond what there was before */
+        REPOSITORY_WORK_SPARE = 250000, /* for what is not the command's, once that is done */
+        REPOSITORY_WORK_BYTES = 128,    /* so many bytes of an index are one unit */
+        REPOSITORY_WORK_PATH = 4,       /* to open one of the paths */
+        REPOSITORY_WORK_LENGTH = 16,    /* so many bytes of it are one more */
+};
+
+/* Counts work. False if that is more than work_max allows; it stays so. */
+bool repository_works(RepositoryLinks *links, size_t work);
+
+/* The work to open path. */
+size_t repository_path_work(const char *path);
 
 /* Adds those of the repository whose .git is at path, relative to the tree, by its index as it is
  * now, and by the submodules that it keeps (git-modules.h); nothing where there is no repository.
  *
- * 0; what git_index_read() says of an index that git did not write; -ELOOP or another negative
- * errno of openat2(2). The caller ends with repository_links_clear(). */
+ * 0; what git_index_read() says of an index that git did not write; -E2BIG past work_max; -ELOOP
+ * or another negative errno of openat2(2). The caller ends with repository_links_clear(). */
 int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret);
 
 /* Adds those of every repository that the tree lies in: a .git between, which an earlier run may
