@@ -43,11 +43,12 @@ static bool sandbox_is_empty(const Keeper *keeper) {
         return empty;
 }
 
-/* Whether a command runs, or a client has a call or an answer that goes on. */
+/* Whether a command runs, or a client has a call or an answer that goes on. At the end the others
+ * are no more. */
 static bool keeper_is_active(const Keeper *keeper) {
-        return processes_live(keeper->processes) > 0 || works_busy(keeper->works) ||
+        return keeper->stopping || keeper->lost || keeper->sandbox.pidfd < 0 ||
+               processes_live(keeper->processes) > 0 || works_busy(keeper->works) ||
                receives_busy(keeper->receives) || keeper_sweep_goes_on(keeper) ||
-               keeper->stopping || keeper->lost || keeper->sandbox.pidfd < 0 ||
                rpc_server_owed(keeper->server) > 0;
 }
 
