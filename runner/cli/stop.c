@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "cli/ask.h"
+#include "cli/exec-result.h"
 #include "cli/fail.h"
 #include "cli/stop.h"
 #include "cli/verbs.h"
@@ -43,7 +44,25 @@ static int wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *ret
         return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
 }
 
-int stop_session(const char *name, int dir_fd, Error *reterr) {
+/* Whether all that the session's commands have made at protected paths was looked at. The next
+ * keeper, if there is one already, tells its own clients. */
+static int check_swept(const char *name, int dir_fd, Error *reterr) {
+        char text[512];
+        int r;
+
+        if (session_is_live(dir_fd) || !session_sweep_due(dir_fd, text, sizeof(text)))
+                return 0;
+        r = error_set(
+                reterr, ERROR_SETUP, 0,
+                "session \"%s\" is at rest, but what its commands made at protected paths was "
+                "not all set aside: %s",
+                name, text);
+        return error_cure(reterr, r,
+                          "Look for hooks, configs and repositories in the workspace that you have "
+                          "not made, before git or the like is run there on the host.");
+}
+
+static int ask_to_stop(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_close_ int keeper_fd = FD_NONE;
         RpcClient *client = NULL;
@@ -60,13 +79,27 @@ int stop_session(const char *name, int dir_fd, Error *reterr) {
         rpc_client_free(client);
         if (r < 0 && r != -EPIPE && r != -ECONNRESET)
                 return r;
+        if (r == 0 && message.result)
+                exec_result_tell_set_aside(message.result, NULL);
         return wait_for_rest(dir_fd, keeper_fd, name, reterr);
 }
 
-int stop_and_remove(const char *name, int dir_fd, Error *reterr) {
-        int r = stop_session(name, dir_fd, reterr);
+int stop_session(const char *name, int dir_fd, Error *reterr) {
+        int r = ask_to_stop(name, dir_fd, reterr);
 
-        return r < 0 ? r : session_remove(name, dir_fd, reterr);
+        return r < 0 ? r : check_swept(name, dir_fd, reterr);
+}
+
+/* What was not looked at is told, and no reason to keep the session. */
+int stop_and_remove(const char *name, int dir_fd, Error *reterr) {
+        int r = ask_to_stop(name, dir_fd, reterr);
+        Error left;
+
+        if (r < 0)
+                return r;
+        if (check_swept(name, dir_fd, &left) < 0)
+                error_print(&left, stderr);
+        return session_remove(name, dir_fd, reterr);
 }
 
 static int stop_one(const char *name, Error *reterr) {

@@ -247,13 +247,12 @@ void rpc_reply(RpcCall *call) {
 
 struct RpcLast {
         int fd; /* owned; what the connection has, and lasts longer */
-        char *line;
-        size_t length;
+        JsonWriter answer;
 };
 
 static RpcLast *last_free(RpcLast *last) {
         (void)fd_close(last->fd);
-        free(last->line);
+        json_write_clear(&last->answer);
         free(last);
         return NULL;
 }
@@ -261,21 +260,23 @@ static RpcLast *last_free(RpcLast *last) {
 RpcLast *rpc_reply_last(RpcCall *call) {
         RpcConnection *c = call->connection;
         RpcLast *last = calloc(1, sizeof(*last));
-        JsonWriter *w = rpc_result(call);
 
+        (void)rpc_result(call);
         tell_answer(call, NULL);
-        json_write_end(w);
-        json_write_end(w);
         if (last) {
                 last->fd = fcntl(c->out_fd, F_DUPFD_CLOEXEC, 3);
-                last->line = json_write_finish(w) == 0 ? strdup(w->data) : NULL;
-                last->length = w->length;
-                if (last->fd < 0 || !last->line || !call->id || c->broken ||
-                    rpc_queue_flush(&c->queue) < 0 || !rpc_queue_empty(&c->queue))
+                last->answer = call->answer;
+                call->answer = (JsonWriter){ 0 };
+                if (last->fd < 0 || !call->id || c->broken || rpc_queue_flush(&c->queue) < 0 ||
+                    !rpc_queue_empty(&c->queue))
                         last = last_free(last);
         }
         call_finish(call);
         return last;
+}
+
+JsonWriter *rpc_last_result(RpcLast *last) {
+        return last ? &last->answer : NULL;
 }
 
 RpcLast *rpc_last_send(RpcLast *last) {
@@ -283,8 +284,12 @@ RpcLast *rpc_last_send(RpcLast *last) {
 
         if (!last)
                 return NULL;
-        line = (struct iovec){ last->line, last->length };
-        (void)rpc_send_message(last->fd, &line, 1, NULL, 0, false);
+        json_write_end(&last->answer);
+        json_write_end(&last->answer);
+        if (json_write_finish(&last->answer) == 0) {
+                line = (struct iovec){ last->answer.data, last->answer.length };
+                (void)rpc_send_message(last->fd, &line, 1, NULL, 0, false);
+        }
         return last_free(last);
 }
 

@@ -177,11 +177,13 @@ void rpc_call_on_end(RpcCall *call, void (*fn)(RpcCall *call, void *data), void 
  * and sends. The call is freed. */
 JsonWriter *rpc_result(RpcCall *call);
 void rpc_reply(RpcCall *call);
-/* Closes the answer, to be sent when the server is no more and what is left of its process has come
- * to its end; the call is freed. NULL when memory or fds are out, or the client has not taken yet
- * what came before: it sees the end of its connection instead. */
+/* Ends the call, whose answer is to be sent when the server is no more and what is left of its
+ * process has come to its end; the call is freed. NULL when memory or fds are out, or the client
+ * has not taken yet what came before: it sees the end of its connection instead. */
 typedef struct RpcLast RpcLast;
 RpcLast *rpc_reply_last(RpcCall *call);
+/* To add members to its result, or NULL: so few that the socket takes them at once. */
+JsonWriter *rpc_last_result(RpcLast *last);
 /* Sends it, without waiting, and frees it. NULL is legal; returns NULL. */
 RpcLast *rpc_last_send(RpcLast *last);
 /* rpc_reply() with fds, RPC_FDS_MAX at most, which stay the caller's; the client gets them with the

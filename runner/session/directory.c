@@ -456,6 +456,22 @@ int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr
         return session_refuse_held(name, dir_fd, reterr);
 }
 
+bool session_sweep_due(int dir_fd, char *text, size_t size) {
+        _cleanup_close_ int fd = openat(dir_fd, SESSION_SWEEP_DUE,
+                                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        ssize_t n;
+
+        if (fd < 0 && errno == ENOENT)
+                return false;
+        n = fd < 0 ? -1 : read(fd, text, size - 1);
+        text[n < 0 ? 0 : n] = '\0';
+        if (!text[0])
+                (void)snprintf(text, size,
+                               "the session's keeper was killed before it had looked at the "
+                               "protected paths");
+        return true;
+}
+
 int session_listen(int dir_fd, int *ret_fd, Error *reterr) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr_un address;

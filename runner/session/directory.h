@@ -15,6 +15,9 @@ enum { SESSION_NAME_MAX = 64, SESSIONS_MAX = 4096 /* of one user */ };
 
 #define SESSION_DATABASE "session.db"
 #define KEEPER_SOCKET "keeper.sock"
+/* There from before the sandbox starts until the last look at protected paths has ended: empty, or,
+ * if something could not be set aside, with that text. A keeper that was killed leaves it. */
+#define SESSION_SWEEP_DUE "sweep.due"
 
 /* 0, or -EINVAL: a name has letters, digits, ".", "_" and "-", and starts with a letter or digit.
  */
@@ -64,5 +67,9 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr);
  * that is starting, or one that is ending and still has protected paths to look at. -ENOENT without
  * an error if the session is at rest. */
 int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr);
+/* Whether the last look at protected paths has not ended well (SESSION_SWEEP_DUE): why, in text. Of
+ * use only to the keeper, and where none lives. */
+bool session_sweep_due(int dir_fd, char *text, size_t size);
+
 /* The lock has to be held. What an earlier keeper has left is replaced. */
 int session_listen(int dir_fd, int *ret_fd, Error *reterr);

@@ -44,7 +44,8 @@ static void sweeper_look(void *data) {
 }
 
 static void sweeper_tell(const Sweeper *sweeper, Process *process) {
-        (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s", sweeper->failure);
+        (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s",
+                       sweeper->failure[0] ? sweeper->failure : sweeper->keeper->missed);
         for (size_t i = 0; i < sweeper->moved.count; i++)
                 (void)strlist_add(&process->set_aside, sweeper->moved.items[i]);
 }
@@ -52,8 +53,11 @@ static void sweeper_tell(const Sweeper *sweeper, Process *process) {
 static void sweeper_note(const Sweeper *sweeper) {
         Keeper *keeper = sweeper->keeper;
 
-        for (size_t i = 0; i < sweeper->moved.count; i++)
+        for (size_t i = 0; i < sweeper->moved.count; i++) {
                 keeper_audit_guard(keeper, "set_aside", sweeper->moved.items[i]);
+                if (keeper->stopping)
+                        (void)strlist_add(&keeper->set_aside, sweeper->moved.items[i]);
+        }
         if (sweeper->failure[0] && !streq(sweeper->failure, keeper->unguarded))
                 keeper_audit_guard(keeper, "failed", sweeper->failure);
         (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", sweeper->failure);
@@ -78,17 +82,22 @@ static void sweeper_begin(Sweeper *sweeper) {
 static void sweeper_finish(void *data) {
         Sweeper *sweeper = data;
         Keeper *keeper = sweeper->keeper;
-        bool more = false;
+        bool more = false, told = false;
 
         sweeper->runs = false;
         sweeper_note(sweeper);
         for (Process *p = sweeper_first(sweeper); p; p = p->next) {
                 if (p->sweep_runs)
                         sweeper_tell(sweeper, p);
+                told |= p->sweep_runs && !sweeper->failure[0];
                 p->sweep_runs = false;
                 more |= p->sweep_due;
         }
         strlist_clear(&sweeper->moved);
+        if (told && keeper->missed[0]) {
+                keeper_audit_guard(keeper, "failed", keeper->missed);
+                keeper->missed[0] = '\0';
+        }
         for (Process *p = sweeper_first(sweeper); p; p = p->next)
                 if (process_is_swept(p))
                         interpreter_swept(keeper->interpreters, p);

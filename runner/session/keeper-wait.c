@@ -208,6 +208,8 @@ void keeper_send_last_answers(Keeper *keeper) {
         while (keeper->waiters) {
                 Waiter *waiter = keeper->waiters;
 
+                if (waiter->last)
+                        keeper_due_write(keeper, rpc_last_result(waiter->last));
                 waiter->last = rpc_last_send(waiter->last);
                 drop_waiter(waiter);
         }

@@ -448,6 +448,8 @@ static int start(Keeper *keeper, Error *reterr) {
         if (r == 0)
                 r = open_store(keeper, reterr);
         if (r == 0)
+                r = keeper_due_begin(keeper, reterr);
+        if (r == 0)
                 r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
         limits_open_more();
         if (r == 0)
@@ -472,10 +474,12 @@ static void finish(Keeper *keeper) {
         if (!keeper->renewed)
                 keeper_sweep(keeper);
         keeper_sweeper_free(keeper);
+        keeper_due_end(keeper);
         keeper->unwritten = unwritten_free(keeper->unwritten);
         keeper->store = store_free(keeper->store);
         keeper->lock_fd = fd_close(keeper->lock_fd);
         keeper_send_last_answers(keeper);
+        strlist_clear(&keeper->set_aside);
 }
 
 /* Out of whatever the caller stands in. */

@@ -88,6 +88,9 @@ typedef struct Keeper {
         LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
                 *answer_timer, *quiet_timer, *listen_timer;
         const char *replaced; /* the path for which the sandbox was stopped (sandbox/watch.h) */
+        StrList set_aside;    /* since it was told to stop */
+        char missed[PROCESS_UNGUARDED_MAX]; /* why an earlier keeper's last look was not whole; or
+                                               "" */
         bool swept; /* a sweep has begun after the last change from inside or by a client */
         bool quiet, renewed;   /* session/keeper-watch.c */
         bool noting;           /* note_timer is set */
@@ -110,6 +113,15 @@ bool keeper_may_retry(int r, unsigned *tries);
 
 /* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);
+
+/* --- the last look at protected paths (keeper-due.c) --- */
+
+/* Notes that one is due, and whether an earlier keeper was killed before its own had ended. */
+int keeper_due_begin(Keeper *keeper, Error *reterr);
+/* The last look has ended, or nothing has run inside. */
+void keeper_due_end(const Keeper *keeper);
+/* What the answer to session.stop says of it. */
+void keeper_due_write(const Keeper *keeper, JsonWriter *w);
 
 /* --- deadlines of the keeper itself (keeper-end.c) --- */
 

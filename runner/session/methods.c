@@ -319,7 +319,10 @@ const RpcMethod session_methods[] = {
           "mounts, limits, allow_degraded, layers",
           NONE, method_session_show },
         { "session.stop",
-          "ends all that runs, and the keeper; files stay; answered when it is at rest", "nothing",
+          "ends all that runs, and the keeper; files stay; answered when it is at rest",
+          "set_aside, unguarded: as of exec, since it was told to; set_aside_omitted: how many "
+          "names "
+          "set_aside has no room for",
           NONE, method_session_stop },
 
         { "exec", "runs a command to its end", process_result, PARAMS(exec_params), method_exec },

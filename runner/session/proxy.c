@@ -467,7 +467,10 @@ static int proxy_call(RpcCall *call, void *data, Error *error) {
         Pending *pending;
 
         if (is_stop_of_one_at_rest(call)) {
-                (void)rpc_result(call);
+                JsonWriter *w = rpc_result(call);
+
+                json_write_array(w, "set_aside");
+                json_write_end(w);
                 rpc_reply(call);
                 return 0;
         }

@@ -116,7 +116,7 @@ def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Cal
     sessions.create("a", "--workspace", workspace)
     workspace.rmdir()
     with sessions.serve() as rpc:
-        assert rpc.call("session.stop", session="a") == {}
+        assert rpc.call("session.stop", session="a") == {"set_aside": []}
         assert rpc.refused("session.stop", session="b").kind == "missing"
         assert rpc.refused("session.show", session="a").errno == "ENOENT"
 

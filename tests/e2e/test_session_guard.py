@@ -118,3 +118,36 @@ def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace
 
     assert "it is now .git/commondir.holt-untrusted\n" in guarded.exec("true").ok().err
     assert guarded.exec("true").ok().err == ""
+
+
+PLANT = "echo 1 >.holt.json; echo planted; sleep 1000"
+
+
+def test_stop_tells_what_it_has_set_aside(guarded: Session, workspace: Path) -> None:
+    with guarded.start("bash", "-c", PLANT) as running:
+        assert running.readline() == "planted"
+        result = guarded("stop").ok()
+    assert ".holt.json.holt-untrusted" in result.err
+
+
+def test_the_answer_to_stop_has_what_was_set_aside(guarded: Session, workspace: Path) -> None:
+    with guarded.start("bash", "-c", PLANT) as running:
+        assert running.readline() == "planted"
+        with guarded.rpc() as rpc:
+            answer = rpc.result(rpc.send("session.stop"))
+    assert answer == {"set_aside": [".holt.json.holt-untrusted"], "set_aside_omitted": 0}
+
+
+def test_stop_fails_after_a_keeper_that_was_killed_before_its_last_look(guarded: Session, workspace: Path) -> None:
+    with guarded.start("bash", "-c", PLANT) as running:
+        assert running.readline() == "planted"
+        guarded.kill_keeper()
+    (workspace / ".holt.json").unlink()
+    result = guarded("stop")
+    assert result.code == 125 and "protected paths" in result.err
+    # The next command is told, once; and a keeper that ends in order leaves nothing due.
+    assert "protected paths" in guarded.exec("true").err
+    assert "protected paths" not in guarded.exec("true").err
+    guarded("stop").ok()
+    guarded("stop").ok()
+    assert not (guarded.directory / "sweep.due").exists()
