@@ -27,6 +27,7 @@ int keeper_due_begin(Keeper *keeper, Error *reterr) {
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno,
                                  "cannot make " SESSION_SWEEP_DUE " in the session's directory");
+        keeper->due = true;
         return 0;
 }
 
@@ -35,7 +36,7 @@ void keeper_due_end(const Keeper *keeper) {
         const char *text = keeper->unguarded[0] ? keeper->unguarded : keeper->missed;
         _cleanup_close_ int fd = FD_NONE;
 
-        if (!plan_has_guards(&keeper->plan))
+        if (!keeper->due)
                 return;
         if (!text[0]) {
                 (void)unlinkat(keeper->plan.state.fd, SESSION_SWEEP_DUE, 0);

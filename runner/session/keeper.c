@@ -525,6 +525,7 @@ int keeper_main(int argc, char **argv) {
         if (start(&keeper, &error) < 0) {
                 /* The caller may go on with what needs a session at rest. */
                 sandbox_clear(&keeper.sandbox);
+                keeper_due_end(&keeper);
                 fd_close(keeper.lock_fd);
                 (void)!write(KEEPER_READY_FD, &error, sizeof(error));
                 return error_exit_code(&error);

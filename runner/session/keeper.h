@@ -91,6 +91,7 @@ typedef struct Keeper {
         StrList set_aside;    /* since it was told to stop */
         char missed[PROCESS_UNGUARDED_MAX]; /* why an earlier keeper's last look was not whole; or
                                                "" */
+        bool due;                           /* session/keeper-due.c */
         bool swept; /* a sweep has begun after the last change from inside or by a client */
         bool quiet, renewed;   /* session/keeper-watch.c */
         bool noting;           /* note_timer is set */
