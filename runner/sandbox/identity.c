@@ -16,9 +16,10 @@
 
 extern char **environ;
 
-/* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out.
- */
-enum { ROOT_UID_BASE = 0x70000000, ROOT_UID_MASK = 0x0fffffff };
+/* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out:
+ * those of SSSD and FreeIPA go up to 2,000,200,000 (sssd-ldap(5), ldap_idmap_range_max). Many
+ * programs take no uid from 0x80000000 on. */
+enum { ROOT_UID_BASE = 0x78000000, ROOT_UID_MASK = 0x07ffffff };
 
 /* The initial user namespace maps every id to itself (user_namespaces(7)). */
 static bool in_initial_namespace(void) {
@@ -62,14 +63,14 @@ static int refuse_host_root(Error *reterr) {
  * have chosen. So each pid namespace counts from a place of its own, which its inode number
  * determines: no two live ones have the same. The factor is 2^32 divided by the golden ratio
  * (Fibonacci hashing), which keeps the places of numbers that follow each other far apart: over
- * 100,000 uids for 1,000 namespaces in a row. */
+ * 100,000 uids for 600 namespaces in a row. */
 static int choose_own_uid(uid_t *ret, Error *reterr) {
         struct stat st;
         uint32_t place;
 
         if (stat("/proc/self/ns/pid", &st) < 0)
                 return error_layer(reterr, LAYER_USER, errno, "cannot look at /proc/self/ns/pid");
-        place = (uint32_t)st.st_ino * 0x9e3779b1U >> 4;
+        place = (uint32_t)st.st_ino * 0x9e3779b1U >> 5;
         *ret = ROOT_UID_BASE + ((place + (uint32_t)getpid()) & ROOT_UID_MASK);
         return 0;
 }

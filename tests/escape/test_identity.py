@@ -84,7 +84,7 @@ def test_nor_do_two_in_pid_namespaces_of_their_own_share_a_uid(holt: Holt) -> No
             assert status(launcher)["NSpid"].split()[1:] == ["1"]
             uids.append(ids(launcher, "Uid"))
 
-    assert all(len(each) == 1 and min(each) >= 0x70000000 for each in uids)
+    assert all(len(each) == 1 and 2_000_200_000 < min(each) < 1 << 31 for each in uids)
     assert len(set.union(*uids)) == len(uids)
 
 
