@@ -130,11 +130,18 @@ int prepare_refuse_shared(const PlanMount *workspace, const char *path, Error *r
 static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int r, Error *reterr) {
         (void)error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
                         workspace->source);
-        return r == -EMFILE ? error_cure(reterr, r,
-                                         "Holt keeps every protected file open: raise the limit of "
-                                         "open files (ulimit -Hn), or give protection up for this "
-                                         "run: --protect none")
-                            : r;
+        if (r == -EMFILE)
+                return error_cure(reterr, r,
+                                  "Holt keeps every protected file open: raise the limit of open "
+                                  "files (ulimit -Hn), or give protection up for this run: "
+                                  "--protect none");
+        if (r == -EACCES)
+                return error_cure(
+                        reterr, r,
+                        "A command may have closed a directory on the way. Open it again: "
+                        "chmod -R u+rwX %s",
+                        workspace->source);
+        return r;
 }
 
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,

@@ -203,3 +203,15 @@ def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Rep
 
     assert result.set_aside == [".git/index.holt-untrusted"]
     holt(["run", "--", "true"]).ok()
+
+
+@pytest.mark.identities("user", "root")
+def test_a_directory_that_a_command_has_closed_has_a_cure(holt: Holt, repository: Repository) -> None:
+    """As a keeper that was killed leaves it, which can't give the right back."""
+    repository.identity.run(["bash", "-c", f"mkdir -p d; {make('d/sub')}; git add d/sub; chmod 0 d"], cwd=repository.path)
+    result = holt(["run", "--", "true"])
+
+    if result.code:
+        assert f"chmod -R u+rwX {repository.path}" in result.cure
+        repository.identity.run(["chmod", "-R", "u+rwX", repository.path])
+    holt(["run", "--", "true"]).ok()
