@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/strings.h"
 #include "base/sys.h"
 
 #define OWN_NAMESPACE "/proc/self/ns/user"
@@ -170,23 +171,25 @@ static int refuse_server(const char *why, Error *reterr) {
 /* How many pid namespaces, from this process's own on down, the process is in: the numbers behind
  * "NSpid:" in /proc/PID/status, which everybody may read. -ENOENT if it has ended or is hidden. */
 static int count_pid_namespaces(pid_t pid) {
-        char path[64], text[4096];
-        _cleanup_close_ int fd = FD_NONE;
-        const char *line;
-        ssize_t n;
-        int count = 0;
+        static const char key[] = "NSpid:";
+        _cleanup_free_ char *line = NULL;
+        int count = -ENOENT;
+        size_t size = 0;
+        char path[64];
+        FILE *file;
 
         (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-        if (n <= 0)
+        file = fopen(path, "re");
+        if (!file)
                 return -ENOENT;
-        text[n] = '\0';
-        line = strstr(text, "\nNSpid:");
-        if (!line)
-                return -ENOENT;
-        for (line += strlen("\nNSpid:"); *line && *line != '\n'; line++)
-                count += *line == '\t';
+        /* The groups stand before it, and may be many thousands. */
+        while (count < 0 && getline(&line, &size, file) >= 0)
+                if (str_starts(line, key)) {
+                        count = 0;
+                        for (const char *c = line + strlen(key); *c; c++)
+                                count += *c == '\t';
+                }
+        (void)fclose(file);
         return count;
 }
 
