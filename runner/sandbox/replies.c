@@ -83,13 +83,35 @@ static void answers_take(Answers *a, unsigned char c) {
         }
 }
 
+/* The terminal may have no room yet for more than what the command has printed. */
+static bool write_all(int fd, const char *text, size_t size) {
+        const uint64_t end = time_now_usec() + PATIENCE;
+        uint64_t now;
+
+        while (size > 0 && (now = time_now_usec()) < end) {
+                struct pollfd output = { .fd = fd, .events = POLLOUT };
+                ssize_t n = write(fd, text, size);
+
+                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                        return false;
+                if (n > 0) {
+                        text += n;
+                        size -= (size_t)n;
+                } else if (poll(&output, 1, (int)((end - now + 999) / 1000)) < 0 &&
+                           errno != EINTR) {
+                        return false;
+                }
+        }
+        return size == 0;
+}
+
 static bool ask(int fd, uint32_t order) {
         char text[sizeof(CANCEL) + QUESTIONS * sizeof(ASK_STATUS)] = CANCEL;
         char *end = text + strlen(CANCEL);
 
         for (int i = QUESTIONS - 1; i >= 0; i--)
                 end = stpcpy(end, order >> i & 1 ? ASK_TYPE : ASK_STATUS);
-        return write(fd, text, (size_t)(end - text)) == end - text;
+        return write_all(fd, text, (size_t)(end - text));
 }
 
 static void wait_for_answers(int fd, Answers *a) {
