@@ -18,7 +18,11 @@
 #define NO_PATH "/dev/null" /* nothing is below it */
 #define PATTERNS "*?[{$%"   /* in code: the rest of the path is made up as it runs */
 
-enum { ENDS_MAX = 16, ENDS_RELATIVE_MAX = 3 }; /* where a path in a longer word may end */
+enum {
+        ENDS_MAX = 16, /* where a path in a longer word may end */
+        ENDS_RELATIVE_MAX = 3,
+        INTERPRETERS_MAX = 5, /* scripts that name scripts; the kernel follows as many */
+};
 
 /* --- one path --- */
 
@@ -104,40 +108,71 @@ bool tool_paths_reached(const ToolPaths *paths, const char *path) {
         return reached.how != 0 || (r < 0 && !is_nowhere(r));
 }
 
-/* The program that a script names in its first line, and that program's own words. */
-static int paths_interpreter(const ToolPaths *p, int path_fd) {
-        char line[257], self[40], *word, *next = NULL;
+static int paths_script(const ToolPaths *p, const char *path, const char *what, int depth,
+                        int *ret_fd);
+static int paths_search(const ToolPaths *p, const char *name, char **ret_path);
+
+/* The first line of the script that an O_PATH fd leads to, behind "#!"; false if it is none. */
+static bool read_interpreter(int path_fd, char line[257]) {
         _cleanup_close_ int fd = FD_NONE;
+        char self[40];
         ssize_t n;
-        int r = 0;
 
         (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
         fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 2);
+        n = fd < 0 ? -1 : read(fd, line, 255);
         if (n < 2 || line[0] != '#' || line[1] != '!')
-                return 0;
+                return false;
         line[n] = '\0';
         line[strcspn(line, "\n")] = '\0';
+        return true;
+}
+
+/* A word of that line: a path, or the name of a program that env(1) finds in PATH. */
+static int paths_interpreter_word(const ToolPaths *p, const char *word, int depth) {
+        _cleanup_free_ char *found = NULL;
+        int r;
+
+        if (word[0] == '/')
+                return paths_script(p, word, word, depth + 1, NULL);
+        if (word[0] == '-' || strchr(word, '=') || strchr(word, '/'))
+                return 0;
+        r = paths_search(p, word, &found);
+        return r == 0 && found ? paths_script(p, found, found, depth + 1, NULL) : r;
+}
+
+/* The program that a script names in its first line, and that program's own words. The program may
+ * be a script itself; the kernel follows a few (binfmt_script). */
+static int paths_interpreter(const ToolPaths *p, int path_fd, int depth) {
+        char line[257], *word, *next = NULL;
+        int r = 0;
+
+        if (depth > INTERPRETERS_MAX || !read_interpreter(path_fd, line))
+                return 0;
         word = strtok_r(line + 2, " \t", &next);
         if (word && word[0] != '/')
                 *--word = '/'; /* a relative one is looked up where the tool starts */
         for (; r == 0 && word; word = strtok_r(NULL, " \t", &next))
-                if (word[0] == '/')
-                        r = paths_judge(p, word, word, NULL);
+                r = paths_interpreter_word(p, word, depth);
         return r;
 }
 
 /* ret_fd may be NULL. */
-static int paths_file(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
+static int paths_script(const ToolPaths *p, const char *path, const char *what, int depth,
+                        int *ret_fd) {
         _cleanup_close_ int fd = FD_NONE;
         struct stat st;
         int r = paths_judge(p, path, what, &fd);
 
         if (r == 0 && fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-                r = paths_interpreter(p, fd);
+                r = paths_interpreter(p, fd, depth);
         if (r == 0 && ret_fd)
                 *ret_fd = TAKE_FD(fd);
         return r;
+}
+
+static int paths_file(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
+        return paths_script(p, path, what, 0, ret_fd);
 }
 
 /* --- PATH --- */

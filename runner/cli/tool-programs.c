@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -13,6 +14,7 @@ enum {
         PROGRAM_SETS = 1 << 3,   /* takes NAME=VALUE before that program */
         PROGRAM_LINE = 1 << 4,   /* gives a word to a shell, whatever its options */
         PROGRAM_BELOW = 1 << 5,  /* may run what lies below a directory that a word names */
+        PROGRAM_INPUT = 1 << 6,  /* makes words of a program of its input, which is the payload */
 };
 
 /* A program by its name, without a version. options and arguments are the letters of the options
@@ -82,11 +84,11 @@ static const Program programs[] = {
         { "setarch", PROGRAM_STARTS, "RvF", "", 0 },
         { "linux", PROGRAM_STARTS, "RvF", "", 0 }, /* linux32, linux64 */
         { "prlimit", PROGRAM_STARTS, "", "", 0 },
+        { "setpriv", PROGRAM_STARTS, "", "", 0 },
         { "choom", PROGRAM_STARTS, "", "n", 0 },
         { "catchsegv", PROGRAM_STARTS, "", "", 0 },
         { "sudo", PROGRAM_STARTS | PROGRAM_SETS, "nHkES", "ugC", 0 },
         { "doas", PROGRAM_STARTS, "n", "u", 0 },
-        { "xargs", PROGRAM_STARTS, "0rtx", "aEdInLPs", 0 },
         { "flock", PROGRAM_STARTS, "esxnoF", "wE", 1 },
         { "busybox", PROGRAM_STARTS, "", "", 0 },
         { "toybox", PROGRAM_STARTS, "", "", 0 },
@@ -100,6 +102,7 @@ static const Program programs[] = {
         { "script", PROGRAM_LINE, "", "", 0 },
         { "watch", PROGRAM_LINE, "", "", 0 },
         { "parallel", PROGRAM_LINE, "", "", 0 },
+        { "xargs", PROGRAM_INPUT, "", "", 0 },
         { "at", PROGRAM_LINE, "", "", 0 },
         { "batch", PROGRAM_LINE, "", "", 0 },
         { "entr", PROGRAM_LINE, "", "", 0 },
@@ -153,7 +156,6 @@ typedef struct Programs {
         const char *tool;
         const ToolWords *words;
         bool below;
-        bool input; /* the payload becomes words of the program (xargs) */
         Error *reterr;
 } Programs;
 
@@ -247,7 +249,7 @@ static int programs_shell(const Programs *p, const Program *program, size_t at) 
         return 0;
 }
 
-/* An option such as -c has the code, so that any word besides the first can be it. */
+/* The code is behind an option such as -c, in the same word or in a later one. */
 static int programs_code(const Programs *p, const Program *program, size_t at) {
         bool some = false;
 
@@ -256,7 +258,7 @@ static int programs_code(const Programs *p, const Program *program, size_t at) {
 
                 if (is_stdin(text) && !some)
                         return programs_refuse(p, program->name, "would run the tool's input");
-                some |= text[0] != '-' || (text[1] && text[2] && text[1] != '-');
+                some |= text[0] != '-' || (text[1] && strchr("ceEmpr", text[1]) && text[2]);
         }
         return some ? 0
                     : programs_refuse(p, program->name,
@@ -298,8 +300,9 @@ static int programs_shells(const Programs *p, size_t at) {
                 const Program *program = programs_find(p->words->items[at].text);
                 const char *next = p->words->items[at + 1].text;
 
-                if (program && (program->flags & PROGRAM_SHELL) && next[0] == '-' &&
-                    next[1] != '-' && strpbrk(next, "cs"))
+                if (!program || !(program->flags & PROGRAM_SHELL))
+                        continue;
+                if (next[0] == '-' && next[1] != '-' && strpbrk(next, "cs"))
                         return programs_refuse(p, program->name,
                                                "with -c or -s can't be in a tool's command");
         }
@@ -317,6 +320,10 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
         if (program->flags & PROGRAM_LINE)
                 return programs_refuse(p, program->name,
                                        "can't be a tool's command, since it starts a shell");
+        if (program->flags & PROGRAM_INPUT)
+                return programs_refuse(p, program->name,
+                                       "can't be a tool's command, since it makes words of a "
+                                       "program of the tool's input");
         r = programs_banned(p, program->name, *at);
         if (r == 0 && program->flags & PROGRAM_SHELL)
                 r = programs_shell(p, program, *at);
@@ -325,11 +332,19 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
         if (r == 0 && program->flags & PROGRAM_STARTS) {
                 r = programs_starts(p, program, at);
                 *ret_more = *at < p->words->count;
-                if (r == 0 && p->input && !*ret_more)
-                        r = programs_refuse(p, program->name, "would start the tool's input");
-                p->input |= streq(program->name, "xargs");
         }
         return r;
+}
+
+/* The same for a program that a word starts, by its own name or by that of a symlink's target. */
+static int programs_started(Programs *p, const char *name, size_t *at, bool *ret_more) {
+        _cleanup_free_ char *real = NULL;
+
+        if (name[0] == '-')
+                return programs_refuse(p, name, "can't be the name of a program");
+        if (!programs_find(name) && strchr(name, '/'))
+                real = realpath(name, NULL);
+        return programs_at(p, real ? real : name, at, ret_more);
 }
 
 int tool_programs_check(const char *tool, const ToolWords *words, const char *program,
@@ -343,9 +358,7 @@ int tool_programs_check(const char *tool, const ToolWords *words, const char *pr
                 const char *name = words->items[at].text;
 
                 at++;
-                r = name[0] == '-' || (p.input && strstr(name, "{}"))
-                            ? programs_refuse(&p, name, "can't be the name of a program")
-                            : programs_at(&p, name, &at, &more);
+                r = programs_started(&p, name, &at, &more);
         }
         /* A symlink gives a shell another name, and a program such as busybox reads its own. */
         if (r == 0 && !programs_find(words->items[0].text)) {

@@ -176,6 +176,8 @@ SHELL = {
     "the payload as code": "perl",
     "the payload as code by a starter": "env perl -",
     "the payload as words": "xargs env",
+    "the payload as words of find": "xargs find /tmp -maxdepth 0 -name",
+    "the payload as code behind a module": "perl -Mstrict",
 }
 
 
@@ -191,6 +193,7 @@ def test_a_command_for_a_shell(command: str, work: Session, place: Path, program
 def test_a_shell_by_another_name(work: Session, place: Path, program: Callable[..., Path]) -> None:
     (place / "shell").symlink_to(shutil.which("bash") or "")
     refused_as_shell(work, f"{place}/shell -c ./price")
+    refused_as_shell(work, f"env {place}/shell")
     used(work, f"{place}/shell {program('tools/price')}")
 
 
@@ -232,6 +235,12 @@ def test_tools_that_only_lead_into_the_workspace(
     refused(work, str(program("tools/script", f"#!{price}\n")))
     refused(work, str(program("tools/script", f"#! {str(price)[1:]} x\n")))
     refused(work, str(program("tools/script", f"#!/usr/bin/env {price}\n")))
+    between = program("tools/between", f"#!{price}\n")
+    refused(work, str(program("tools/script", f"#!{between}\n")))
+    (program("bin/other").parent / "linked").symlink_to(program("workspace/price"))
+    path = {"PATH": f"{between.parent.parent}/bin:{os.environ['PATH']}"}
+    for line in ("#!/usr/bin/env linked\n", "#!/usr/bin/env -S linked -x\n"):
+        refused(work, str(program("tools/script", line)), env=path)
 
 
 @USER_AND_ROOT
