@@ -73,8 +73,8 @@ static int hidden_add_path(Hidden *hidden, const char *path) {
         return r;
 }
 
-/* By an open directory or file, whatever bind mount or overlay shows it. What the caller can't
- * reach, the command can't either. */
+/* By an open directory or file, whatever bind mount shows it; the layers of an overlay are other
+ * files. What the caller can't reach, the command can't either. */
 static int hidden_add_open(Hidden *hidden, const char *path, const char *below) {
         _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
         _cleanup_free_ char *full = NULL;
