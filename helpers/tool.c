@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt-tool NAME [JSON] | --list: calls a tool of the host from inside a session, for shells.
  *
- * Theory of operation. session/bridge.h says what is on the socket: one line to it, and the line
+ * Theory of operation. inside/bridge.h says what is on the socket: one line to it, and the line
  * back that has our id. It does what helpers/python/host_tools.py does and prints what Python would
  * print, without a start of python3, and where none is. Like init it links nothing: so it runs
  * below any root, and is small enough to be written into every session. It allocates, though: the

@@ -144,7 +144,7 @@ typedef struct PlanGuard {
         bool submodule; /* the .git of one, found in the index of the repository above */
 } PlanGuard;
 
-/* What git's directory in the workspace has that git does not make there (sandbox/strays.h). */
+/* What git's directory in the workspace has that git does not make there (guards/strays.h). */
 typedef struct PlanStrays {
         StrList paths;   /* relative to the workspace */
         StrList targets; /* of each, with what tells it from another of that name */
@@ -178,7 +178,7 @@ typedef struct LaunchPlan {
         size_t links_work; /* prepared: that it took to find git's submodules */
         /* One for each other read-write mount. If it is a git repository, it gets the guards of
          * one: as its workspace, in a plan of which only mounts, workspace, guards, strays and
-         * links_work are set. The mounts are borrowed of this plan from prepare_guards() on. */
+         * links_work are set. The mounts are borrowed of this plan from guards_prepare() on. */
         struct LaunchPlan *others;
         size_t others_count;
         uint64_t tmp_size;
@@ -188,7 +188,7 @@ typedef struct LaunchPlan {
         bool allow_wide;
 
         /* While the sandbox lives and anything is watched: an O_PATH fd of its root, in its mount
-         * namespace (sandbox/watch.h). NULL otherwise. */
+         * namespace (guards/watch.h). NULL otherwise. */
         const int *inside_fd;
 
         /* of a session; source is NULL for a single run */

@@ -57,7 +57,7 @@ static const Verb verbs[] = {
 
 /* Started by holt itself; in no list. */
 #ifdef HOLT_FULL
-#include "session/keeper.h"
+#include "keeper/keeper.h"
 static const Verb hidden[] = { { "keeper", keeper_main, NULL } };
 #else
 static const Verb hidden[] = { { "keeper", NULL, NULL } };

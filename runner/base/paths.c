@@ -69,3 +69,28 @@ int path_of_fd(int fd, char ret[PATH_MAX]) {
         ret[n < 0 ? 0 : n] = '\0';
         return n < 0 ? -errno : 0;
 }
+
+/* --- errors --- */
+
+static const struct {
+        int errnum;
+        const char *cure;
+} path_cures[] = {
+        { ENOTDIR, "A file is where a directory should be: correct the path. A file is given by "
+                   "--ro or --rw." },
+        { EACCES, "It is opened with your rights, and you may not go there yourself." },
+        { ELOOP, "A link is in the way, in a directory that commands in a sandbox can write; holt "
+                 "follows none there." },
+};
+
+int path_cure(const char *source, int r, Error *reterr) {
+        char quoted[512];
+
+        if (r == -ENOENT)
+                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                                  str_quote(source, quoted, sizeof(quoted)));
+        for (size_t i = 0; i < ELEMENTSOF(path_cures); i++)
+                if (path_cures[i].errnum == -r)
+                        return error_cure(reterr, r, "%s", path_cures[i].cure);
+        return r;
+}

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/error.h"
+
 /* "~" or "~/...", which is a home to shells alone, and what to do where there is no such path
  * inside.
  */
@@ -29,3 +31,7 @@ const char *path_rest(const char *path, const char *prefix);
 /* The kernel's own path of an open fd, whatever links led to it. 0 or a negative errno of
  * readlink(2). */
 int path_of_fd(int fd, char ret[PATH_MAX]);
+
+/* Adds to the error of a host path that could not be opened what to do. r is the negative errno;
+ * returns it. */
+int path_cure(const char *source, int r, Error *reterr);

@@ -10,8 +10,8 @@
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
-#include "session/answers.h"
-#include "session/keeper.h"
+#include "store/rows.h"
+#include "keeper/keeper.h"
 
 /* --- a verb --- */
 

@@ -14,8 +14,8 @@
 #include "base/sys.h"
 #include "cli/transfer.h"
 #include "session/directory.h"
-#include "session/files-walk.h"
-#include "session/temporaries.h"
+#include "files/walk.h"
+#include "files/temporaries.h"
 
 #define PREFIX ".copy-"
 enum { TRIES = 8, NOTES_MAX = 100000 };

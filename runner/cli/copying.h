@@ -11,7 +11,7 @@
 #pragma once
 
 #include "rpc/client.h"
-#include "session/files-path.h"
+#include "files/path.h"
 
 typedef struct Copying {
         int dir_fd, fd; /* the session's directory; the note, locked */

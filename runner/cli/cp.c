@@ -17,11 +17,11 @@
 #include "cli/progress.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
-#include "sandbox/limits.h"
-#include "sandbox/prepare.h"
 #include "session/directory.h"
-#include "session/files-copy.h"
-#include "session/files-walk.h"
+#include "files/copy.h"
+#include "files/walk.h"
+#include "streams/stdio.h"
+#include "base/own-limits.h"
 
 typedef struct CpOptions {
         bool json, recursive;
@@ -571,7 +571,7 @@ int cmd_cp(int argc, char **argv) {
         OptionResult words = { 0 };
         Cp cp = { 0 };
         Error error;
-        int r = prepare_stdio(&error);
+        int r = stdio_open(&error);
 
         if (r == 0)
                 r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,
@@ -581,7 +581,7 @@ int cmd_cp(int argc, char **argv) {
                 return 0;
         }
         if (r == 0) {
-                limits_open_more(); /* each directory on the way down is open */
+                open_files_raise(); /* each directory on the way down is open */
                 r = run(&cp, &words, &error);
         }
         options_clear(&words);

@@ -8,7 +8,7 @@
 
 #include "cli/create.h"
 #include "base/time.h"
-#include "cli/create-found.h"
+#include "session/found.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/policy-files.h"
@@ -21,10 +21,11 @@
 #include "policy/schema.h"
 #include "sandbox/landlock.h"
 #include "sandbox/prepare.h"
-#include "sandbox/reach.h"
-#include "session/keeper.h"
+#include "reach/reach.h"
+#include "keeper/keeper.h"
 #include "session/sources.h"
 #include "session/tier.h"
+#include "guards/inputs.h"
 
 extern char **environ;
 
@@ -131,11 +132,11 @@ static int protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
 
         /* Each start looks at the tree again. */
         if (r == 0)
-                r = prepare_rootfs_input(plan, reach, reterr);
+                r = inputs_protect_rootfs(plan, reach, reterr);
         before = plan->guards_count;
         for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
-                r = prepare_input(plan, reach, settings->inputs.items[i].path,
-                                  settings->inputs.items[i].fd, reterr);
+                r = inputs_protect_path(plan, reach, settings->inputs.items[i].path,
+                                        settings->inputs.items[i].fd, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
                                ORIGIN_CALLER, "--policy", reterr);

@@ -21,9 +21,9 @@
 #include "sandbox/identity.h"
 #include "sandbox/landlock.h"
 #include "sandbox/launch.h"
-#include "sandbox/prepare.h"
 #include "sandbox/probe.h"
 #include "sandbox/supervise.h"
+#include "streams/stdio.h"
 
 typedef struct DoctorOptions {
         bool json;
@@ -116,7 +116,7 @@ static int launch_true(Outcome *out, Error *reterr) {
         if (r == 0)
                 r = plan_make(&policy, &context, &plan, reterr);
         if (r == 0)
-                r = prepare_stdio(reterr);
+                r = stdio_open(reterr);
         if (r == 0)
                 r = launch_prepare(&plan, &launch, reterr);
         if (r == 0)

@@ -5,7 +5,7 @@
 
 #include "cli/ask.h"
 #include "cli/tools.h"
-#include "session/keeper.h"
+#include "keeper/keeper.h"
 
 const char *const exec_keep_names[] = { "head", "tail", NULL };
 

@@ -20,9 +20,9 @@
 #include "cli/report.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
-#include "sandbox/prepare.h"
-#include "sandbox/terminal.h"
-#include "session/keeper.h"
+#include "streams/terminal.h"
+#include "keeper/keeper.h"
+#include "streams/stdio.h"
 
 static const OptionSyntax sh_syntax = {
         .verb = "sh",
@@ -511,7 +511,7 @@ static int main_with(Exec *exec, Error *error) {
 int cmd_exec(int argc, char **argv) {
         static Exec exec = EXEC_NONE;
         Error error;
-        int r = prepare_stdio(&error);
+        int r = stdio_open(&error);
 
         if (r == 0)
                 r = exec_line_parse(&exec.line, argc, argv, &error);
@@ -529,7 +529,7 @@ int cmd_sh(int argc, char **argv) {
         static const char *const shell[] = { "bash", NULL };
         static Exec exec = EXEC_NONE;
         Error error;
-        int r = prepare_stdio(&error);
+        int r = stdio_open(&error);
 
         if (r == 0 && argc == 2 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
                 options_help(&sh_syntax, stdout);

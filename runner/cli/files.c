@@ -12,8 +12,8 @@
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
-#include "sandbox/prepare.h"
-#include "session/files.h"
+#include "files/files.h"
+#include "streams/stdio.h"
 
 typedef struct FilesOptions {
         bool json, recursive, parents, replace;
@@ -374,7 +374,7 @@ int cmd_files(int argc, char **argv) {
         FilesCommand command = { 0 };
         OptionResult words = { 0 };
         Error error;
-        int r = prepare_stdio(&error);
+        int r = stdio_open(&error);
 
         if (r == 0)
                 r = options_parse(&files_syntax, argc, (const char *const *)argv, &command.options,

@@ -5,7 +5,7 @@
 
 #include "cli/ask.h"
 #include "cli/verbs.h"
-#include "session/answers.h"
+#include "store/rows.h"
 
 typedef struct ListOptions {
         const char *limit, *before;

@@ -11,7 +11,7 @@
 #include "cli/shown.h"
 #include "cli/verbs.h"
 #include "rpc/server.h"
-#include "session/answers.h"
+#include "store/rows.h"
 
 enum { REQUEST_REST = 128 }; /* bytes of a request beside its parameters */
 static_assert(STORE_VALUE_MAX == 1 << 20 && RPC_LINE_MAX == 1 << 20, "as refuse_value() says");

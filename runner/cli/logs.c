@@ -11,7 +11,7 @@
 #include "cli/ask.h"
 #include "cli/shown.h"
 #include "cli/verbs.h"
-#include "session/capture.h"
+#include "process/capture.h"
 
 enum { PAGE = 50 }; /* chunks of at most 64 KiB in one answer */
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/wait.h"
-#include "sandbox/relay.h"
+#include "streams/relay.h"
 
 enum { PATIENCE_S = HOLT_WAIT(5) };
 

@@ -11,7 +11,6 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "policy/load.h"
-#include "sandbox/prepare.h"
 
 /* O_NONBLOCK: a FIFO must not hold holt up before it is seen to be one. It means nothing for a
  * regular file. */
@@ -293,7 +292,7 @@ int policy_files_resolve(Policy *policy, const OptionResult *result, Error *rete
                 r = error_set(reterr, ERROR_POLICY, errno, "%s%s %s", where,
                               where[0] == '-' ? "" : ":",
                               str_quote(workspace, quoted, sizeof(quoted)));
-                return prepare_source_cure(workspace, r, reterr);
+                return path_cure(workspace, r, reterr);
         }
         return policy_files_project(policy, fd, reterr);
 }

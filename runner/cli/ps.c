@@ -6,7 +6,7 @@
 #include "cli/ask.h"
 #include "cli/exec-result.h"
 #include "cli/verbs.h"
-#include "session/methods.h"
+#include "keeper/methods.h"
 
 /* --- ps --- */
 

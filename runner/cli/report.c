@@ -14,7 +14,7 @@
 #include "base/sys.h"
 #include "cli/message.h"
 #include "policy/syscalls.h"
-#include "sandbox/guard.h"
+#include "guards/guard.h"
 #include "sandbox/result.h"
 
 /* --- the file --- */

@@ -16,10 +16,10 @@
 #include "cli/verbs.h"
 #include "cli/warnings.h"
 #include "policy/plan.h"
-#include "sandbox/guard.h"
+#include "guards/guard.h"
 #include "sandbox/launch.h"
-#include "sandbox/prepare.h"
 #include "sandbox/supervise.h"
+#include "streams/stdio.h"
 #ifdef HOLT_FULL
 #include "cli/policy-files.h"
 #endif
@@ -297,7 +297,7 @@ int cmd_run(int argc, char **argv) {
                                        .control_fd = FD_NONE,
                                        .terminal = { .output_fd = FD_NONE } } };
         static Error error; /* run's result points to it */
-        int r = prepare_stdio(&error);
+        int r = stdio_open(&error);
 
         if (r == 0)
                 r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt serve: JSON-RPC over stdin and stdout, or a socket, for adapters. Sessions are made and
- * taken away here; everything else their keepers do (session/proxy.h). */
+ * taken away here; everything else their keepers do (serve/proxy.h). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,14 +11,14 @@
 #include "cli/create.h"
 #include "cli/fail.h"
 #include "cli/options.h"
-#include "cli/serve-owned.h"
-#include "cli/serve-socket.h"
+#include "serve/owned.h"
+#include "serve/socket.h"
 #include "cli/verbs.h"
-#include "sandbox/limits.h"
 #include "session/directory.h"
-#include "session/proxy.h"
+#include "serve/proxy.h"
 #include "session/sources.h"
 #include "session/tier.h"
+#include "base/own-limits.h"
 
 typedef struct ServeOptions {
         const char *socket;
@@ -260,7 +260,7 @@ static int serve_all(Serve *serve, Error *reterr) {
         int r = loop_new(&serve->loop, reterr);
 
         the_serve = serve;
-        limits_open_more();
+        open_files_raise();
         if (r == 0)
                 r = watch_signals(serve, reterr);
         if (r == 0)

@@ -14,7 +14,7 @@
 #include "cli/tool-programs.h"
 #include "cli/tool-words.h"
 #include "sandbox/prepare.h"
-#include "sandbox/reach.h"
+#include "reach/reach.h"
 #include "session/directory.h"
 #include "session/settings.h"
 #include "session/sources.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The paths in a tool's command: finds them in its words, and refuses those that lead to what the
- * session can write (sandbox/reach.h).
+ * session can write (reach/reach.h).
  *
  * Theory of operation. A word may have a path anywhere: after "=" or ":", behind the letter of an
  * option, in quoted code. So each part of a word that could name a path is looked up: from "/",
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "cli/tool-words.h"
-#include "sandbox/reach.h"
+#include "reach/reach.h"
 
 typedef struct ToolPaths {
         const char *tool, *session, *cwd, *home; /* borrowed; home may be NULL */

@@ -17,8 +17,8 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shown.h"
-#include "session/files-copy.h"
-#include "session/keeper.h"
+#include "files/copy.h"
+#include "keeper/keeper.h"
 
 enum { BUFFER_SIZE = 128 * 1024 };
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "rpc/client.h"
-#include "session/files-path.h"
+#include "files/path.h"
 
 /* A connection to the session's keeper; owned by the caller. */
 int transfer_open(const char *session, RpcClient **ret, Error *reterr);

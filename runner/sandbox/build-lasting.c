@@ -44,8 +44,8 @@ static int cover(const char *name, Error *error) {
 }
 
 static int cover_system(const Launch *launch, Error *error) {
-        for (size_t i = 0; i < launch->system_count; i++) {
-                const SystemEntry *entry = &launch->system[i];
+        for (size_t i = 0; i < launch->system.count; i++) {
+                const SystemEntry *entry = &launch->system.entries[i];
                 int r = 0;
 
                 if (strchr(entry->path, '/') || entry->text)

@@ -260,8 +260,8 @@ static int make_devices(int root_fd, Error *error) {
 }
 
 static int make_system(const Launch *launch, int root_fd, Error *error) {
-        for (size_t i = 0; i < launch->system_count; i++) {
-                const SystemEntry *entry = &launch->system[i];
+        for (size_t i = 0; i < launch->system.count; i++) {
+                const SystemEntry *entry = &launch->system.entries[i];
                 int r;
 
                 if (entry->link)
@@ -316,8 +316,8 @@ static int build_system(Launch *launch, Error *error) {
             (fstat(tree_fd, &st) < 0 || st.st_dev != rootfs->device || st.st_ino != rootfs->inode))
                 return step_fail(error, LAYER_NONE, ESTALE,
                                  "somebody has exchanged this while holt was starting:", tree);
-        for (size_t i = 0; i < launch->system_count; i++) {
-                const SystemEntry *entry = &launch->system[i];
+        for (size_t i = 0; i < launch->system.count; i++) {
+                const SystemEntry *entry = &launch->system.entries[i];
                 int fd, r;
 
                 if (entry->link || entry->text)

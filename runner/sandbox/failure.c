@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/prepare.h"
+#include "base/home.h"
 
 enum {
         SHEBANG_MAX = 256, /* BINPRM_BUF_SIZE: the kernel reads no further */
@@ -95,7 +96,7 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
                 cut_to_directory(own);
                 cut_to_directory(real);
                 /* A script, which may be the command's work, is no reason to show all of a home. */
-                if (prepare_has_home(own) || prepare_has_home(real))
+                if (home_lies_below(own) || home_lies_below(real))
                         return error_cure(
                                 reterr, r,
                                 "Its directory holds your home: put it in one of its own, "

@@ -20,7 +20,7 @@
 #include "sandbox/prepare.h"
 #include "sandbox/probe.h"
 #include "sandbox/step.h"
-#include "sandbox/watch.h"
+#include "guards/watch.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
@@ -123,12 +123,12 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
 }
 
 void launch_clear(Launch *launch) {
-        for (size_t i = 0; i < launch->system_count; i++) {
-                free(launch->system[i].path);
-                free(launch->system[i].link);
-                free(launch->system[i].text);
+        for (size_t i = 0; i < launch->system.count; i++) {
+                free(launch->system.entries[i].path);
+                free(launch->system.entries[i].link);
+                free(launch->system.entries[i].text);
         }
-        free(launch->system);
+        free(launch->system.entries);
         fd_close(launch->init_fd);
         fd_close(launch->control_fd);
         fd_close(launch->terminal.output_fd);
@@ -280,7 +280,9 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
         if (launch_gives_root(launch))
                 expected |= 4 | 8;
         r = receive_fds(sandbox, expected, reterr);
-        return r == 0 && launch->watch ? watch_enter(launch->watch, sandbox, reterr) : r;
+        return r == 0 && launch->watch
+                       ? watch_enter(launch->watch, &sandbox->root_fd, &sandbox->mounts_fd, reterr)
+                       : r;
 }
 
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {

@@ -14,18 +14,11 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "guards/watch.h"
 #include "policy/plan.h"
-#include "sandbox/output.h"
-#include "sandbox/terminal.h"
-
-/* One entry of the system tree as the host has it. */
-typedef struct SystemEntry {
-        char *path; /* relative to the system tree and to the root inside: "usr", "etc/ssl" */
-        char *link; /* the target, when it is a link */
-        char *text; /* the content, when it is a small file: copying is cheaper than a mount */
-        size_t size;
-        bool directory;
-} SystemEntry;
+#include "reach/system-tree.h"
+#include "streams/output.h"
+#include "streams/terminal.h"
 
 /* Who the command is outside. */
 typedef struct Identity {
@@ -43,13 +36,12 @@ typedef struct LayerState {
         unsigned switched_off; /* LAYER_BITs that the policy has switched off */
 } LayerState;
 
-typedef struct Watch Watch; /* sandbox/watch.h */
+typedef struct Watch Watch; /* guards/watch.h */
 
 typedef struct Launch {
         LaunchPlan *plan;
         Identity identity;
-        SystemEntry *system;
-        size_t system_count;
+        SystemTree system;
         TerminalPlan terminal;
         Output *output;   /* NULL without a limit of it */
         int init_fd;      /* sealed memory file */

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/own-limits.h"
 #include "sandbox/step.h"
 
 /* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
@@ -32,28 +33,6 @@ static uint64_t bound(uint64_t value, const struct rlimit *own) {
         if (value == 0)
                 return own->rlim_cur == RLIM_INFINITY ? 0 : own->rlim_cur;
         return own->rlim_max < value ? own->rlim_max : value;
-}
-
-static void raise_own(int resource) {
-        struct rlimit own;
-
-        if (getrlimit(resource, &own) < 0 || own.rlim_cur == own.rlim_max)
-                return;
-        own.rlim_cur = own.rlim_max;
-        (void)setrlimit(resource, &own);
-}
-
-static struct rlimit open_before; /* limits_open_more(); nothing before it */
-
-void limits_open_more(void) {
-        if (open_before.rlim_max == 0)
-                (void)getrlimit(RLIMIT_NOFILE, &open_before);
-        raise_own(RLIMIT_NOFILE);
-}
-
-void limits_open_as_before(void) {
-        if (open_before.rlim_max > 0)
-                (void)setrlimit(RLIMIT_NOFILE, &open_before);
 }
 
 /* --- processors --- */
@@ -109,7 +88,7 @@ void limits_bound(LaunchPlan *plan) {
         }
         choose_cpus(plan);
         /* What is written while the sandbox is made is ours, and no business of the caller's. */
-        raise_own(RLIMIT_FSIZE);
+        own_limit_raise(RLIMIT_FSIZE);
 }
 
 static int set_limit(unsigned resource, uint64_t value, const char *name, Error *error) {

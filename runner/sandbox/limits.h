@@ -9,10 +9,5 @@
  * of file sizes is raised as far as it goes. */
 void limits_bound(LaunchPlan *plan);
 
-/* holt's own soft limit of open files goes as far up as it may, for a process of many clients or
- * sessions; back is for a child of it, before that becomes another program. */
-void limits_open_more(void);
-void limits_open_as_before(void);
-
 /* Of the child: sets them. 0 or a negative errno with *error set. */
 int limits_confine(Launch *launch, Error *error);

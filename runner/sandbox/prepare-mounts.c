@@ -13,8 +13,12 @@
 #include "base/sys.h"
 #include "sandbox/diagnose.h"
 #include "sandbox/identity.h"
-#include "sandbox/mount-table.h"
+#include "reach/mount-table.h"
 #include "sandbox/prepare.h"
+#include "base/home.h"
+#include "reach/recorded.h"
+#include "guards/hidden.h"
+#include "reach/own-store.h"
 
 /* --- sources --- */
 
@@ -66,54 +70,11 @@ static bool is_home(const PlanMount *mount, const char *home) {
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
 }
 
-/* The last answer is kept: what is mounted is mostly one user's. */
-const char *prepare_account_home(uid_t uid) {
-        static struct {
-                bool known;
-                uid_t uid;
-                char home[PATH_MAX]; /* "" for none */
-        } last;
-        const struct passwd *entry;
-        FILE *file;
-
-        if (last.known && last.uid == uid)
-                return last.home[0] ? last.home : NULL;
-        last.known = true;
-        last.uid = uid;
-        last.home[0] = '\0';
-        file = fopen("/etc/passwd", "re");
-        while (file && !last.home[0] && (entry = fgetpwent(file)))
-                if (entry->pw_uid == uid && entry->pw_dir && entry->pw_dir[0] == '/' &&
-                    strlen(entry->pw_dir) < sizeof(last.home))
-                        (void)strcpy(last.home, entry->pw_dir);
-        if (file)
-                (void)fclose(file);
-        return last.home[0] ? last.home : NULL;
-}
-
-const char *prepare_home(void) {
-        static char home[PATH_MAX];
-        const char *set = getenv("HOME");
-
-        if (!home[0] && (!set || set[0] != '/' || strlen(set) >= sizeof(home)))
-                set = prepare_account_home(getuid());
-        if (!home[0] && set)
-                (void)strcpy(home, set);
-        return home[0] ? home : NULL;
-}
-
 /* The caller's; the account's where HOME says another; and of a directory its owner's: under sudo
  * HOME may be either, and the command works as the owner. */
 static bool is_a_home(const PlanMount *mount, uid_t owner) {
-        return is_home(mount, prepare_home()) || is_home(mount, prepare_account_home(getuid())) ||
-               (owner != getuid() && is_home(mount, prepare_account_home(owner)));
-}
-
-bool prepare_has_home(const char *path) {
-        const char *home = prepare_home();
-        char real[PATH_MAX];
-
-        return home && (path_below(home, path) || (realpath(home, real) && path_below(real, path)));
+        return is_home(mount, home_path()) || is_home(mount, home_of_uid(getuid())) ||
+               (owner != getuid() && is_home(mount, home_of_uid(owner)));
 }
 
 /* By the kernel's path, so that a link to / is as wide as / itself. */
@@ -123,33 +84,10 @@ static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
                        : 0;
 }
 
-static const struct {
-        int errnum;
-        const char *cure;
-} source_cures[] = {
-        { ENOTDIR, "A file is where a directory should be: correct the path. A file is given by "
-                   "--ro or --rw." },
-        { EACCES, "It is opened with your rights, and you may not go there yourself." },
-        { ELOOP, "A link is in the way, in a directory that commands in a sandbox can write; holt "
-                 "follows none there." },
-};
-
-int prepare_source_cure(const char *source, int r, Error *reterr) {
-        char quoted[512];
-
-        if (r == -ENOENT)
-                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
-                                  str_quote(source, quoted, sizeof(quoted)));
-        for (size_t i = 0; i < ELEMENTSOF(source_cures); i++)
-                if (source_cures[i].errnum == -r)
-                        return error_cure(reterr, r, "%s", source_cures[i].cure);
-        return r;
-}
-
 static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, errnum, "%s", mount->origin);
 
-        return prepare_source_cure(mount->source, r, reterr);
+        return path_cure(mount->source, r, reterr);
 }
 
 /* What the caller can do nothing with the command can't either, and it would say so by the name of
@@ -168,9 +106,9 @@ static int open_path(const LaunchPlan *plan, PlanMount *mount, const StrList *wr
         int fd;
 
         if (mount->record && mount->record->known)
-                return prepare_open_recorded(plan, mount, &mount->fd, reterr);
+                return recorded_open(plan, mount, &mount->fd, reterr);
         if (mount->flags & PLAN_NO_LINKS)
-                return prepare_open_unlinked(plan, mount, &mount->fd, reterr);
+                return recorded_open_unlinked(plan, mount, &mount->fd, reterr);
         fd = beneath_open(mount->source, writable, O_PATH, 0);
         if (fd < 0)
                 return source_error(mount, -fd, reterr);
@@ -209,7 +147,7 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         if (!mount->record)
                 return 0;
         mount->record->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        return mount->record->known ? 0 : prepare_record(mount, reterr);
+        return mount->record->known ? 0 : recorded_note(mount, reterr);
 }
 
 static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
@@ -363,7 +301,7 @@ int prepare_mounts(Launch *launch, Error *reterr) {
         Error error;
         int r;
 
-        (void)prepare_home();
+        (void)home_path();
         r = open_mounts(launch, &error);
         if (lacks_id_map(r, &error) && launch->plan->state.source)
                 r = refuse_session(r, &error);
@@ -435,9 +373,9 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
                 r = refuse_owner(workspace, &st, &error);
         if (r == 0)
-                r = prepare_hidden(plan, &error);
+                r = hidden_prepare(plan, &error);
         if (r == 0)
-                r = prepare_store(&launch, &error);
+                r = own_store_hide(plan, &launch.system, launch.identity.from_root, &error);
         if (r == 0)
                 return 0;
         prepare_close_mounts(plan);

@@ -13,19 +13,24 @@
 #include "sandbox/landlock.h"
 #include "sandbox/limits.h"
 #include "sandbox/prepare.h"
-#include "sandbox/watch.h"
+#include "sandbox/stdio-files.h"
+#include "guards/guards.h"
+#include "guards/hidden.h"
+#include "guards/inputs.h"
+#include "reach/own-store.h"
+#include "guards/watch.h"
 
 enum { TEXT_MAX = 16 * 1024 }; /* bytes; a longer file of /etc is mounted instead of copied */
 
 /* --- the system tree --- */
 
 static SystemEntry *add_entry(Launch *launch, const char *prefix, const char *name) {
-        SystemEntry *entry = &launch->system[launch->system_count];
+        SystemEntry *entry = &launch->system.entries[launch->system.count];
 
         *entry = (SystemEntry){ .path = str_format("%s%s", prefix, name) };
         if (!entry->path)
                 return NULL;
-        launch->system_count++;
+        launch->system.count++;
         return entry;
 }
 
@@ -95,12 +100,13 @@ static int prepare_system(Launch *launch, Error *reterr) {
 
         if (tree_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open the system tree");
-        launch->system = calloc(tree_system_count + tree_etc_count, sizeof(*launch->system));
-        if (!launch->system)
+        launch->system.entries = calloc(tree_system_count + tree_etc_count,
+                                        sizeof(*launch->system.entries));
+        if (!launch->system.entries)
                 return error_oom(reterr);
         for (size_t i = 0; r == 0 && i < tree_system_count; i++)
                 r = look_at(launch, tree_fd, "", tree_system[i], reterr);
-        if (r == 0 && launch->system_count == 0)
+        if (r == 0 && launch->system.count == 0)
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "%s: there is neither usr nor bin in it; name the top of a "
                               "system tree",
@@ -142,35 +148,59 @@ static void bound_memory(LaunchPlan *plan) {
                 plan->tmp_size = half;
 }
 
-int prepare_all(Launch *launch, Error *reterr) {
+static int prepare_identity(Launch *launch, Error *reterr) {
         int r = identity_choose(launch, reterr);
 
         launch->identity.id_mapped = launch->identity.from_root;
-        if (r == 0)
-                bound_memory(launch->plan);
-        if (r == 0 && !(launch->layers.missing & LAYER_BIT(LAYER_LIMITS)))
+        return r;
+}
+
+static int prepare_limits(Launch *launch, Error *reterr) {
+        (void)reterr;
+        bound_memory(launch->plan);
+        if (!(launch->layers.missing & LAYER_BIT(LAYER_LIMITS)))
                 limits_bound(launch->plan);
-        if (r == 0)
-                r = prepare_rootfs(launch->plan, reterr);
-        if (r == 0)
-                r = prepare_system(launch, reterr);
-        if (r == 0)
-                r = prepare_mounts(launch, reterr);
-        if (r == 0)
-                r = prepare_hidden(launch->plan, reterr);
+        return 0;
+}
+
+static int prepare_tree(Launch *launch, Error *reterr) {
+        int r = prepare_rootfs(launch->plan, reterr);
+
+        return r == 0 ? prepare_system(launch, reterr) : r;
+}
+
+static int prepare_hiding(Launch *launch, Error *reterr) {
+        int r = hidden_prepare(launch->plan, reterr);
+
         if (r == 0)
                 r = prepare_report(launch, reterr);
+        return r == 0 ? own_store_hide(launch->plan, &launch->system, launch->identity.from_root,
+                                       reterr)
+                      : r;
+}
+
+static int prepare_guards(Launch *launch, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(launch->plan);
+        int r;
+
+        if (workspace)
+                launch->workspace_fd = workspace->fd;
+        r = guards_prepare(launch->plan, reterr);
         if (r == 0)
-                r = prepare_store(launch, reterr);
-        if (r == 0)
-                r = prepare_guards(launch, reterr);
-        if (r == 0)
-                r = prepare_inputs(launch->plan, reterr);
-        if (r == 0)
-                r = watch_new(launch, &launch->watch, reterr);
-        if (r == 0)
-                r = check_landlock(launch, reterr);
-        if (r == 0)
-                r = prepare_stdio_files(launch, reterr);
+                r = inputs_protect(launch->plan, reterr);
+        return r == 0 ? watch_new(launch->plan, &launch->system, &launch->watch, reterr) : r;
+}
+
+/* In this order: each step relies on what the ones before it have opened. */
+static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
+        prepare_identity, prepare_limits, prepare_tree,   prepare_mounts,
+        prepare_hiding,   prepare_guards, check_landlock, stdio_files_shield,
+};
+
+int prepare_all(Launch *launch, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(prepare_steps); i++)
+                r = prepare_steps[i](launch, reterr);
         return r;
 }

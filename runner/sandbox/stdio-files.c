@@ -19,8 +19,8 @@
 #include <sys/statvfs.h>
 
 #include "base/sys.h"
-#include "sandbox/prepare.h"
-#include "sandbox/reach.h"
+#include "reach/reach.h"
+#include "sandbox/stdio-files.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -129,7 +129,7 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock,
         return 0;
 }
 
-int prepare_stdio_files(Launch *launch, Error *reterr) {
+int stdio_files_shield(Launch *launch, Error *reterr) {
         const int landlock = launch->layers.landlock_abi;
         int r = 0;
 

@@ -16,8 +16,8 @@
 #include "base/time.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/failure.h"
-#include "sandbox/waker.h"
-#include "sandbox/watch.h"
+#include "streams/waker.h"
+#include "guards/watch.h"
 
 static const char *const cause_names[] = {
         [CAUSE_EXITED] = "exited",   [CAUSE_SIGNALED] = "signaled",

@@ -20,7 +20,7 @@
 #include "base/sys.h"
 #include "base/wait.h"
 #include "rpc/peer.h"
-#include "session/files-path.h"
+#include "files/path.h"
 #include "session/leftovers.h"
 
 #ifndef RENAME_NOREPLACE

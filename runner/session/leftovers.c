@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/strings.h"
-#include "session/files.h"
+#include "files/files.h"
 
 enum {
         DIGITS = 16,

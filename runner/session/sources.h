@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which directories and files of the host a session has, as its database keeps them: the kernel's
- * own path of each, and its identity. sandbox/prepare-sources.c compares them at every start. */
+ * own path of each, and its identity. reach/recorded.c compares them at every start. */
 #pragma once
 
 #include "base/json-write.h"

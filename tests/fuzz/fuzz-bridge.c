@@ -15,9 +15,9 @@
 
 #include "base/json.h"
 #include "rpc/framing.h"
-#include "session/bridge.h"
-#include "session/tools-internal.h"
-#include "session/unwritten.h"
+#include "inside/bridge.h"
+#include "inside/tools-internal.h"
+#include "store/unwritten.h"
 #include "tests/fuzz/harness.h"
 
 enum {

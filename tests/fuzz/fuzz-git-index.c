@@ -3,7 +3,7 @@
  * what is found keeps to the bounds that the header promises. */
 #include <string.h>
 
-#include "sandbox/git-index.h"
+#include "guards/git-index.h"
 #include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -13,8 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "sandbox/prepare.h"
-#include "session/process-internal.h"
+#include "process/process-internal.h"
 #include "tests/fuzz/harness.h"
 
 enum {
@@ -23,25 +22,6 @@ enum {
         FDS_LOOKED_AT = 128,
         SMALL_ROOM = 4608, /* of the socket's: a few messages */
 };
-
-/* What an error's cure asks of the host's files (sandbox/failure.c): no mount leads there. */
-int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags) {
-        (void)plan;
-        (void)path;
-        (void)flags;
-        return -ENXIO;
-}
-
-const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
-        (void)plan;
-        (void)path;
-        abort();
-}
-
-bool prepare_has_home(const char *path) {
-        (void)path;
-        return false;
-}
 
 /* --- the keeper, its clients and its init --- */
 

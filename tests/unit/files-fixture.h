@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "session/files.h"
+#include "files/files.h"
 
 /* The working directory is the parent of "root" and "outside". */
 typedef struct Fixture {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/bridge.c: what a flood from inside leaves to others. The rest of it is in
+/* inside/bridge.c: what a flood from inside leaves to others. The rest of it is in
  * tests/e2e/test_bridge.py and tests/escape/test_bridge.py. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "session/bridge.h"
-#include "session/tools.h"
+#include "inside/bridge.h"
+#include "inside/tools.h"
 
 enum {
         CONNECTIONS = 40,

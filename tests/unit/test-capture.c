@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "rpc-fixture.h"
-#include "session/capture.h"
+#include "process/capture.h"
 
 static Capture output;
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "files-fixture.h"
-#include "session/files-walk.h"
+#include "files/walk.h"
 
 /* --- remove --- */
 

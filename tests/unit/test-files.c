@@ -5,8 +5,8 @@
 
 #include "base/sys.h"
 #include "files-fixture.h"
-#include "session/files-copy.h"
-#include "session/temporaries.h"
+#include "files/copy.h"
+#include "files/temporaries.h"
 
 /* --- paths --- */
 

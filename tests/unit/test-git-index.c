@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sandbox/git-index.h"
+#include "guards/git-index.h"
 
 /* --- an index made by hand --- */
 

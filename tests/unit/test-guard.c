@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "sandbox/guard.h"
+#include "guards/guard.h"
 
 /* A workspace of its own, with the working directory in it. */
 static int enter_workspace(void **state) {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "sandbox/reach.h"
+#include "reach/reach.h"
 
 /* In a directory of its own, with the workspace ws in it. */
 static char top[64];

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "sandbox/relay.h"
+#include "streams/relay.h"
 
 typedef struct Ends {
         int reader, writer;

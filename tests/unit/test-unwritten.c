@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/unwritten.c: what can't be written waits, in its order, and what is lost is counted. On a
+/* store/unwritten.c: what can't be written waits, in its order, and what is lost is counted. On a
  * disk that is really full: tests/e2e/test_session_database.py. */
 #include "store-fixture.h"
 
 #include <fcntl.h>
 
-#include "session/unwritten.h"
+#include "store/unwritten.h"
 
 static Error error;
 

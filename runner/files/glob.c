@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "files/glob.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "base/utf8.h"
+
+struct Glob {
+        StrList parts;
+        bool directories;
+};
+
+Glob *glob_free(Glob *glob) {
+        if (glob)
+                strlist_clear(&glob->parts);
+        free(glob);
+        return NULL;
+}
+
+static int glob_split(Glob *glob, const char *pattern) {
+        while (*pattern) {
+                size_t length = strcspn(pattern, "/");
+                _cleanup_free_ char *part = strndup(pattern, length);
+
+                if (!part)
+                        return -ENOMEM;
+                if (streq(part, ".."))
+                        return -EINVAL;
+                if (part[0] && !streq(part, ".") && strlist_take(&glob->parts, TAKE_PTR(part)) < 0)
+                        return -ENOMEM;
+                pattern += length;
+                pattern += *pattern == '/';
+        }
+        return 0;
+}
+
+int glob_new(const char *pattern, bool anywhere, Glob **ret) {
+        _cleanup_(glob_freep) Glob *glob = calloc(1, sizeof(*glob));
+        StrList *parts;
+        int r;
+
+        if (!glob)
+                return -ENOMEM;
+        if (pattern[0] == '/')
+                return -EINVAL;
+        if (strlen(pattern) > GLOB_PATTERN_MAX)
+                return -ENAMETOOLONG;
+        parts = &glob->parts;
+        glob->directories = pattern[0] && pattern[strlen(pattern) - 1] == '/';
+        r = anywhere && !strchr(pattern, '/') ? strlist_add(parts, "**") : 0;
+        if (r == 0)
+                r = glob_split(glob, pattern);
+        if (r == 0 && parts->count == 0)
+                r = -EINVAL;
+        /* "**" at the end is all that is in there, and not the directory itself. */
+        if (r == 0 && streq(parts->items[parts->count - 1], "**"))
+                r = strlist_add(parts, "*");
+        if (r == 0 && parts->count > GLOB_PARTS_MAX)
+                r = -ENAMETOOLONG;
+        if (r == 0)
+                *ret = TAKE_PTR(glob);
+        return r;
+}
+
+/* "**" may stand for nothing: where it is, what comes behind it is as well. */
+static uint64_t glob_close(const Glob *glob, uint64_t state) {
+        for (size_t i = 0; i < glob->parts.count; i++)
+                if (state & UINT64_C(1) << i && streq(glob->parts.items[i], "**"))
+                        state |= UINT64_C(1) << (i + 1);
+        return state;
+}
+
+uint64_t glob_start(const Glob *glob) {
+        return glob_close(glob, 1);
+}
+
+uint64_t glob_step(const Glob *glob, uint64_t state, const char *name) {
+        uint64_t next = 0;
+
+        for (size_t i = 0; i < glob->parts.count; i++) {
+                const char *part = glob->parts.items[i];
+
+                if (!(state & UINT64_C(1) << i))
+                        continue;
+                if (streq(part, "**"))
+                        next |= name[0] == '.' ? 0 : UINT64_C(1) << i;
+                else if (glob_name(part, name))
+                        next |= UINT64_C(1) << (i + 1);
+        }
+        return glob_close(glob, next);
+}
+
+bool glob_matches(const Glob *glob, uint64_t state, bool directory) {
+        return (state >> glob->parts.count & 1) && (directory || !glob->directories);
+}
+
+/* --- one name --- */
+
+/* The character at *s, which is moved behind it. A byte that is no UTF-8 is a character of its own,
+ * past all others. */
+static uint32_t next_char(const char **s) {
+        static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+        size_t length = utf8_sequence(*s, strnlen(*s, 4));
+        const unsigned char *byte = (const unsigned char *)*s;
+        uint32_t c = 0x110000U + byte[0];
+
+        if (length > 0)
+                c = byte[0] & masks[length];
+        for (size_t i = 1; i < length; i++)
+                c = c << 6 | (byte[i] & 0x3f);
+        *s += length ? length : 1;
+        return c;
+}
+
+static uint32_t next_literal(const char **s) {
+        if (**s == '\\' && (*s)[1])
+                (*s)++;
+        return next_char(s);
+}
+
+/* Behind the "]" of the set that starts at s, or NULL where none ends it. */
+static const char *set_end(const char *s) {
+        s += *s == '!' || *s == '^';
+        s += *s == ']';
+        for (; *s && *s != ']'; s++)
+                if (*s == '\\' && s[1])
+                        s++;
+        return *s ? s + 1 : NULL;
+}
+
+static bool set_has(const char *s, const char *end, uint32_t c) {
+        bool inverted = *s == '!' || *s == '^', found = false;
+
+        s += inverted;
+        while (s < end - 1) {
+                uint32_t first = next_literal(&s), last = first;
+
+                if (s[0] == '-' && s + 1 < end - 1) {
+                        s++;
+                        last = next_literal(&s);
+                }
+                found = found || (first <= c && c <= last);
+        }
+        return found != inverted;
+}
+
+/* Whether the one character of pattern at *p, which is moved behind it, stands for c. */
+static bool matches_one(const char **p, uint32_t c) {
+        const char *end = **p == '[' ? set_end(*p + 1) : NULL;
+        const char *set = *p + 1;
+
+        if (end) {
+                *p = end;
+                return set_has(set, end, c);
+        }
+        if (**p == '?') {
+                (*p)++;
+                return true;
+        }
+        return next_literal(p) == c;
+}
+
+/* A mismatch goes back to the last "*" only, which is enough: what an earlier one could take more,
+ * the last one can as well. */
+bool glob_name(const char *pattern, const char *name) {
+        const char *star = NULL, *retry = NULL;
+
+        if (name[0] == '.' && pattern[0] != '.' && !(pattern[0] == '\\' && pattern[1] == '.'))
+                return false;
+        while (*name) {
+                const char *p = pattern, *n = name;
+
+                if (*p == '*') {
+                        star = ++pattern;
+                        retry = name;
+                } else if (*p && matches_one(&p, next_char(&n))) {
+                        pattern = p;
+                        name = n;
+                } else if (star) {
+                        (void)next_char(&retry);
+                        pattern = star;
+                        name = retry;
+                } else {
+                        return false;
+                }
+        }
+        pattern += strspn(pattern, "*");
+        return *pattern == '\0';
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "files/receive.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+
+#include "base/time.h"
+#include "base/threads.h"
+
+enum {
+        PAUSE = 10,         /* msec, for what can't say when there is something */
+        GRACE = 5000,       /* usec that a client may end later than what it sends from */
+        PATIENCE = 2000000, /* usec for all threads to end that were told to */
+        STACK_SIZE = 1 << 20,
+};
+
+typedef struct Receive {
+        struct Receive *next;
+        Receives *all;
+        RpcCall *call; /* NULL when its client has gone */
+        ReceiveFn fn;
+        FilesUpload *upload; /* the thread's, while that runs */
+        LoopTimer *grace;
+        int source_fd; /* the upload's */
+        int stop_fd;   /* owned; readable when there is to be an end */
+        atomic_bool stop;
+        Thread thread;
+        bool running;
+        bool complete; /* all has come */
+        int result;
+        Error error;
+} Receive;
+
+struct Receives {
+        Keeper *keeper;
+        Threads *threads;
+        Receive *first;
+        unsigned count;
+};
+
+static Receive *receive_free(Receive *receive) {
+        for (Receive **at = &receive->all->first; *at; at = &(*at)->next)
+                if (*at == receive) {
+                        *at = receive->next;
+                        receive->all->count--;
+                        break;
+                }
+        (void)loop_timer_free(receive->grace);
+        (void)fd_close(receive->stop_fd);
+        files_upload_free(receive->upload);
+        free(receive);
+        return NULL;
+}
+
+/* --- the thread --- */
+
+/* Until something comes, or it is to end. What says so, and has nothing then, is asked again after
+ * a pause. */
+static void wait_for_source(const Receive *receive, bool pause) {
+        struct pollfd fds[] = { { .fd = receive->stop_fd, .events = POLLIN },
+                                { .fd = pause ? -1 : receive->source_fd, .events = POLLIN } };
+
+        (void)poll(fds, ELEMENTSOF(fds), pause ? PAUSE : -1);
+}
+
+/* 1 at the end of what comes. */
+static int copy(Receive *receive, Error *reterr) {
+        bool waited = false;
+        int r = 0;
+
+        while (r == 0 || r == -EAGAIN) {
+                if (atomic_load(&receive->stop))
+                        return error_set(reterr, ERROR_SETUP, ECANCELED, "nobody waits for it");
+                r = files_upload_step(receive->upload, reterr);
+                if (r == -EAGAIN)
+                        wait_for_source(receive, waited);
+                waited = r == -EAGAIN && !waited;
+        }
+        return r;
+}
+
+static void do_part(void *data) {
+        Receive *receive = data;
+
+        receive->result = receive->complete ? files_upload_settle(receive->upload, &receive->error)
+                                            : copy(receive, &receive->error);
+}
+
+/* --- the loop's side --- */
+
+static void on_call_end(RpcCall *call, void *data) {
+        const uint64_t one = 1;
+        Receive *receive = data;
+
+        (void)call;
+        receive->call = NULL;
+        atomic_store(&receive->stop, true);
+        (void)!write(receive->stop_fd, &one, sizeof(one));
+        if (!receive->running)
+                (void)receive_free(receive);
+}
+
+/* The call is freed by its answer, without on_call_end(): it has come to its end. */
+static void answer(Receive *receive, int r, const Error *error) {
+        const uint64_t size = files_upload_length(receive->upload);
+        const Error copied = r < 0 ? *error : (Error){ 0 };
+        RpcCall *call = receive->call;
+        ReceiveFn fn = receive->fn;
+        JsonWriter *w;
+
+        (void)receive_free(receive);
+        if (r < 0)
+                return rpc_fail(call, &copied);
+        w = rpc_result(call);
+        if (fn)
+                fn(call, w);
+        json_write_uint(w, "size", size);
+        rpc_reply(call);
+}
+
+static void finish(void *data);
+
+static int start_part(Receive *receive) {
+        int r;
+
+        receive->thread = (Thread){
+                .run = do_part, .finish = finish, .data = receive, .stack_size = STACK_SIZE
+        };
+        r = thread_start(receive->all->threads, &receive->thread);
+        receive->running = r == 0;
+        return r;
+}
+
+/* Who is gone by now wanted no half of it; the end of the connection takes it away. Where there can
+ * be no thread it is done at once: late for others, but done. */
+static void settle(Receive *receive) {
+        if (rpc_call_is_gone(receive->call))
+                return;
+        if (start_part(receive) == 0)
+                return;
+        do_part(receive);
+        answer(receive, receive->result, &receive->error);
+}
+
+static void on_grace(void *data) {
+        settle(data);
+}
+
+/* The end of a pipe may be the end of what was to come, or of a whole pipeline by Ctrl-C, of which
+ * the client is a part and may be the last. */
+static void completed(Receive *receive) {
+        receive->complete = true;
+        if (files_upload_is_regular(receive->upload))
+                settle(receive);
+        else
+                loop_timer_set(receive->grace, time_now_usec() + GRACE);
+}
+
+static void finish(void *data) {
+        Receive *receive = data;
+
+        receive->running = false;
+        if (!receive->call)
+                (void)receive_free(receive);
+        else if (receive->result < 0 || receive->complete)
+                answer(receive, receive->result, &receive->error);
+        else
+                completed(receive);
+}
+
+/* --- requests --- */
+
+static int check(const Receives *all, int fd, Error *reterr) {
+        int r;
+
+        if (fd < 0) {
+                r = error_set(reterr, ERROR_USAGE, 0, "no file descriptor came with the request");
+                return error_cure(reterr, r,
+                                  "Send one open for reading with the line (SCM_RIGHTS), over the "
+                                  "session's socket.");
+        }
+        if (all->count < RECEIVES_MAX)
+                return 0;
+        (void)error_set(reterr, ERROR_LIMIT, EBUSY, "%d files are being received already",
+                        RECEIVES_MAX);
+        return error_cure(reterr, -EBUSY, "Wait for one of them.");
+}
+
+static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret, Error *reterr) {
+        Receive *receive = calloc(1, sizeof(*receive));
+
+        if (!receive)
+                return error_oom(reterr);
+        *receive = (Receive){ .next = all->first, .all = all, .call = call, .fn = fn };
+        all->first = receive;
+        all->count++;
+        receive->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        *ret = receive;
+        return receive->stop_fd < 0
+                       ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
+                       : 0;
+}
+
+static int begin(Receive *receive, Error *reterr) {
+        int r = loop_timer_new(receive->all->keeper->loop, on_grace, receive, &receive->grace,
+                               reterr);
+
+        if (r < 0)
+                return r;
+        r = start_part(receive);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread") : 0;
+}
+
+int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode, bool make_parents,
+                  ReceiveFn fn, Error *reterr) {
+        _cleanup_close_ int fd = rpc_take_fd(call, 0);
+        const int source_fd = fd;
+        Receive *receive = NULL;
+        int r = check(keeper->receives, fd, reterr);
+
+        if (r < 0)
+                return r;
+        r = receive_new(keeper->receives, call, fn, &receive, reterr);
+        if (r == 0)
+                r = files_upload_new(keeper->files, path, TAKE_FD(fd), mode, make_parents,
+                                     &receive->upload, reterr);
+        if (r == 0) {
+                receive->source_fd = source_fd;
+                r = begin(receive, reterr);
+        }
+        if (r < 0) {
+                if (receive)
+                        (void)receive_free(receive);
+                return r;
+        }
+        rpc_call_on_end(call, on_call_end, receive);
+        return 0;
+}
+
+/* --- all of them --- */
+
+int receives_new(Keeper *keeper, Receives **ret, Error *reterr) {
+        Receives *all = calloc(1, sizeof(*all));
+        int r;
+
+        if (!all)
+                return error_oom(reterr);
+        *all = (Receives){ .keeper = keeper };
+        r = threads_new(keeper->loop, &all->threads, reterr);
+        if (r < 0)
+                (void)receives_free(all);
+        else
+                *ret = all;
+        return r;
+}
+
+bool receives_busy(const Receives *all) {
+        return all->count > 0;
+}
+
+Receives *receives_free(Receives *all) {
+        const uint64_t until = time_now_usec() + PATIENCE;
+        Receive *next;
+
+        if (!all)
+                return NULL;
+        /* One may wait in a read(2) of what only says that it has something: it goes with the
+         * process, and the next keeper takes away what it has made. */
+        for (Receive *receive = all->first; receive; receive = next) {
+                next = receive->next;
+                if (receive->running)
+                        (void)thread_wait(&receive->thread, until);
+        }
+        (void)threads_free(all->threads);
+        if (!all->first)
+                free(all);
+        return NULL;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "files/copy.h"
+#include "files/walk.h"
+#include "files/files.h"
+#include "files/temporaries.h"
+
+/* --- remove --- */
+
+enum { REMOVE_DEPTH_MAX = 64 };
+
+typedef struct Removal {
+        uint64_t left; /* entries */
+        int top_fd;    /* borrowed; the directory that goes */
+        unsigned depth;
+} Removal;
+
+static int remove_name(void *data, int dir_fd, const char *name, unsigned char type);
+
+/* The command may have taken our right to read or change a directory of its own; as its owner we
+ * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
+static void make_usable(int dir_fd) {
+        char path[32];
+
+        if (faccessat(dir_fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) == 0)
+                return;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+        (void)chmod(path, 0700);
+}
+
+/* What is too deep to go down to comes up to the top, where the next pass finds it: a tree of any
+ * depth takes 64 levels of ours. */
+static int bring_up(Removal *removal, int dir_fd, const char *name) {
+        char above[32];
+
+        new_file_name(above);
+        return renameat(dir_fd, name, removal->top_fd, above) < 0 ? -errno : 0;
+}
+
+/* Who keeps adding to the directory runs into the limit of entries. */
+static int remove_dir(Removal *removal, int dir_fd, const char *name, int fd) {
+        int r = 0;
+
+        while (r == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0) {
+                uint64_t before = removal->left;
+
+                if (errno != ENOTEMPTY && errno != EEXIST)
+                        return errno == ENOENT ? 0 : -errno;
+                if (removal->depth >= REMOVE_DEPTH_MAX)
+                        return bring_up(removal, dir_fd, name);
+                if (removal->depth == 0)
+                        removal->top_fd = fd;
+                make_usable(fd);
+                removal->depth++;
+                r = walk_names(fd, removal->depth, &removal->left, remove_name, removal);
+                removal->depth--;
+                /* Not empty and without an entry: it is another directory by now. */
+                if (r == 0 && before == removal->left)
+                        return -EAGAIN;
+        }
+        return r;
+}
+
+static int remove_name(void *data, int dir_fd, const char *name, unsigned char type) {
+        _cleanup_close_ int fd = files_child(dir_fd, name);
+        struct stat st;
+
+        (void)type;
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return remove_dir(data, dir_fd, name, fd);
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int files_remove_tree(int dir_fd, const char *name) {
+        Removal removal = { .left = WALK_ENTRIES_MAX, .top_fd = FD_NONE };
+
+        return remove_name(&removal, dir_fd, name, DT_UNKNOWN);
+}
+
+static int remove_place(const FilesPlace *place, bool recursive) {
+        _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (recursive)
+                return files_remove_tree(place->dir_fd, place->name);
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return unlinkat(place->dir_fd, place->name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0
+                       ? -errno
+                       : 0;
+}
+
+int files_remove(Files *files, const char *path, bool recursive, Error *reterr) {
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        int r = files_place(files, path, false, &place);
+
+        if (r == 0)
+                r = remove_place(&place, recursive);
+        return r < 0 ? files_fail(files, r, "remove", path, reterr) : 0;
+}
+
+/* --- copy --- */
+
+typedef struct Copy {
+        uint64_t left;     /* entries */
+        uint64_t left_out; /* neither file, directory nor link */
+        struct stat made;  /* the new directory, which may lie in what is copied */
+        unsigned depth;
+        int to_fd;         /* borrowed; the directory that is being filled */
+        char at[PATH_MAX]; /* the entry that failed, below what is copied */
+} Copy;
+
+#define COPY_NONE ((Copy){ .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE })
+
+static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name);
+
+static int copy_stamps(int fd, const struct stat *st) {
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
+
+        return fchmod(fd, st->st_mode & 0777) < 0 || futimens(fd, times) < 0 ? -errno : 0;
+}
+
+static int copy_file(Copy *copy, int from_fd, const struct stat *st, int to_dir_fd,
+                     const char *name) {
+        _cleanup_close_ int source_fd = files_reopen(from_fd, O_RDONLY), fd = FD_NONE;
+        uint64_t length;
+        int r;
+
+        if (source_fd == -EOPNOTSUPP) {
+                copy->left_out++;
+                return 0;
+        }
+        if (source_fd < 0)
+                return source_fd;
+        fd = openat(to_dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = files_copy_contents(source_fd, fd, &length);
+        return r < 0 ? r : copy_stamps(fd, st);
+}
+
+/* Not inlined: its buffer would be in every frame of a recursion that is 1024 deep. */
+__attribute__((noinline)) static int copy_link(int from_fd, int to_dir_fd, const char *name) {
+        char target[PATH_MAX];
+        ssize_t n = readlinkat(from_fd, "", target, sizeof(target) - 1);
+
+        if (n < 0)
+                return -errno;
+        target[n] = '\0';
+        return symlinkat(target, to_dir_fd, name) < 0 ? -errno : 0;
+}
+
+/* Puts name before what at has: called on the way up from the entry that failed. */
+static int copy_failed(Copy *copy, const char *name, int r) {
+        const size_t length = strlen(name), rest = strlen(copy->at);
+
+        if (length + 1 + rest >= sizeof(copy->at))
+                return r;
+        memmove(copy->at + length + (rest > 0), copy->at, rest + 1);
+        memcpy(copy->at, name, length);
+        if (rest > 0)
+                copy->at[length] = '/';
+        return r;
+}
+
+static int copy_name(void *data, int dir_fd, const char *name, unsigned char type) {
+        Copy *copy = data;
+        _cleanup_close_ int fd = files_child_across(dir_fd, name);
+        int r = fd == -ENOENT ? 0 : fd;
+
+        (void)type;
+        if (fd >= 0)
+                r = copy_entry(copy, fd, copy->to_fd, name);
+        return r < 0 ? copy_failed(copy, name, r) : 0;
+}
+
+static int copy_dir(Copy *copy, int from_fd, const struct stat *st, int to_dir_fd,
+                    const char *name) {
+        _cleanup_close_ int fd = FD_NONE;
+        int r, above = copy->to_fd;
+
+        if (copy->depth >= FILES_DEPTH_MAX)
+                return -E2BIG;
+        if (mkdirat(to_dir_fd, name, 0700) < 0)
+                return -errno;
+        fd = sys_open_beneath(to_dir_fd, name, O_RDONLY | O_DIRECTORY);
+        if (fd < 0 || (copy->depth == 0 && fstat(fd, &copy->made) < 0))
+                return -errno;
+        copy->to_fd = fd;
+        copy->depth++;
+        r = walk_names(from_fd, copy->depth, &copy->left, copy_name, copy);
+        copy->depth--;
+        copy->to_fd = above;
+        return r < 0 ? r : copy_stamps(fd, st);
+}
+
+static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name) {
+        struct stat st;
+
+        if (fstat(from_fd, &st) < 0)
+                return -errno;
+        if (copy->depth > 0 && st.st_dev == copy->made.st_dev && st.st_ino == copy->made.st_ino)
+                return 0;
+        if (S_ISREG(st.st_mode))
+                return copy_file(copy, from_fd, &st, to_dir_fd, name);
+        if (S_ISLNK(st.st_mode))
+                return copy_link(from_fd, to_dir_fd, name);
+        if (S_ISDIR(st.st_mode) && !files_is_made_up(from_fd))
+                return copy_dir(copy, from_fd, &st, to_dir_fd, name);
+        copy->left_out++;
+        return 0;
+}
+
+/* 0 where a directory is copied with all that is in it, or another kind of file. */
+static int check_source(int from_fd, bool recursive) {
+        struct stat st;
+
+        if (fstat(from_fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return recursive ? 0 : -EISDIR;
+        return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ? 0 : -EOPNOTSUPP;
+}
+
+/* Nothing is at the place, or it may be replaced. */
+static int check_place(const FilesPlace *place, bool replace) {
+        _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
+
+        if (fd == -ENOENT)
+                return 0;
+        if (fd < 0)
+                return fd;
+        return replace ? 0 : -EEXIST;
+}
+
+static void undo_copy(const Files *files, const FilesPlace *made) {
+        const atomic_bool *stop = walk_until(NULL);
+
+        if (files_remove_tree(made->dir_fd, made->name) == 0)
+                temporary_end(files, made->name);
+        (void)walk_until(stop);
+}
+
+/* Under a name of its own first, so that what is at the place is all there or not at all. whole:
+ * nothing may be left out. */
+static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace *to, bool replace,
+                   bool whole) {
+        FilesPlace made = { .dir_fd = to->dir_fd };
+        char name[32];
+        int r;
+
+        new_file_name(name);
+        (void)strcpy(made.name, name);
+        temporary_begin(files, to->dir_fd, name);
+        r = copy_entry(copy, from_fd, to->dir_fd, name);
+        if (r == 0 && whole && copy->left_out > 0)
+                r = -EOPNOTSUPP;
+        if (r == 0)
+                r = files_rename(&made, to, replace);
+        if (r < 0) {
+                undo_copy(files, &made);
+                return r;
+        }
+        temporary_end(files, name);
+        return 0;
+}
+
+static int fail_copy(const Files *files, int r, const char *from, const char *to, const char *at,
+                     Error *reterr) {
+        _cleanup_free_ char *entry = at[0] ? str_format("%s/%s", from, at) : NULL;
+
+        return entry ? files_fail(files, r, "copy", entry, reterr)
+                     : files_fail(files, r, "copy to", to, reterr);
+}
+
+int files_copy(Files *files, const char *from, const char *to, bool recursive, bool replace,
+               uint64_t *ret_left_out, Error *reterr) {
+        _cleanup_close_ int from_fd = files_open(files, from, O_PATH | O_NOFOLLOW);
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        Copy copy = COPY_NONE;
+        int r = from_fd < 0 ? from_fd : check_source(from_fd, recursive);
+
+        if (r < 0) {
+                (void)files_fail(files, r, "copy", from, reterr);
+                return r != -EISDIR ? r
+                                    : error_cure(reterr, r,
+                                                 "It is a directory; to copy one takes recursive.");
+        }
+        r = files_place(files, to, false, &place);
+        if (r == 0)
+                r = check_place(&place, replace);
+        if (r == 0)
+                r = copy_to(files, &copy, from_fd, &place, replace, false);
+        if (r < 0)
+                return fail_copy(files, r, from, to, copy.at, reterr);
+        *ret_left_out = copy.left_out;
+        return 0;
+}
+
+/* --- move --- */
+
+/* Across mounts. What can't be copied must not get lost, so that it is all or nothing; what fails
+ * in the end is only the removal of what has been copied. */
+static int move_across(const Files *files, const FilesPlace *from, int from_fd,
+                       const FilesPlace *to, bool replace) {
+        Copy copy = COPY_NONE;
+        int r = check_source(from_fd, true);
+
+        if (r == 0)
+                r = copy_to(files, &copy, from_fd, to, replace, true);
+        return r < 0 ? r : files_remove_tree(from->dir_fd, from->name);
+}
+
+static int move_place(const Files *files, const FilesPlace *from, const FilesPlace *to,
+                      bool replace) {
+        _cleanup_close_ int from_fd = files_child(from->dir_fd, from->name);
+        int r = from_fd < 0 ? from_fd : check_place(to, replace);
+
+        if (r == 0)
+                r = files_rename(from, to, replace);
+        return r == -EXDEV ? move_across(files, from, from_fd, to, replace) : r;
+}
+
+int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr) {
+        _cleanup_(files_place_clear) FilesPlace source = FILES_PLACE_NONE, place = FILES_PLACE_NONE;
+        int r = files_place(files, from, false, &source);
+
+        if (r < 0)
+                return files_fail(files, r, "move", from, reterr);
+        r = files_place(files, to, false, &place);
+        if (r < 0)
+                return files_fail(files, r, "move to", to, reterr);
+        r = move_place(files, &source, &place, replace);
+        if (r == 0)
+                return 0;
+        return !files_is_policy(files, r, from) && files_is_policy(files, r, to)
+                       ? files_fail(files, r, "move to", to, reterr)
+                       : files_fail(files, r, "move", from, reterr);
+}

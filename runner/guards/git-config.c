@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After git's own parser (config.c there), rule by rule: sections and keys in any case, subsections
+ * as they are, quotes, escapes, comments, lines that go on, and a key on its section's line. */
+#include "guards/git-config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+enum { END = -1 };
+
+typedef struct Scanner {
+        const char *at, *end;
+        char name[PATH_MAX +
+                  64];  /* SECTION. or SECTION.SUBSECTION. and the key; lower case but SUBSECTION
+                         */
+        size_t section; /* how much of it is the section */
+        size_t length;
+        char value[PATH_MAX];
+        size_t value_length;
+} Scanner;
+
+/* The end of the bytes is the end of a line, too. */
+static int peek(const Scanner *scanner) {
+        return scanner->at < scanner->end ? (unsigned char)*scanner->at : END;
+}
+
+static int next(Scanner *scanner) {
+        if (scanner->end - scanner->at >= 2 && memcmp(scanner->at, "\r\n", 2) == 0)
+                scanner->at++;
+        return scanner->at < scanner->end ? (unsigned char)*scanner->at++ : '\n';
+}
+
+static bool is_space(int c) {
+        return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_key(int c) {
+        return c < 0x80 && (isalnum(c) || c == '-');
+}
+
+static int add_name(Scanner *scanner, int c) {
+        if (scanner->length + 1 >= sizeof(scanner->name))
+                return -E2BIG;
+        scanner->name[scanner->length++] = (char)c;
+        scanner->name[scanner->length] = '\0';
+        return 0;
+}
+
+/* One that is too long matters only where it is a path. */
+static void add_value(Scanner *scanner, int c) {
+        if (scanner->value_length + 1 < sizeof(scanner->value))
+                scanner->value[scanner->value_length] = (char)c;
+        scanner->value_length++;
+}
+
+/* --- [section "subsection"] --- */
+
+static int read_subsection(Scanner *scanner, int c) {
+        int r;
+
+        while (c != '\n' && is_space(c))
+                c = next(scanner);
+        r = c == '"' ? add_name(scanner, '.') : -EBADMSG;
+        while (r == 0) {
+                c = next(scanner);
+                if (c == '"')
+                        return next(scanner) == ']' ? 0 : -EBADMSG;
+                if (c == '\\')
+                        c = next(scanner);
+                r = c == '\n' ? -EBADMSG : add_name(scanner, c);
+        }
+        return r;
+}
+
+static int read_section(Scanner *scanner) {
+        int r = 0;
+
+        scanner->length = 0;
+        while (r == 0) {
+                const int c = next(scanner);
+
+                if (c == ']')
+                        break;
+                if (is_space(c)) {
+                        r = read_subsection(scanner, c);
+                        break;
+                }
+                r = is_key(c) || c == '.' ? add_name(scanner, tolower(c)) : -EBADMSG;
+        }
+        if (r == 0)
+                r = scanner->length ? add_name(scanner, '.') : -EBADMSG;
+        scanner->section = scanner->length;
+        return r;
+}
+
+/* --- key = value --- */
+
+/* What stands behind a backslash; 0 for the end of a line, which goes on then. */
+static int read_escape(Scanner *scanner) {
+        static const char written[] = "tbn\\\"", meant[] = "\t\b\n\\\"";
+        const int c = next(scanner);
+        const char *found = c ? strchr(written, c) : NULL;
+
+        return c == '\n' ? 0 : found ? meant[found - written] : -EBADMSG;
+}
+
+static int read_character(Scanner *scanner, int c, bool *quoted) {
+        if (c == '"') {
+                *quoted = !*quoted;
+                return 0;
+        }
+        if (c == '\\')
+                c = read_escape(scanner);
+        if (c > 0)
+                add_value(scanner, c);
+        return c < 0 ? c : 0;
+}
+
+/* Blanks count between words, and a comment lasts to the end of its line. */
+static int read_value(Scanner *scanner) {
+        bool quoted = false;
+        size_t blanks = 0;
+        int r = 0;
+
+        scanner->value_length = 0;
+        while (r == 0) {
+                const int c = next(scanner);
+
+                if (c == '\n')
+                        break;
+                if (is_space(c) && !quoted) {
+                        blanks += scanner->value_length > 0;
+                        continue;
+                }
+                if ((c == '#' || c == ';') && !quoted) {
+                        while (next(scanner) != '\n')
+                                ;
+                        break;
+                }
+                for (; blanks > 0; blanks--)
+                        add_value(scanner, ' ');
+                r = read_character(scanner, c, &quoted);
+        }
+        return r == 0 && quoted ? -EBADMSG : r;
+}
+
+/* Where to keep the values of the variable, NULL where it leads nowhere. */
+static StrList *list_of(const Scanner *scanner, GitConfig *ret) {
+        if (streq(scanner->name, "core.hookspath"))
+                return &ret->hooks;
+        if (streq(scanner->name, "core.worktree"))
+                return &ret->worktrees;
+        if (streq(scanner->name, "include.path") ||
+            (str_starts(scanner->name, "includeif.") &&
+             streq(scanner->name + scanner->section, "path")))
+                return &ret->includes;
+        return NULL;
+}
+
+static int take(Scanner *scanner, GitConfig *ret) {
+        StrList *list = list_of(scanner, ret);
+
+        if (!list)
+                return 0;
+        if (ret->hooks.count + ret->includes.count + ret->worktrees.count == GIT_CONFIG_PATHS_MAX ||
+            scanner->value_length >= sizeof(scanner->value))
+                return -E2BIG;
+        scanner->value[scanner->value_length] = '\0';
+        return strlist_add(list, scanner->value);
+}
+
+/* A key alone is "true", which is no path to git either. */
+static int read_variable(Scanner *scanner, int c, GitConfig *ret) {
+        int r;
+
+        scanner->length = scanner->section;
+        r = add_name(scanner, tolower(c));
+        while (r == 0 && peek(scanner) != END && is_key(peek(scanner)))
+                r = add_name(scanner, tolower(next(scanner)));
+        if (r < 0)
+                return r;
+        do
+                c = next(scanner);
+        while (c == ' ' || c == '\t');
+        if (c == '\n')
+                return 0;
+        r = c == '=' ? read_value(scanner) : -EBADMSG;
+        return r < 0 ? r : take(scanner, ret);
+}
+
+/* --- together --- */
+
+int git_config_read(const char *bytes, size_t size, GitConfig *ret) {
+        static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+        Scanner scanner = { .at = bytes, .end = bytes + size };
+        int r = 0;
+
+        /* git takes a zero for the end of a value, and goes on behind it. */
+        if (size > GIT_CONFIG_SIZE_MAX || memchr(bytes, '\0', size))
+                return size > GIT_CONFIG_SIZE_MAX ? -E2BIG : -EBADMSG;
+        if (size >= 3 && memcmp(bytes, mark, 3) == 0)
+                scanner.at += 3;
+        while (r == 0 && scanner.at < scanner.end) {
+                const int c = next(&scanner);
+
+                if (is_space(c))
+                        continue;
+                if (c == '#' || c == ';')
+                        while (next(&scanner) != '\n')
+                                ;
+                else if (c == '[')
+                        r = read_section(&scanner);
+                else
+                        r = c < 0x80 && isalpha(c) ? read_variable(&scanner, c, ret) : -EBADMSG;
+        }
+        return r;
+}
+
+void git_config_clear(GitConfig *config) {
+        strlist_clear(&config->hooks);
+        strlist_clear(&config->includes);
+        strlist_clear(&config->worktrees);
+}

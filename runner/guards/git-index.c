@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation. An index is a header, count entries, extensions (four letters, a length,
+ * data) and a hash. How long a hash is stands nowhere in it: where nobody knows both lengths are
+ * tried, and exactly one has to fit to the last byte. git may also start to read in the middle, by
+ * two extensions for threads: EOIE says where the entries end, IEOT where blocks of them begin;
+ * both have to say what reading from the start finds. */
+#include "guards/git-index.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum {
+        HEADER_SIZE = 12,   /* "DIRC", version, count */
+        MODE_AT = 24,       /* of an entry */
+        STAT_SIZE = 40,     /* times, device, inode, mode, owner, size */
+        FLAG_MORE = 0x4000, /* two more bytes of flags */
+        NAME_LENGTH = 0xfff,
+        MODE_GITLINK = 0160000,
+        EXTENSION_HEADER = 8,
+        SHA1_SIZE = 20,
+        SHA256_SIZE = 32,
+};
+
+typedef struct Reader {
+        const uint8_t *bytes;
+        size_t hash_size;
+        size_t end; /* where the closing hash begins */
+        uint32_t version, count;
+
+        /* the entry last read, and where the next one begins */
+        size_t at;
+        uint32_t mode;
+        char name[PATH_MAX];
+        size_t length;
+        size_t kept; /* how much of its name is the one's before (version 4) */
+
+        bool nameless; /* an entry has none, which only those of a split index may lack */
+} Reader;
+
+static uint32_t number(const uint8_t *at) {
+        return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static int reader_open(Reader *reader, const uint8_t *bytes, size_t size, size_t hash_size) {
+        if (size < HEADER_SIZE + hash_size || size > GIT_INDEX_SIZE_MAX ||
+            memcmp(bytes, "DIRC", 4) != 0)
+                return -EBADMSG;
+        reader->bytes = bytes;
+        reader->hash_size = hash_size;
+        reader->end = size - hash_size;
+        reader->version = number(bytes + 4);
+        reader->count = number(bytes + 8);
+        reader->at = HEADER_SIZE;
+        reader->length = reader->kept = 0;
+        reader->nameless = false;
+        return reader->version >= 2 && reader->version <= 4 ? 0 : -EBADMSG;
+}
+
+/* --- entries --- */
+
+static bool is_zero(const uint8_t *bytes, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (bytes[i] != 0)
+                        return false;
+        return true;
+}
+
+/* Versions 2 and 3: the name, and one to eight zeros up to a multiple of eight bytes. Where there
+ * are none git goes by a longer name than the length says. */
+static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
+        if (length == NAME_LENGTH)
+                length = strnlen((const char *)reader->bytes + at, reader->end - at);
+        if (length >= sizeof(reader->name) || at + length >= reader->end)
+                return -EBADMSG;
+        memcpy(reader->name, reader->bytes + at, length);
+        reader->length = length;
+        reader->at = entry + ((at - entry + length + 8) & ~(size_t)7);
+        if (reader->at > reader->end ||
+            !is_zero(reader->bytes + at + length, reader->at - at - length))
+                return -EBADMSG;
+        return 0;
+}
+
+/* git's own variable length: seven bits a byte, most significant first, one added at each step. */
+static int read_varint(const Reader *reader, size_t *at, size_t *ret) {
+        size_t value = 0;
+
+        for (int i = 0; i < 4 && *at < reader->end; i++) {
+                uint8_t byte = reader->bytes[(*at)++];
+
+                value = (value << 7) + (byte & 0x7f);
+                if (!(byte & 0x80)) {
+                        *ret = value;
+                        return 0;
+                }
+                value++;
+        }
+        return -EBADMSG;
+}
+
+/* Version 4: how much of the name before to cut off its end, and what to put there. */
+static int read_compressed_name(Reader *reader, size_t at, size_t length) {
+        size_t cut, rest;
+        int r = read_varint(reader, &at, &cut);
+
+        if (r < 0 || cut > reader->length)
+                return -EBADMSG;
+        reader->kept = reader->length - cut;
+        rest = strnlen((const char *)reader->bytes + at, reader->end - at);
+        if (at + rest >= reader->end || reader->kept + rest >= sizeof(reader->name))
+                return -EBADMSG;
+        if (length != (reader->kept + rest < NAME_LENGTH ? reader->kept + rest : NAME_LENGTH))
+                return -EBADMSG;
+        memcpy(reader->name + reader->kept, reader->bytes + at, rest);
+        reader->length = reader->kept + rest;
+        reader->at = at + rest + 1;
+        return 0;
+}
+
+static int read_entry(Reader *reader) {
+        const size_t entry = reader->at;
+        size_t name = entry + STAT_SIZE + reader->hash_size + 2;
+        unsigned flags;
+        int r;
+
+        if (name + 2 > reader->end)
+                return -EBADMSG;
+        reader->mode = number(reader->bytes + entry + MODE_AT);
+        flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
+        name += flags & FLAG_MORE ? 2 : 0;
+        r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
+                                 : read_name(reader, entry, name, flags & NAME_LENGTH);
+        reader->name[reader->length] = '\0';
+        return r;
+}
+
+static bool is_mode(uint32_t mode) {
+        /* A sparse index has directories, too. */
+        return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
+}
+
+static bool is_part(const char *part, size_t length) {
+        return length > 0 && !(length == 1 && part[0] == '.') &&
+               !(length == 2 && part[0] == '.' && part[1] == '.') &&
+               !(length == 4 && strncasecmp(part, ".git", 4) == 0);
+}
+
+/* git writes no other path, but reads one and goes there: "./sub" is sub, "." is itself without
+ * end, and `git checkout .` writes "../file", "/file" and ".git/hooks/post-checkout".
+ *
+ * Only the part of the name that is not the one's before: that has been checked with that one, and
+ * millions of entries may share thousands of bytes. */
+static bool is_path(const Reader *reader) {
+        const char *slash = memrchr(reader->name, '/', reader->kept);
+
+        for (const char *part = slash ? slash + 1 : reader->name;; part++) {
+                const size_t length = (size_t)(strchrnul(part, '/') - part);
+
+                if (!is_part(part, length))
+                        return false;
+                part += length;
+                if (*part == '\0')
+                        return true;
+        }
+}
+
+/* Whether a zero byte is in the part of the name that is not the one's before. */
+static bool has_zero(const Reader *reader) {
+        return memchr(reader->name + reader->kept, '\0', reader->length - reader->kept);
+}
+
+/* A repository has never been where no file system takes the name. */
+static bool can_be_there(const char *name) {
+        for (const char *part = name; *part; part += *part == '/') {
+                const size_t length = strcspn(part, "/");
+
+                if (length > NAME_MAX)
+                        return false;
+                part += length;
+        }
+        return strlen(name) < PATH_MAX - sizeof("/.git");
+}
+
+/* To look at a path takes the longer the more parts it has. */
+static size_t depth(const char *name) {
+        size_t parts = 1;
+
+        for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/'))
+                parts++;
+        return parts;
+}
+
+/* Adds the name to one of the lists. */
+static int take_path(const Reader *reader, GitIndex *ret, StrList *list, size_t max) {
+        if (!can_be_there(reader->name))
+                return -EBADMSG;
+        ret->bytes += strlen(reader->name) + 1;
+        if (list->count == max || ret->bytes > GIT_INDEX_PATHS_MAX ||
+            depth(reader->name) > GIT_INDEX_DEPTH_MAX)
+                return -E2BIG;
+        return strlist_add(list, reader->name);
+}
+
+static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
+        for (size_t i = 0; i < size; i++)
+                (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
+}
+
+/* A sparse directory, whose name ends in a slash. */
+static int take_tree(Reader *reader, GitIndex *ret) {
+        int r;
+
+        if (reader->length < 2 || reader->name[reader->length - 1] != '/' || has_zero(reader))
+                return -EBADMSG;
+        /* The name before is what version 4 goes on with. */
+        reader->name[reader->length - 1] = '\0';
+        r = is_path(reader) ? take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX) : -EBADMSG;
+        reader->name[reader->length - 1] = '/';
+        return r;
+}
+
+static int take_entry(Reader *reader, bool every, GitIndex *ret) {
+        const bool link = reader->mode == MODE_GITLINK;
+
+        if (!is_mode(reader->mode))
+                return -EBADMSG;
+        if (S_ISDIR(reader->mode))
+                return take_tree(reader, ret);
+        if (reader->length == 0) {
+                reader->nameless = true;
+                ret->nameless |= link;
+                return 0;
+        }
+        if (has_zero(reader) || !is_path(reader))
+                return -EBADMSG;
+        return link || every ? take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX) : 0;
+}
+
+static int read_entries(Reader *reader, bool every, GitIndex *ret) {
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < reader->count; i++) {
+                r = read_entry(reader);
+                if (r == 0)
+                        r = take_entry(reader, every, ret);
+        }
+        return r;
+}
+
+/* --- extensions --- */
+
+/* A block is where it begins and how many entries it has; names in it need none before it. */
+static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
+        Reader reader = *whole;
+        uint64_t total = 0;
+
+        if (size < 4 || (size - 4) % 8 != 0)
+                return -EBADMSG;
+        reader.at = HEADER_SIZE;
+        reader.length = 0;
+        for (size_t block = 4; block < size; block += 8) {
+                const uint32_t count = number(data + block + 4);
+
+                total += count;
+                if (number(data + block) != reader.at || total > whole->count)
+                        return -EBADMSG;
+                for (uint32_t i = 0; i < count; i++)
+                        if (read_entry(&reader) < 0 || (i == 0 && reader.kept > 0))
+                                return -EBADMSG;
+        }
+        return total == whole->count ? 0 : -EBADMSG;
+}
+
+static int take_shared(const Reader *reader, const uint8_t *data, size_t size, GitIndex *ret) {
+        if (size < reader->hash_size)
+                return -EBADMSG;
+        write_hash(data, reader->hash_size, ret->shared);
+        if (is_zero(data, reader->hash_size))
+                ret->shared[0] = '\0';
+        return 0;
+}
+
+/* The two that matter, each of which git writes once: no more than that is worth the time. */
+static int take_extension(const Reader *reader, const uint8_t *name, const uint8_t *data,
+                          size_t size, bool seen[2], GitIndex *ret) {
+        const bool link = memcmp(name, "link", 4) == 0;
+
+        if (!link && memcmp(name, "IEOT", 4) != 0)
+                return 0;
+        if (seen[link])
+                return -EBADMSG;
+        seen[link] = true;
+        return link ? take_shared(reader, data, size, ret) : check_blocks(reader, data, size);
+}
+
+/* From where the entries end to the closing hash. */
+static int read_extensions(const Reader *reader, GitIndex *ret) {
+        /* git looks for EOIE here, whatever comes before. */
+        const size_t eoie_size = 4 + reader->hash_size;
+        size_t at = reader->at, last = 0;
+        bool seen[2] = { false };
+        int r = 0;
+
+        while (r == 0 && at < reader->end) {
+                const uint8_t *extension = reader->bytes + at;
+                size_t size;
+
+                if (reader->end - at < EXTENSION_HEADER)
+                        return -EBADMSG;
+                size = number(extension + 4);
+                if (size > reader->end - at - EXTENSION_HEADER)
+                        return -EBADMSG;
+                r = take_extension(reader, extension, extension + EXTENSION_HEADER, size, seen,
+                                   ret);
+                last = at;
+                at += EXTENSION_HEADER + size;
+        }
+        if (r == 0 && reader->nameless && !ret->shared[0])
+                return -EBADMSG;
+        if (r == 0 && reader->end >= EXTENSION_HEADER + eoie_size &&
+            memcmp(reader->bytes + reader->end - eoie_size - EXTENSION_HEADER, "EOIE", 4) == 0 &&
+            (last != reader->end - eoie_size - EXTENSION_HEADER ||
+             number(reader->bytes + last + EXTENSION_HEADER) != reader->at))
+                return -EBADMSG;
+        return r;
+}
+
+static int read_as(const uint8_t *bytes, size_t size, size_t hash_size, bool every, GitIndex *ret) {
+        Reader reader;
+        int r = reader_open(&reader, bytes, size, hash_size);
+
+        if (r == 0)
+                r = read_entries(&reader, every, ret);
+        return r < 0 ? r : read_extensions(&reader, ret);
+}
+
+int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret) {
+        GitIndex sha1 = { 0 }, sha256 = { 0 };
+        const int as_sha1 = hash == GIT_SHA256 ? -EBADMSG
+                                               : read_as(bytes, size, SHA1_SIZE, every, &sha1);
+        const int as_sha256 = hash == GIT_SHA1 ? -EBADMSG
+                                               : read_as(bytes, size, SHA256_SIZE, every, &sha256);
+        const bool is_sha1 = as_sha256 == -EBADMSG;
+        const int r = is_sha1 ? as_sha1 : as_sha1 == -EBADMSG ? as_sha256 : -EBADMSG;
+
+        git_index_clear(is_sha1 && r == 0 ? &sha256 : &sha1);
+        if (r == 0)
+                *ret = is_sha1 ? sha1 : sha256;
+        else
+                git_index_clear(&sha256);
+        return r;
+}
+
+void git_index_clear(GitIndex *index) {
+        strlist_clear(&index->links);
+        strlist_clear(&index->trees);
+        *index = (GitIndex){ 0 };
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guards/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "guards/repository.h"
+#include "guards/strays.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+enum { NAMES_TRIED = 9, NAMES_TOLD = 8 };
+
+/* Units of work as in repository.h. */
+enum {
+        WORK_ASIDE = 64,  /* to rename one */
+        WORK_PARTS = 4,   /* for each byte of a path that is followed part by part */
+        WORK_GUARDS = 64, /* so many guards to compare a path with are one */
+};
+
+typedef struct Sweep {
+        const LaunchPlan *plan;
+        RepositoryLinks found; /* what git enters */
+        RepositoryTree tree;   /* the workspace */
+        StrList *moved;
+        StrList left; /* what could not be moved */
+        bool locked;  /* some of that nobody may read any more */
+        bool foreign; /* some of that is of an owner whom the id map does not have */
+        int result;   /* the first negative errno, or 0 */
+} Sweep;
+
+/* The rest is done all the same. */
+static void note(Sweep *sweep, int r) {
+        if (sweep->result == 0)
+                sweep->result = r;
+}
+
+/* What ends in it git takes for no ref (git-check-ref-format(1)). Else the next command would make
+ * a branch of the name that is aside now, and git would write through that. */
+const char *guard_aside_end(const char *dir) {
+        static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
+
+        for (size_t i = 0; i < ELEMENTSOF(of_refs); i++)
+                if (str_starts(dir, of_refs[i]))
+                        return ".lock";
+        return "";
+}
+
+/* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
+ * that the last is one that it can't have guessed. */
+static char *aside_name(const char *dir, const char *name, int attempt) {
+        const char *end = guard_aside_end(dir);
+        uint64_t random = 0;
+
+        if (attempt == 1)
+                return str_format("%s" GUARD_SUFFIX "%s", name, end);
+        if (attempt < NAMES_TRIED)
+                return str_format("%s" GUARD_SUFFIX ".%d%s", name, attempt, end);
+        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
+        return str_format("%s" GUARD_SUFFIX ".%016llx%s", name, (unsigned long long)random, end);
+}
+
+/* The command may have taken our right to enter or change a directory of its own; as its owner we
+ * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
+int guard_make_usable(int dir_fd) {
+        char path[32];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+        if (fstat(dir_fd, &st) < 0 || chmod(path, (st.st_mode & 07777) | S_IRWXU) < 0)
+                return -errno;
+        return 0;
+}
+
+static void let_in(int dir_fd) {
+        if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
+                (void)guard_make_usable(dir_fd);
+}
+
+static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, char *aside) {
+        if (!aside)
+                return -ENOMEM;
+        if (syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0)
+                return -errno;
+        return strlist_take(sweep->moved, str_format("%s%s", dir, aside));
+}
+
+/* One try. The name may be so long that nothing fits behind it. */
+static int move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
+        _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
+        int r = move_to(sweep, dir_fd, dir, name, aside);
+
+        if (r != -ENAMETOOLONG)
+                return r;
+        other = aside_name(dir, "", NAMES_TRIED);
+        return move_to(sweep, dir_fd, dir, name, other);
+}
+
+/* The command may have left no room for another name. Nobody but root reads it then. */
+static void lock(Sweep *sweep, int dir_fd, const char *name) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        char path[32];
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        sweep->locked |= fd >= 0 && chmod(path, 0) == 0;
+}
+
+/* Renames NAME in dir_fd aside; dir is for the report. */
+static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
+        int r = -EEXIST;
+
+        (void)repository_works(&sweep->found, WORK_ASIDE);
+        for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
+                r = move(sweep, dir_fd, dir, name, i);
+                if (r == 0)
+                        return;
+                if (r == -EACCES && guard_make_usable(dir_fd) < 0)
+                        break;
+        }
+        if (r == -ENOSPC || r == -EDQUOT)
+                lock(sweep, dir_fd, name);
+        sweep->foreign |= r == -EOVERFLOW;
+        note(sweep, r);
+        note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
+}
+
+/* One step of sweep_one(): the part called name in dir_fd, of which more is to come. Returns 1 with
+ * the directory in *ret_fd, 0 when nothing is there, or a negative errno for what is no directory:
+ * a file of that name, or a link, may be as good as the directory to whoever reads it. */
+static int descend(int dir_fd, const char *name, int *ret_fd) {
+        int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        let_in(fd);
+        *ret_fd = fd;
+        return 1;
+}
+
+static bool is_there(int dir_fd, const char *name) {
+        struct stat st;
+
+        return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* Whether the pin is still mounted. It belongs to the name: after unlink(2) and link(2) on the host
+ * the same file is there again, and the command can write it. */
+static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!plan->inside_fd)
+                return true;
+        path = str_format("%s/%s", plan->workspace + 1, guard->path);
+        r = path ? sys_is_mount_root(*plan->inside_fd, path) : -ENOMEM;
+        return r > 0 || r == -ENOSYS || r == -EPERM;
+}
+
+/* A mount holds only inside. The host's git, or another holt that sets the file aside, may rename
+ * it; the command may then have made another of that name. The guard's open fd keeps the inode from
+ * being freed, so the command can't get its number for a file of its own. */
+static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const PlanGuard *guard) {
+        struct stat st;
+
+        return guard->pinned && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               st.st_dev == guard->device && st.st_ino == guard->inode && is_mounted(plan, guard);
+}
+
+/* Whether a protected directory, which guard is for, is where it was, and still mounted. */
+static bool is_whole(const Sweep *sweep, const PlanGuard *guard) {
+        _cleanup_close_ int fd = sys_open_beneath(sweep->tree.fd, guard->path, O_PATH | O_NOFOLLOW);
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == guard->device &&
+               st.st_ino == guard->inode && is_mounted(sweep->plan, guard);
+}
+
+static bool is_below(const char *path, const char *above) {
+        return path_below(path, above) && !streq(path, above);
+}
+
+/* Whether the sandbox could not write at the guard's path, since a protected or hidden directory
+ * lies above it: what the host has put there is the host's. */
+static bool is_covered(const Sweep *sweep, const PlanGuard *guard) {
+        const LaunchPlan *plan = sweep->plan;
+        _cleanup_free_ char *path = plan->inside_fd ? path_join(plan->workspace, guard->path)
+                                                    : NULL;
+
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && is_below(guard->path, plan->guards[i].path) &&
+                    is_whole(sweep, &plan->guards[i]))
+                        return true;
+        for (size_t i = 0; path && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_HIDE && is_below(path, plan->mounts[i].target) &&
+                    sys_is_mount_root(*plan->inside_fd, plan->mounts[i].target + 1) > 0)
+                        return true;
+        return false;
+}
+
+/* What is called name in dir_fd, where path has its last part or has something in its way. */
+static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
+                       const PlanGuard *guard) {
+        if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
+            !is_covered(sweep, guard))
+                set_aside(sweep, dir_fd, dir, name);
+}
+
+/* Follows the path part by part. What goes aside is the last part, or the first that is a link, a
+ * file or a directory that can't be looked into; of a submodule only the last, since git does not
+ * follow another way to it. */
+static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
+        _cleanup_close_ int dir_fd = openat(sweep->tree.fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
+        char *part = rest;
+
+        (void)repository_works(&sweep->found, strlen(guard->path) * WORK_PARTS);
+        if (!rest || dir_fd < 0)
+                return note(sweep, rest ? -errno : -ENOMEM);
+        for (;;) {
+                size_t length = strcspn(part, "/");
+                bool last = part[length] == '\0';
+                int fd = FD_NONE, r = 0;
+
+                part[length] = '\0';
+                if (!last) {
+                        r = descend(dir_fd, part, &fd);
+                        if (r == 0 || (r == -ENOTDIR && guard->submodule))
+                                return;
+                }
+                if (last || r < 0)
+                        break;
+                fd_close(dir_fd);
+                dir_fd = fd;
+                part += length + 1;
+        }
+        dir = strndup(guard->path, (size_t)(part - rest));
+        if (!dir)
+                return note(sweep, -ENOMEM);
+        sweep_name(sweep, dir_fd, dir, part, guard);
+}
+
+/* At once where nothing is in the way: there may be thousands of paths, each of thousands of parts.
+ */
+static void sweep_one(Sweep *sweep, const PlanGuard *guard) {
+        const char *slash = strrchr(guard->path, '/');
+        _cleanup_free_ char *dir = strndup(guard->path,
+                                           slash ? (size_t)(slash + 1 - guard->path) : 0);
+        _cleanup_close_ int dir_fd = FD_NONE;
+
+        if (!dir)
+                return note(sweep, -ENOMEM);
+        dir_fd = sys_open_beneath(sweep->tree.fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
+        if (dir_fd < 0 &&
+            (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
+                return;
+        if (dir_fd < 0)
+                return sweep_parts(sweep, guard);
+        let_in(dir_fd);
+        sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
+}
+
+/* --- what the host has made --- */
+
+/* EXDEV, ELOOP and ENOTDIR: something is in the way, which would be set aside. */
+static const char *find_made(const LaunchPlan *plan, int workspace_fd) {
+        for (size_t i = 0; i < plan->guards_count; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+
+                if (plan->guards[i].pinned)
+                        continue;
+                fd = sys_open_beneath(workspace_fd, plan->guards[i].path, O_PATH | O_NOFOLLOW);
+                if (fd >= 0 || (errno != ENOENT && !plan->guards[i].submodule))
+                        return plan->guards[i].path;
+        }
+        return NULL;
+}
+
+const char *guard_find_made(const LaunchPlan *plan, int workspace_fd) {
+        const char *made = workspace_fd < 0 ? NULL : find_made(plan, workspace_fd);
+
+        for (size_t i = 0; !made && i < plan->others_count; i++)
+                if (plan->others[i].guards_count > 0)
+                        made = find_made(&plan->others[i], plan_workspace(&plan->others[i])->fd);
+        return made;
+}
+
+/* --- submodules --- */
+
+bool guard_holds(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->guards_count; i++)
+                if (plan->guards[i].pinned && path_below(path, plan->guards[i].path))
+                        return true;
+        return false;
+}
+
+/* Whether something is in the place of one of the sparse directories, or nobody can tell in the
+ * time that there is. */
+static bool has_tree(Sweep *sweep) {
+        RepositoryLinks *found = &sweep->found;
+
+        for (size_t i = 0; i < found->trees.count; i++)
+                if (!repository_works(found, repository_path_work(found->trees.items[i])) ||
+                    repository_tree_there(&sweep->tree, found->trees.items[i]))
+                        return true;
+        return false;
+}
+
+/* git follows no gitlink of it then. */
+static void set_index_aside(Sweep *sweep) {
+        _cleanup_close_ int git_fd = openat(sweep->tree.fd, ".git",
+                                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (git_fd >= 0)
+                set_aside(sweep, git_fd, ".git/", "index");
+}
+
+/* The command may have put a repository of its own into the index, or made something of it that is
+ * no index any more. No sparse directory was on the disk when it started (prepare-guards.c), and
+ * what is in a tree of its making git finds, not we. */
+static void sweep_index(Sweep *sweep) {
+        if (repository_links(&sweep->tree, ".git", &sweep->found) == 0 && !has_tree(sweep))
+                return;
+        repository_links_clear(&sweep->found);
+        set_index_aside(sweep);
+}
+
+/* The guard is the next of a submodule, as long as the indexes are what they were. */
+static bool is_pinned(Sweep *sweep, const char *path, size_t *next) {
+        const LaunchPlan *plan = sweep->plan;
+
+        while (*next < plan->guards_count && !plan->guards[*next].submodule)
+                ++*next;
+        if (*next < plan->guards_count && streq(plan->guards[*next].path, path) &&
+            plan->guards[(*next)++].pinned)
+                return true;
+        (void)repository_works(&sweep->found, plan->guards_count / WORK_GUARDS);
+        return guard_holds(plan, path);
+}
+
+/* One of what git enters. If it is pinned, it is as it was at the start, and git goes on from it.
+ */
+static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
+        _cleanup_free_ char *path = str_format("%s/.git", sweep->found.links.items[index]);
+        const PlanGuard link = { .path = path, .submodule = true };
+
+        if (!path)
+                return note(sweep, -ENOMEM);
+        if (!is_pinned(sweep, path, next))
+                sweep_one(sweep, &link);
+        else {
+                int r = repository_links(&sweep->tree, path, &sweep->found);
+
+                note(sweep, repository_is_closed(r) || r == -E2BIG ? r : 0);
+        }
+}
+
+/* The index that has it is out of reach: what is in its place goes. */
+static void sweep_tree(Sweep *sweep, char *path) {
+        const PlanGuard tree = { .path = path, .submodule = true };
+
+        if (!streq(path, ".") && !guard_holds(sweep->plan, path))
+                sweep_one(sweep, &tree);
+}
+
+/* Whether there is time for path. */
+static bool goes_on(Sweep *sweep, const char *path) {
+        return repository_works(&sweep->found, repository_path_work(path));
+}
+
+/* Of the workspace's own index, which are the first count. If it has more than there is time for,
+ * it goes, so that git follows none of the rest. */
+static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
+        for (size_t i = 0; i < count; i++) {
+                if (!goes_on(sweep, sweep->found.links.items[i]))
+                        return set_index_aside(sweep);
+                sweep_link(sweep, i, next);
+        }
+}
+
+/* Those of repositories above, and of submodules, whose indexes the command can't write. Nothing is
+ * at the sparse directories of the own one (has_tree()). */
+static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *next) {
+        const RepositoryLinks *found = &sweep->found;
+
+        for (size_t i = links; i < found->links.count; i++) {
+                if (!goes_on(sweep, found->links.items[i]))
+                        return note(sweep, -E2BIG);
+                sweep_link(sweep, i, next);
+        }
+        for (size_t i = trees; i < found->trees.count; i++) {
+                if (!goes_on(sweep, found->trees.items[i]))
+                        return note(sweep, -E2BIG);
+                sweep_tree(sweep, found->trees.items[i]);
+        }
+}
+
+/* What the command has put into its own index leaves enough time for what is not of its making. */
+static void spare_time(Sweep *sweep) {
+        RepositoryLinks *found = &sweep->found;
+
+        if (!repository_works(found, 0))
+                found->work_max = found->work + sweep->plan->links_work + REPOSITORY_WORK_SPARE;
+}
+
+/* more: the time that all repositories have together, beyond what they took before the command. */
+static void sweep_submodules(Sweep *sweep, size_t *more) {
+        RepositoryLinks *found = &sweep->found;
+        const size_t before = sweep->plan->links_work;
+        size_t next = 0, own, trees;
+
+        found->work = 0;
+        found->work_max = before + *more + 1;
+        sweep_index(sweep);
+        own = found->links.count;
+        trees = found->trees.count;
+        spare_time(sweep);
+        note(sweep, repository_links_above(&sweep->tree, found));
+        sweep_own_links(sweep, own, &next);
+        spare_time(sweep);
+        sweep_other_links(sweep, own, trees, &next);
+        if (found->work > before)
+                *more -= found->work - before < *more ? found->work - before : *more;
+        repository_links_clear(found);
+}
+
+/* --- strays --- */
+
+/* Those that the caller had stay, as long as they lead where they did. */
+static void sweep_strays(Sweep *sweep) {
+        PlanStrays found = { 0 };
+
+        note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
+        for (size_t i = 0; i < found.targets.count; i++) {
+                const PlanGuard stray = { .path = found.paths.items[i] };
+
+                if (!strays_has(&sweep->plan->strays, &found, i) &&
+                    !strlist_has(sweep->moved, stray.path))
+                        sweep_one(sweep, &stray);
+        }
+        strlist_clear(&found.paths);
+        strlist_clear(&found.targets);
+}
+
+/* --- together --- */
+
+static int look_error(const Sweep *sweep, Error *reterr) {
+        int r;
+
+        if (sweep->result != -E2BIG)
+                return error_set(reterr, ERROR_SETUP, -sweep->result,
+                                 "cannot look for all that the policy protects");
+        r = error_set(reterr, ERROR_SETUP, 0,
+                      "the command has run, and has left more in .git than holt looks at: do not "
+                      "run git in this workspace yet");
+        return error_cure(
+                reterr, r,
+                "Look for links that the command has made: find .git -type l\n"
+                "Remove those that you did not make. Then have git pack its refs, so that "
+                "the next run can look at all: git pack-refs --all");
+}
+
+/* Run by root, holt has given root up, and its mount of the workspace maps one owner. The kernel
+ * renames no file of another there: neither for holt nor for the command (EOVERFLOW). */
+static int sweep_foreign(const Sweep *sweep, const char *names, Error *reterr) {
+        (void)error_set(reterr, ERROR_SETUP, -sweep->result,
+                        "cannot set aside %s, which was put at a protected path while the sandbox "
+                        "lived: its owner is not that of the workspace",
+                        names);
+        return error_cure(
+                reterr, sweep->result,
+                "The command can't write a file of that owner, but look at it. If it is yours, "
+                "give "
+                "it the owner of the directory that it is in: chown --reference=DIRECTORY "
+                "FILE");
+}
+
+static int sweep_error(const Sweep *sweep, Error *reterr) {
+        const size_t told = sweep->left.count < NAMES_TOLD ? sweep->left.count : NAMES_TOLD;
+        char names[1024] = "", more[32] = "";
+
+        if (told == 0)
+                return look_error(sweep, reterr);
+        for (size_t i = 0; i < told; i++) {
+                const size_t used = strlen(names);
+
+                (void)snprintf(names + used, sizeof(names) - used, "%s%.100s", i ? ", " : "",
+                               sweep->left.items[i]);
+        }
+        if (sweep->left.count > told)
+                (void)snprintf(more, sizeof(more), " and %zu more", sweep->left.count - told);
+        if (sweep->foreign && sweep->left.count == 1)
+                return sweep_foreign(sweep, names, reterr);
+        (void)error_set(reterr, ERROR_SETUP, -sweep->result,
+                        "cannot set aside %s%s, which the command has made and which the policy "
+                        "protects: do not use it",
+                        names, more);
+        return error_cure(reterr, sweep->result, "%s",
+                          sweep->locked ? "Nobody but root may read it now (its mode is 0). Make "
+                                          "room and move it away yourself."
+                                        : "Move it away yourself.");
+}
+
+/* One repository. What it takes to look at the first is not up to the command, so that nothing that
+ * it has made can hold that up. */
+static void sweep_guards(Sweep *sweep) {
+        let_in(sweep->tree.fd);
+        for (size_t i = 0; i < sweep->plan->guards_count; i++)
+                sweep_one(sweep, &sweep->plan->guards[i]);
+}
+
+static void sweep_git(Sweep *sweep, size_t *more) {
+        const PlanMount *workspace = plan_workspace(sweep->plan);
+
+        if (!workspace || !plan_protects_git(sweep->plan))
+                return;
+        sweep->tree = repository_tree(workspace);
+        sweep_strays(sweep);
+        sweep_submodules(sweep, more);
+}
+
+static int end_sweep(Sweep *sweep, Error *reterr) {
+        int r = sweep->result < 0 ? sweep_error(sweep, reterr) : 0;
+
+        strlist_clear(&sweep->left);
+        return r;
+}
+
+/* The names are those of the host, since they are not relative to the workspace. */
+static int end_other(Sweep *sweep, StrList *moved, Error *reterr) {
+        const PlanMount *mount = plan_workspace(sweep->plan);
+        StrList *names = sweep->moved;
+        int r = end_sweep(sweep, reterr);
+
+        for (size_t i = 0; i < names->count; i++)
+                if (strlist_take(moved, path_join(mount->source, names->items[i])) < 0)
+                        r = error_oom(reterr);
+        strlist_clear(names);
+        return r;
+}
+
+typedef struct OtherSweep {
+        Sweep sweep;
+        StrList names;
+} OtherSweep;
+
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+        _cleanup_free_ OtherSweep *others = calloc(plan->others_count + 1, sizeof(*others));
+        Sweep first = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
+        size_t more = REPOSITORY_WORK_MORE, count = 0;
+        int result;
+
+        if (workspace_fd >= 0)
+                sweep_guards(&first);
+        for (size_t i = 0; others && i < plan->others_count; i++)
+                if (plan->others[i].guards_count > 0) {
+                        OtherSweep *other = &others[count++];
+
+                        other->sweep = (Sweep){ .plan = &plan->others[i], .moved = &other->names };
+                        other->sweep.tree.fd = plan_workspace(&plan->others[i])->fd;
+                        sweep_guards(&other->sweep);
+                }
+        if (workspace_fd >= 0)
+                sweep_git(&first, &more);
+        for (size_t i = 0; i < count; i++)
+                sweep_git(&others[i].sweep, &more);
+        if (!others)
+                note(&first, -ENOMEM);
+        result = end_sweep(&first, reterr);
+        for (size_t i = 0; i < count; i++) {
+                int r = end_other(&others[i].sweep, moved, result < 0 ? NULL : reterr);
+
+                result = result < 0 ? result : r;
+        }
+        return result;
+}

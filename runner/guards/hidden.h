@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "policy/plan.h"
+
+/* Hides the host's file of each absolute path to hide, too (prepare-hidden.c). */
+int hidden_prepare(LaunchPlan *plan, Error *reterr);

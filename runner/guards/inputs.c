@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that holt obeys and runs: what the sandbox could change of them is pinned, as a guard
+ * is, or refused. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "guards/guard.h"
+#include "reach/reach.h"
+#include "reach/recorded.h"
+#include "guards/guards.h"
+#include "guards/inputs.h"
+
+static int refuse_input(const char *use, const char *path, const Reached *reached, Error *reterr) {
+        char quoted[400], inside[400];
+        int r;
+
+        if (reached->how == REACH_LINKED) {
+                r = error_set(reterr, ERROR_POLICY, EPERM,
+                              "%s %s, which has several names (hard links): the command may be "
+                              "able to write one of them",
+                              use, str_quote(path, quoted, sizeof(quoted)));
+                return error_cure(reterr, r, "Use a copy of the file.");
+        }
+        r = error_set(reterr, ERROR_POLICY, EPERM,
+                      "%s %s, and the command could change it (%s inside)", use,
+                      str_quote(path, quoted, sizeof(quoted)),
+                      str_quote(reached->inside, inside, sizeof(inside)));
+        return error_cure(reterr, r,
+                          "Move it to where the command cannot write, or give the directory "
+                          "read-only: --ro, --workspace-mode ro");
+}
+
+/* Both are open, so neither number can come to be another file's. */
+static bool is_same_file(int fd, int other) {
+        struct stat st, other_st;
+
+        return fstat(fd, &st) == 0 && fstat(other, &other_st) == 0 &&
+               st.st_dev == other_st.st_dev && st.st_ino == other_st.st_ino;
+}
+
+/* A command of another sandbox may put another file in the place of the one that was read. */
+static int refuse_exchanged(const char *path, Error *reterr) {
+        char quoted[400];
+        int r = error_set(reterr, ERROR_POLICY, ESTALE,
+                          "%s: somebody has exchanged this while holt was starting",
+                          str_quote(path, quoted, sizeof(quoted)));
+
+        return error_cure(reterr, r, "Start it again when nobody else changes the file.");
+}
+
+/* Guards rest, which must still be the file of fd. */
+static int pin_same(LaunchPlan *plan, const PlanMount *workspace, const char *rest, int fd,
+                    Error *reterr) {
+        const size_t before = plan->guards_count;
+        int r = guards_add(plan, workspace, rest, reterr);
+        const PlanGuard *guard = r == 0 && plan->guards_count > before ? &plan->guards[before]
+                                                                       : NULL;
+
+        if (guard && (!guard->pinned || !is_same_file(guard->fd, fd)))
+                return refuse_exchanged(rest, reterr);
+        return r;
+}
+
+int inputs_pin(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(plan);
+        const char *rest;
+        Reached reached;
+        int r = reach_fd(reach, fd, &reached);
+
+        if (r < 0 || !(reached.how & REACH_WRITE) || !workspace || reached.mount != workspace)
+                return 0;
+        rest = path_rest(reached.inside, workspace->target);
+        return rest && rest[0] ? pin_same(plan, workspace, rest, fd, reterr) : 0;
+}
+
+/* use is how the error begins: what the path is to holt. */
+static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *use,
+                             const char *path, int input_fd, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE, again_fd = FD_NONE;
+        Reached reached;
+        int r = reach_path(reach, path, &fd, &reached);
+
+        if (input_fd >= 0 && (r == -ENOENT || (r == 0 && !is_same_file(fd, input_fd))))
+                return refuse_exchanged(path, reterr);
+        if (r == -ENOENT && !reached.how)
+                return 0;
+        if (r == 0 && reached.how) {
+                r = inputs_pin(plan, reach, fd, reterr);
+                if (r < 0)
+                        return r;
+                r = reach_path(reach, path, &again_fd, &reached);
+                if (r < 0 || !is_same_file(again_fd, fd))
+                        return refuse_exchanged(path, reterr);
+        }
+        if (r == 0 && !reached.how)
+                return 0;
+        return reached.how ? refuse_input(use, path, &reached, reterr)
+                           : error_set(reterr, ERROR_SETUP, -r,
+                                       "cannot tell whether the command could change %s", path);
+}
+
+int inputs_protect_path(LaunchPlan *plan, const Reach *reach, const char *path, int input_fd,
+                        Error *reterr) {
+        return keep_from_command(plan, reach, "holt obeys", path, input_fd, reterr);
+}
+
+int inputs_protect_rootfs(LaunchPlan *plan, const Reach *reach, Error *reterr) {
+        return plan->rootfs.source
+                       ? keep_from_command(plan, reach, "the programs of the command are those of",
+                                           plan->rootfs.source, plan->rootfs.fd, reterr)
+                       : 0;
+}
+
+/* A look at the mount table costs time, and mostly there is nothing to ask about. */
+static bool needs_reach(const LaunchPlan *plan) {
+        if (plan->rootfs.source || plan->inputs.count)
+                return true;
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].record && plan->mounts[i].record->renamed)
+                        return true;
+        return false;
+}
+
+int inputs_protect(LaunchPlan *plan, Error *reterr) {
+        const ProgramsNear near = programs_near(plan);
+        Reach *reach = NULL;
+        int r;
+
+        if (near == PROGRAMS_FAR && !needs_reach(plan))
+                return 0;
+        r = reach_new(plan, &reach, reterr);
+        if (r == 0)
+                r = recorded_refuse_renamed(plan, reach, reterr);
+        if (r == 0)
+                r = inputs_protect_rootfs(plan, reach, reterr);
+        for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
+                r = inputs_protect_path(plan, reach, plan->inputs.items[i].path,
+                                        plan->inputs.items[i].fd, reterr);
+        if (r == 0)
+                r = programs_protect(plan, reach, near, reterr);
+        reach_free(reach);
+        return r;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guards/strays.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "guards/git-state.h"
+#include "guards/guard.h"
+
+enum {
+        STRAYS_MAX = 2000,
+
+        /* Microseconds, roughly: nobody waits for long, however much the command has made. */
+        WORK_MAX = 2000000,
+        WORK_MORE = 500000, /* after a run, beyond what the repository took before it */
+        WORK_ENTRY = 1,
+        WORK_FILE = 8, /* to read how it begins */
+        WORK_DIRECTORY = 16,
+        WORK_LENGTH = 16, /* so many bytes of a directory's path are one more */
+};
+
+/* Of these only the names: they have many files, and git opens none of them to write it. */
+static const char *const shallow[] = { "annex", "lfs", "objects" };
+
+/* What is git's beside other things, where the workspace is a git directory itself. */
+static const char *const own[] = {
+        "NOTES_MERGE_WORKTREE", "info", "logs",     "lost-found", "objects",   "rebase-apply",
+        "rebase-merge",         "refs", "reftable", "rr-cache",   "sequencer",
+};
+
+typedef struct Walk {
+        const LaunchPlan *plan;
+        int tree_fd;
+        bool repair;
+        const char *git; /* "" or ".git/" */
+        StrList left;    /* directories, each with a slash at the end */
+        size_t work;     /* done */
+        size_t work_max;
+        size_t aside; /* already: where there were too many some are left */
+        PlanStrays *found;
+} Walk;
+
+static bool is_among(const char *name, const char *const *names, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (streq(name, names[i]))
+                        return true;
+        return false;
+}
+
+static int open_directory(const Walk *walk, const char *path) {
+        _cleanup_close_ int fd = sys_open_beneath(walk->tree_fd, path, O_PATH | O_DIRECTORY);
+        int other;
+
+        if (fd < 0)
+                return -errno;
+        if (walk->repair && faccessat(fd, ".", R_OK | X_OK, AT_EACCESS) < 0)
+                (void)guard_make_usable(fd);
+        other = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return other < 0 ? -errno : other;
+}
+
+/* Whether to look into the directory called name in directory. */
+static bool goes_on(const Walk *walk, const char *directory, const char *name, const char *path) {
+        const char *inner = directory + strlen(walk->git);
+
+        for (size_t i = 0; i < ELEMENTSOF(shallow); i++)
+                if (path_below(inner, shallow[i]) && inner[strlen(shallow[i]) + 1] == '\0')
+                        return streq(inner, "objects/") && streq(name, "info");
+        if (inner[0] != '\0')
+                return true;
+        if (!walk->git[0] && !is_among(name, own, ELEMENTSOF(own)))
+                return false;
+        return !strstr(name, GUARD_SUFFIX) && !guard_holds(walk->plan, path);
+}
+
+/* With which it is and since when: another run may have made it, and have lost it while this one
+ * has made it anew. */
+static int add_stray(Walk *walk, int dir_fd, const char *name, const char *path,
+                     const char *target) {
+        struct stat st = { 0 };
+        int r;
+
+        if (walk->found->paths.count == STRAYS_MAX)
+                return -E2BIG;
+        (void)fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+        r = strlist_add(&walk->found->paths, path);
+        return r < 0 ? r
+                     : strlist_take(&walk->found->targets,
+                                    str_format("%ju %jd.%09ld %s", (uintmax_t)st.st_ino,
+                                               (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec,
+                                               target));
+}
+
+/* What is no directory. */
+static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *path, mode_t type) {
+        char target[PATH_MAX];
+        ssize_t n;
+
+        if (type == S_IFREG)
+                return git_state_leads(walk->tree_fd, dir_fd, name, path + strlen(walk->git),
+                                       target)
+                               ? add_stray(walk, dir_fd, name, path, target)
+                               : 0;
+        n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+        target[n < 0 ? 0 : n] = '\0';
+        return add_stray(walk, dir_fd, name, path, target);
+}
+
+/* As readdir(3) has it, where the file system tells. */
+static mode_t type_of(int dir_fd, const struct dirent *entry) {
+        struct stat st;
+
+        if (entry->d_type != DT_UNKNOWN)
+                return (mode_t)DTTOIF(entry->d_type);
+        return fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? S_IFREG
+                                                                            : st.st_mode & S_IFMT;
+}
+
+/* Whether it has a name that nothing goes by, as this or an earlier sweep of a session gives it. */
+static bool is_aside(const char *directory, const char *name) {
+        const char *end = guard_aside_end(directory);
+        const size_t length = strlen(name), end_length = strlen(end);
+
+        return strstr(name, GUARD_SUFFIX) && length >= end_length &&
+               streq(name + length - end_length, end);
+}
+
+static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
+        const bool looks = git_state_in(directory + strlen(walk->git));
+        const char *name = entry->d_name;
+        _cleanup_free_ char *path = NULL;
+        mode_t type;
+
+        if (streq(name, ".") || streq(name, ".."))
+                return 0;
+        type = type_of(dir_fd, entry);
+        walk->work += type == S_IFREG && looks ? WORK_FILE : WORK_ENTRY;
+        if (walk->work > walk->work_max)
+                return -E2BIG;
+        if (type == S_IFREG && !looks)
+                return 0;
+        if (type != S_IFDIR && is_aside(directory, name)) {
+                walk->aside++;
+                return 0;
+        }
+        path = str_format("%s%s", directory, name);
+        if (!path)
+                return -ENOMEM;
+        if (type != S_IFDIR)
+                return look_at_file(walk, dir_fd, name, path, type);
+        return goes_on(walk, directory, name, path)
+                       ? strlist_take(&walk->left, str_format("%s/", path))
+                       : 0;
+}
+
+/* What the caller can't read the caller's git can't, either. */
+static int look_into(Walk *walk, const char *directory) {
+        int fd = open_directory(walk, directory[0] ? directory : "."), r = 0;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *entry;
+
+        walk->work += WORK_DIRECTORY + strlen(directory) / WORK_LENGTH;
+        if (!dir) {
+                fd_close(fd);
+                return 0;
+        }
+        while (r == 0 && (entry = readdir(dir)))
+                r = look_at(walk, fd, directory, entry);
+        (void)closedir(dir);
+        return r;
+}
+
+static int walk_all(Walk *walk, const char *git) {
+        int r;
+
+        walk->git = git;
+        r = strlist_add(&walk->left, git);
+        for (size_t i = 0; r == 0 && i < walk->left.count; i++)
+                r = walk->work > walk->work_max ? -E2BIG : look_into(walk, walk->left.items[i]);
+        strlist_clear(&walk->left);
+        return r;
+}
+
+/* As git tells (gitrepository-layout(5)). What of it is a link leads away, and is found. */
+static bool is_bare(int tree_fd) {
+        static const char *const parts[] = { "HEAD", "objects", "refs" };
+
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (faccessat(tree_fd, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                        return false;
+        return true;
+}
+
+int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret) {
+        Walk walk = { .plan = plan,
+                      .tree_fd = tree_fd,
+                      .repair = known != NULL,
+                      .found = ret,
+                      .work_max = WORK_MAX };
+        int r;
+
+        if (known && known->work < WORK_MAX - WORK_MORE)
+                walk.work_max = known->work + WORK_MORE;
+        r = walk_all(&walk, ".git/");
+
+        if (r == 0 && is_bare(tree_fd))
+                r = walk_all(&walk, "");
+        ret->work = walk.work;
+        return r == 0 && ret->paths.count + walk.aside > STRAYS_MAX ? -E2BIG : r;
+}
+
+bool strays_has(const PlanStrays *known, const PlanStrays *found, size_t index) {
+        for (size_t i = 0; i < known->paths.count; i++)
+                if (streq(known->paths.items[i], found->paths.items[index]) &&
+                    streq(known->targets.items[i], found->targets.items[index]))
+                        return true;
+        return false;
+}

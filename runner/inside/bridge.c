@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inside/bridge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "rpc/framing.h"
+#include "rpc/peek.h"
+#include "rpc/queue.h"
+#include "inside/tools.h"
+
+enum {
+        ACCEPT_PAUSE = 100000, /* usec, when this process may have no more fds */
+        ACCEPT_MAX = 16,       /* connections in one turn of the loop */
+        LINES_MAX = 16,        /* of one connection in one turn */
+        SMALL = 64 << 10,      /* bytes that any connection may have */
+        SLICE = 10000,         /* usec of one turn of the loop, for all of them */
+};
+
+/* A request that is not answered yet. */
+typedef struct Asked {
+        struct Asked *previous, *next;
+        struct Connection *connection;
+        uint64_t id;
+        ToolCall *call;
+} Asked;
+
+/* Freed by its own events only; one that is broken waits for that. */
+typedef struct Connection {
+        struct Connection *next;
+        Bridge *bridge;
+        int fd;
+        LoopWatch *watch;
+        LoopTimer *again; /* what is to be done without an event */
+        Framing in;
+        RpcQueue out;
+        Asked *asked;
+        bool more, eof, broken;
+} Connection;
+
+struct Bridge {
+        Keeper *keeper;
+        int fd;
+        LoopWatch *watch;
+        LoopTimer *accept_again;
+        LoopTimer *next_slice; /* ends with the turn */
+        uint64_t slice_began;  /* 0 before there was work in this turn */
+        Connection *connections;
+        unsigned count;
+};
+
+/* --- answers --- */
+
+static void settle(Connection *c);
+
+/* Of all connections together. */
+static bool has_room(const Bridge *bridge, size_t more) {
+        for (const Connection *c = bridge->connections; c; c = c->next)
+                more += c->out.bytes;
+        return more <= BRIDGE_OUTPUT_MAX;
+}
+
+static void send_line(Connection *c, JsonWriter *w) {
+        if (json_write_finish(w) < 0 || !has_room(c->bridge, w->length))
+                c->broken = true;
+        if (!c->broken)
+                c->broken = rpc_queue_send(&c->out, w->data, w->length, NULL, 0) < 0;
+        settle(c);
+}
+
+/* id 0: null. */
+static void write_id(JsonWriter *w, uint64_t id) {
+        json_write_object(w, NULL);
+        if (id)
+                json_write_uint(w, "id", id);
+        else
+                json_write_null(w, "id");
+}
+
+static void write_failure(JsonWriter *w, uint64_t id, const ToolFailure *failure) {
+        write_id(w, id);
+        json_write_object(w, "error");
+        json_write_string(w, "type", tool_failure_name(failure->kind));
+        json_write_string(w, "message", failure->message);
+        json_write_end(w);
+        json_write_end(w);
+}
+
+static void send_failure(Connection *c, uint64_t id, const ToolFailure *failure) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        write_failure(&w, id, failure);
+        send_line(c, &w);
+}
+
+static void refuse(Connection *c, uint64_t id, ToolFailureKind kind, const char *message) {
+        ToolFailure failure = { .kind = kind };
+
+        (void)snprintf(failure.message, sizeof(failure.message), "%s", message);
+        send_failure(c, id, &failure);
+}
+
+static void forget(Asked *asked) {
+        if (asked->previous)
+                asked->previous->next = asked->next;
+        else
+                asked->connection->asked = asked->next;
+        if (asked->next)
+                asked->next->previous = asked->previous;
+        free(asked);
+}
+
+static void on_done(void *data, const JsonValue *value, const ToolFailure *failure) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Asked *asked = data;
+        Connection *c = asked->connection;
+
+        if (failure) {
+                write_failure(&w, asked->id, failure);
+        } else {
+                write_id(&w, asked->id);
+                json_copy(&w, "value", value);
+                json_write_end(&w);
+        }
+        forget(asked);
+        send_line(c, &w);
+}
+
+/* --- requests --- */
+
+static void call_tool(Connection *c, uint64_t id, Grant *grant, const JsonValue *root,
+                      const char *name) {
+        Asked *asked = malloc(sizeof(*asked));
+        const JsonValue *payload = json_member(root, "payload");
+        ToolFailure failure;
+
+        if (!asked)
+                return refuse(c, id, TOOL_INTERNAL, "out of memory");
+        *asked = (Asked){ .next = c->asked, .connection = c, .id = id };
+        if (payload && json_type(payload) == JSON_NULL)
+                payload = NULL;
+        if (tools_call(c->bridge->keeper->tools, grant, name, payload, on_done, asked, &asked->call,
+                       &failure) < 0) {
+                free(asked);
+                return send_failure(c, id, &failure);
+        }
+        if (asked->next)
+                asked->next->previous = asked;
+        c->asked = asked;
+}
+
+static void list_tools(Connection *c, uint64_t id, const Grant *grant) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        write_id(&w, id);
+        tools_write(c->bridge->keeper->tools, grant, "tools", &w);
+        json_write_end(&w);
+        send_line(c, &w);
+}
+
+static const char *text_member(const JsonValue *root, const char *key) {
+        const JsonValue *value = json_member(root, key);
+
+        return value ? json_string(value) : NULL;
+}
+
+static void obey(Connection *c, const JsonValue *root) {
+        const JsonValue *number = json_member(root, "id"), *list = json_member(root, "list");
+        const char *token = text_member(root, "token"), *name = text_member(root, "call");
+        Grant *grant;
+        uint64_t id = 0;
+        bool lists = false;
+
+        if (list)
+                (void)json_bool(list, &lists);
+        if (!number || json_uint(number, JSON_INTEGER_MAX, &id) < 0 || id == 0)
+                return refuse(c, 0, TOOL_VALIDATION, "a request has an id, an integer from 1 on");
+        if ((name != NULL) == lists)
+                return refuse(c, id, TOOL_VALIDATION,
+                              "a request has either call, a tool's name, or list, which is true");
+        grant = token ? tools_find_grant(c->bridge->keeper->tools, token) : NULL;
+        if (!grant)
+                return refuse(c, id, TOOL_PERMISSION,
+                              token ? "this token is none, or its exec has ended"
+                                    : "a request has a token: HOLT_BRIDGE_TOKEN");
+        if (name)
+                call_tool(c, id, grant, root, name);
+        else
+                list_tools(c, id, grant);
+}
+
+/* The id of a line that can't be read; 0 where there is none. */
+static uint64_t peek_id(const char *head) {
+        _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
+        const JsonValue *value = document ? json_member(json_root(document), "id") : NULL;
+        uint64_t id = 0;
+
+        return value && json_uint(value, JSON_INTEGER_MAX, &id) == 0 ? id : 0;
+}
+
+static void take_line(Connection *c, const FramingLine *line) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        char head[64];
+        Error error;
+
+        if (!line->bytes)
+                return refuse(c, peek_id(line->head), TOOL_VALIDATION, "a line of more than 1 MiB");
+        if (json_parse(line->bytes, line->length, "request", &document, &error) == 0)
+                return obey(c, json_root(document));
+        (void)snprintf(head, sizeof(head), "%.*s",
+                       (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
+                       line->bytes);
+        refuse(c, peek_id(head), TOOL_VALIDATION, error.text);
+}
+
+/* --- reading --- */
+
+static bool is_full(const Connection *c) {
+        return c->out.bytes >= BRIDGE_OUTPUT_SOFT;
+}
+
+static bool wants_input(const Connection *c) {
+        return !c->eof && !c->broken && !c->more && !is_full(c);
+}
+
+/* A long line is let grow while all of them together have room. */
+static bool may_grow(const Connection *c) {
+        size_t sum = 0;
+
+        if (c->in.size < SMALL)
+                return true;
+        for (const Connection *other = c->bridge->connections; other; other = other->next)
+                sum += other->in.size;
+        return sum <= BRIDGE_INPUT_MAX;
+}
+
+static void read_input(Connection *c) {
+        size_t size;
+        char *room;
+        ssize_t n;
+
+        if (!may_grow(c))
+                refuse(c, 0, TOOL_INTERNAL, "too many long requests come at the same time");
+        if (!may_grow(c) || framing_room(&c->in, &room, &size) < 0) {
+                c->broken = true;
+                return;
+        }
+        n = read(c->fd, room, size);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        c->broken |= n < 0;
+        c->eof = n == 0;
+        if (n > 0) {
+                framing_add(&c->in, (size_t)n);
+                c->more = true;
+        }
+}
+
+static void run_lines(Connection *c) {
+        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
+                FramingLine line;
+
+                c->more = framing_next(&c->in, &line);
+                if (c->more)
+                        take_line(c, &line);
+        }
+}
+
+/* --- connections --- */
+
+static bool is_over(const Connection *c) {
+        return c->broken || (c->eof && !c->more && !c->asked && rpc_queue_empty(&c->out));
+}
+
+/* Waits for what is to be waited for now. */
+static void settle(Connection *c) {
+        loop_watch_set(c->watch,
+                       (wants_input(c) ? EPOLLIN : 0) | (rpc_queue_empty(&c->out) ? 0 : EPOLLOUT));
+        if (is_over(c))
+                loop_timer_set(c->again, 1);
+        else if (c->more && !is_full(c))
+                loop_timer_set(c->again, time_now_usec());
+}
+
+/* False when the bridge has had its part of this turn: the session's clients have theirs. */
+static bool has_time(Bridge *bridge) {
+        const uint64_t now = time_now_usec();
+
+        if (bridge->slice_began == 0) {
+                bridge->slice_began = now;
+                loop_timer_set(bridge->next_slice, 1);
+        }
+        return now - bridge->slice_began < SLICE;
+}
+
+static void on_next_slice(void *data) {
+        Bridge *bridge = data;
+
+        bridge->slice_began = 0;
+}
+
+static void connection_free(Connection *c) {
+        for (Connection **at = &c->bridge->connections; *at; at = &(*at)->next)
+                if (*at == c) {
+                        *at = c->next;
+                        c->bridge->count--;
+                        break;
+                }
+        c->broken = true;
+        while (c->asked) {
+                ToolCall *call = c->asked->call;
+
+                forget(c->asked);
+                (void)tool_call_cancel(call);
+        }
+        (void)loop_unwatch(c->watch);
+        (void)loop_timer_free(c->again);
+        framing_clear(&c->in);
+        rpc_queue_clear(&c->out);
+        (void)fd_close(c->fd);
+        free(c);
+}
+
+static void work(Connection *c, bool readable) {
+        /* First in the next turn, before those that were served in this one. */
+        if (!is_over(c) && !has_time(c->bridge))
+                return loop_timer_set(c->again, 1);
+        if (readable && wants_input(c))
+                read_input(c);
+        run_lines(c);
+        if (is_over(c))
+                connection_free(c);
+        else
+                settle(c);
+}
+
+static void on_event(void *data, uint32_t events) {
+        Connection *c = data;
+
+        if (events & EPOLLOUT && rpc_queue_flush(&c->out) < 0)
+                c->broken = true;
+        /* Nobody is there to read an answer. */
+        if (events & (EPOLLHUP | EPOLLERR))
+                c->broken = true;
+        work(c, events & EPOLLIN);
+}
+
+static void on_again(void *data) {
+        work(data, false);
+}
+
+static int connection_new(Bridge *bridge, int fd, Error *reterr) {
+        Connection *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return error_oom(reterr);
+        *c = (Connection){ .bridge = bridge,
+                           .fd = FD_NONE,
+                           .in = { .max = BRIDGE_LINE_MAX },
+                           .out = { .fd = fd, .socket = true } };
+        r = loop_timer_new(bridge->keeper->loop, on_again, c, &c->again, reterr);
+        if (r == 0)
+                r = loop_watch(bridge->keeper->loop, fd, EPOLLIN, on_event, c, &c->watch, reterr);
+        if (r < 0) {
+                (void)loop_timer_free(c->again);
+                free(c);
+                return r;
+        }
+        c->fd = fd;
+        c->next = bridge->connections;
+        bridge->connections = c;
+        bridge->count++;
+        return 0;
+}
+
+/* --- the socket --- */
+
+/* As far as it can be told without waiting. */
+static void turn_away(int fd, const char *message) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        ToolFailure failure = { .kind = TOOL_INTERNAL };
+
+        (void)snprintf(failure.message, sizeof(failure.message), "%s", message);
+        write_failure(&w, 0, &failure);
+        if (json_write_finish(&w) == 0)
+                (void)send(fd, w.data, w.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)fd_close(fd);
+}
+
+static void welcome(Bridge *bridge, int fd) {
+        Error error;
+
+        if (bridge->count >= BRIDGE_CONNECTIONS_MAX)
+                turn_away(fd, "too many connections are open to the bridge already");
+        else if (connection_new(bridge, fd, &error) < 0)
+                turn_away(fd, error.text);
+}
+
+static void accept_again(void *data) {
+        Bridge *bridge = data;
+
+        loop_watch_set(bridge->watch, EPOLLIN);
+}
+
+static void on_listen(void *data, uint32_t events) {
+        Bridge *bridge = data;
+
+        (void)events;
+        for (int i = 0; i < ACCEPT_MAX; i++) {
+                int fd = accept4(bridge->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+                if (fd >= 0) {
+                        welcome(bridge, fd);
+                } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                           errno == ENOBUFS) {
+                        loop_watch_set(bridge->watch, 0);
+                        loop_timer_set(bridge->accept_again, time_now_usec() + ACCEPT_PAUSE);
+                        return;
+                } else if (errno != EINTR && errno != ECONNABORTED) {
+                        return;
+                }
+        }
+}
+
+/* Nothing runs inside yet that could be in the way of the path. */
+static int listen_inside(const Keeper *keeper, int *ret, Error *reterr) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make the bridge's socket");
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d" BRIDGE_SOCKET,
+                       keeper->sandbox.root_fd);
+        if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 256) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot listen at " BRIDGE_SOCKET);
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+int bridge_new(Keeper *keeper, Bridge **ret, Error *reterr) {
+        Bridge *bridge = calloc(1, sizeof(*bridge));
+        int r;
+
+        if (!bridge)
+                return error_oom(reterr);
+        *bridge = (Bridge){ .keeper = keeper, .fd = FD_NONE };
+        r = listen_inside(keeper, &bridge->fd, reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, accept_again, bridge, &bridge->accept_again,
+                                   reterr);
+        if (r == 0)
+                r = loop_timer_new(keeper->loop, on_next_slice, bridge, &bridge->next_slice,
+                                   reterr);
+        if (r == 0)
+                r = loop_watch(keeper->loop, bridge->fd, EPOLLIN, on_listen, bridge, &bridge->watch,
+                               reterr);
+        if (r < 0)
+                (void)bridge_free(bridge);
+        else
+                *ret = bridge;
+        return r;
+}
+
+Bridge *bridge_free(Bridge *bridge) {
+        if (!bridge)
+                return NULL;
+        while (bridge->connections)
+                connection_free(bridge->connections);
+        (void)loop_unwatch(bridge->watch);
+        (void)loop_timer_free(bridge->accept_again);
+        (void)loop_timer_free(bridge->next_slice);
+        (void)fd_close(bridge->fd);
+        free(bridge);
+        return NULL;
+}
+
+/* --- the environment --- */
+
+static char **find_variable(const StrList *env, const char *name) {
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; i < env->count; i++)
+                if (strncmp(env->items[i], name, length) == 0 && env->items[i][length] == '=')
+                        return &env->items[i];
+        return NULL;
+}
+
+static int set_variable(StrList *env, const char *name, const char *value) {
+        char **old = find_variable(env, name), *item = str_format("%s=%s", name, value);
+
+        if (!old || !item)
+                return strlist_take(env, item);
+        free(*old);
+        *old = item;
+        return 0;
+}
+
+/* Joins to what there is of a path. */
+static int add_to_path(StrList *env, const char *name, const char *more, bool in_front) {
+        char **old = find_variable(env, name);
+        const char *value = old ? *old + strlen(name) + 1 : "";
+        _cleanup_free_ char *joined = in_front ? str_format("%s:%s", more, value)
+                                               : str_format("%s:%s", value, more);
+
+        if (!joined)
+                return -ENOMEM;
+        return set_variable(env, name, value[0] ? joined : more);
+}
+
+int bridge_fill_env(const char *token, StrList *env) {
+        int r = set_variable(env, "HOLT_BRIDGE", BRIDGE_SOCKET);
+
+        if (r == 0 && token)
+                r = set_variable(env, "HOLT_BRIDGE_TOKEN", token);
+        if (r == 0)
+                r = add_to_path(env, "PYTHONPATH", BRIDGE_DIRECTORY "/python", true);
+        if (r == 0 && find_variable(env, "PATH"))
+                r = add_to_path(env, "PATH", BRIDGE_DIRECTORY "/bin", false);
+        return r;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inside/interpreter-internal.h"
+#include "keeper/methods.h"
+
+/* NULL, or why it is not in the history yet. */
+static const char *note(const Request *request, const char *cause, int exit_code) {
+        Keeper *keeper = request->interpreter->all->keeper;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "cause", cause);
+        json_write_int(&w, "exit_code", exit_code);
+        json_write_end(&w);
+        if (!request->params || json_write_finish(&w) < 0)
+                return NULL;
+        return keeper_note_call(keeper, "python.run", request->params, w.data, request->came_ms);
+}
+
+/* What both a run that was answered and one that took its interpreter with it have. */
+static void write_run(const Request *request, const char *cause, int exit_code, bool state_kept,
+                      JsonWriter *w) {
+        Interpreter *i = request->interpreter;
+        const Process *process = i->process;
+
+        json_write_string(w, "id", process->id);
+        json_write_string(w, "cause", cause);
+        json_write_int(w, "exit_code", exit_code);
+        if (request->timeout)
+                json_write_uint(w, "timeout_us", request->timeout);
+        else
+                json_write_null(w, "timeout_us");
+        json_write_bool(w, "state_kept", state_kept);
+        json_write_string(w, "lost", state_kept ? i->lost : NULL);
+        i->lost = NULL;
+        method_write_output(process, 0, "stdout", request->base64, w);
+        method_write_output(process, 1, "stderr", request->base64, w);
+        json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
+        json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
+        method_write_denials(i->all->keeper, process, w);
+        method_write_set_aside(process, w);
+}
+
+/* Members that are text, and no others: of an attacker's value, which may be no object. */
+static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
+        json_write_object(w, key);
+        if (object && json_type(object) == JSON_OBJECT)
+                for (const JsonValue *v = json_first(object); v; v = json_next(v))
+                        if (json_string(v))
+                                json_write_string(w, json_key(v), json_string(v));
+        json_write_end(w);
+}
+
+/* These, each a text, whatever there is of them. */
+static void copy_named(const JsonValue *object, const char *const *names, size_t count,
+                       const char *missing, JsonWriter *w) {
+        for (size_t n = 0; n < count; n++) {
+                const JsonValue *v = object && json_type(object) == JSON_OBJECT
+                                             ? json_member(object, names[n])
+                                             : NULL;
+                const char *text = v ? json_string(v) : NULL;
+
+                json_write_string(w, names[n], text ? text : missing);
+        }
+}
+
+static void copy_displays(const JsonValue *displays, JsonWriter *w) {
+        json_write_array(w, "displays");
+        for (const JsonValue *v = displays ? json_first(displays) : NULL; v; v = json_next(v))
+                if (json_type(v) == JSON_OBJECT)
+                        copy_texts(v, NULL, w);
+        json_write_end(w);
+}
+
+static void copy_usage(const Request *request, const JsonValue *said, JsonWriter *w) {
+        static const char *const names[] = { "user_us", "system_us", "max_rss_bytes" };
+
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
+        for (size_t n = 0; n < ELEMENTSOF(names); n++) {
+                const JsonValue *value = said ? json_member(said, names[n]) : NULL;
+                uint64_t number = 0;
+
+                if (value && json_uint(value, JSON_INTEGER_MAX, &number) == 0)
+                        json_write_uint(w, names[n], number);
+                else
+                        json_write_null(w, names[n]);
+        }
+        json_write_end(w);
+}
+
+static void write_said(const JsonValue *root, JsonWriter *w) {
+        static const char *const names[] = { "name", "message", "traceback" };
+        const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
+
+        json_write_string(w, "result", result ? json_string(result) : NULL);
+        copy_displays(json_member(root, "displays"), w);
+        if (!error || json_type(error) != JSON_OBJECT)
+                return json_write_null(w, "error");
+        json_write_object(w, "error");
+        copy_named(error, names, ELEMENTSOF(names), "", w);
+        json_write_end(w);
+}
+
+static void answer_run(Request *request, const JsonValue *root) {
+        const JsonValue *said = json_member(root, "exit_code");
+        const char *cause = cause_name(request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED);
+        const char *unrecorded;
+        uint64_t code = 1;
+        JsonWriter *w;
+
+        if (said)
+                (void)json_uint(said, 255, &code);
+        if (request->timed_out)
+                code = 124;
+        unrecorded = note(request, cause, (int)code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        if (unrecorded)
+                json_write_string(w, "unrecorded", unrecorded);
+        write_run(request, cause, (int)code, true, w);
+        write_said(root, w);
+        copy_usage(request, json_member(root, "usage"), w);
+        rpc_reply(request->call);
+}
+
+/* --- requests that run nothing --- */
+
+static void copy_strings(const JsonValue *list, const char *key, JsonWriter *w) {
+        json_write_array(w, key);
+        if (list && json_type(list) == JSON_ARRAY)
+                for (const JsonValue *v = json_first(list); v; v = json_next(v))
+                        if (json_string(v))
+                                json_write_string(w, NULL, json_string(v));
+        json_write_end(w);
+}
+
+static void copy_variables(const JsonValue *list, const char *key, JsonWriter *w) {
+        static const char *const names[] = { "name", "type", "repr" }, *const may_lack[] = {
+                "size"
+        };
+
+        json_write_array(w, key);
+        if (list && json_type(list) == JSON_ARRAY)
+                for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
+                        json_write_object(w, NULL);
+                        copy_named(v, names, ELEMENTSOF(names), "", w);
+                        copy_named(v, may_lack, ELEMENTSOF(may_lack), NULL, w);
+                        json_write_end(w);
+                }
+        json_write_end(w);
+}
+
+static void copy_text(const JsonValue *value, const char *key, JsonWriter *w) {
+        json_write_string(w, key, value && json_string(value) ? json_string(value) : "");
+}
+
+/* What each is answered has this form, whatever was said. */
+static const struct {
+        const char *what, *member;
+        void (*copy)(const JsonValue *value, const char *key, JsonWriter *w);
+} answers[] = {
+        { "variables", "variables", copy_variables },
+        { "save", "saved", copy_strings },
+        { "save", "left_out", copy_texts },
+        { "save", "path", copy_text },
+        { "load", "loaded", copy_strings },
+        { "load", "failed", copy_texts },
+        { "load", "path", copy_text },
+};
+
+/* What the interpreter may call its failure. */
+static ErrorKind kind_of(const JsonValue *error) {
+        static const ErrorKind kinds[] = { ERROR_MISSING, ERROR_DATA };
+        const JsonValue *kind = json_type(error) == JSON_OBJECT ? json_member(error, "kind") : NULL;
+
+        for (size_t i = 0; kind && json_string(kind) && i < ELEMENTSOF(kinds); i++)
+                if (streq(json_string(kind), error_kind_name(kinds[i])))
+                        return kinds[i];
+        return ERROR_SETUP;
+}
+
+/* A JSON object of its own, or an error. */
+static void answer_other(Request *request, const JsonValue *root) {
+        const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
+        const char *message = error && json_type(error) == JSON_OBJECT &&
+                                              json_member(error, "message")
+                                      ? json_string(json_member(error, "message"))
+                                      : NULL;
+        JsonWriter *w;
+        Error failed;
+
+        if (!request->call)
+                return;
+        if (!answer || json_type(answer) != JSON_OBJECT) {
+                (void)error_set(&failed, error ? kind_of(error) : ERROR_SETUP, 0,
+                                "the interpreter: %.500s", message ? message : "no answer");
+                rpc_fail(request->call, &failed);
+                return;
+        }
+        w = rpc_result(request->call);
+        for (size_t n = 0; n < ELEMENTSOF(answers); n++)
+                if (streq(answers[n].what, request->what))
+                        answers[n].copy(json_member(answer, answers[n].member), answers[n].member,
+                                        w);
+        rpc_reply(request->call);
+}
+
+/* What the process has used in all but for what it had before the run; null where init does not
+ * know it, as when it was killed together with who waits for it. */
+static void write_lost_usage(const Request *request, JsonWriter *w) {
+        const Usage *all = &request->interpreter->process->outcome.usage;
+        const Usage *spent = &request->interpreter->spent;
+
+        if (all->max_rss == 0)
+                return copy_usage(request, NULL, w);
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
+        json_write_uint(w, "user_us",
+                        all->user_us > spent->user_us ? all->user_us - spent->user_us : 0);
+        json_write_uint(w, "system_us",
+                        all->system_us > spent->system_us ? all->system_us - spent->system_us : 0);
+        json_write_uint(w, "max_rss_bytes", all->max_rss);
+        json_write_end(w);
+}
+
+/* It has ended below a run. */
+void request_answer_lost(Request *request) {
+        Process *process = request->interpreter->process;
+        const Outcome *out = &process->outcome;
+        const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
+                                       : request->interpreter->broken ? CAUSE_LOST
+                                                                      : out->cause);
+        const int code = request->timed_out ? 124 : out->exit_code ? out->exit_code : 1;
+        const char *unrecorded;
+        JsonWriter *w;
+
+        unrecorded = note(request, cause, code);
+        if (!request->call)
+                return;
+        w = rpc_result(request->call);
+        if (unrecorded)
+                json_write_string(w, "unrecorded", unrecorded);
+        write_run(request, cause, code, false, w);
+        json_write_null(w, "result");
+        json_write_array(w, "displays");
+        json_write_end(w);
+        json_write_null(w, "error");
+        write_lost_usage(request, w);
+        rpc_reply(request->call);
+}
+
+void request_answer(Request *request, const JsonValue *root) {
+        if (request->is_run)
+                answer_run(request, root);
+        else
+                answer_other(request, root);
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inside/interpreter-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/time.h"
+#include "base/wait.h"
+#include "policy/policy.h"
+#include "inside/bridge.h"
+
+enum {
+        STALE_MAX = 16,
+        READY_TIME = HOLT_WAIT(10000000),    /* usec that it has to become ready, at most ... */
+        READY_TIME_MIN = HOLT_WAIT(3000000), /* ... and at least, however short the run may be */
+};
+
+static void on_wake(void *data);
+static void on_deadline(void *data);
+
+/* --- requests --- */
+
+Request *request_free(Request *request) {
+        request->grant = grant_end(request->grant);
+        json_write_clear(&request->line);
+        free(request->params);
+        free(request->name);
+        free(request);
+        return NULL;
+}
+
+static void drop_first(Interpreter *i) {
+        Request *request = i->first;
+
+        i->first = request->next;
+        i->waiting--;
+        i->asked = false;
+        loop_timer_set(i->deadline, 0);
+        (void)request_free(request);
+}
+
+/* Nobody needs it any more. */
+static void let_go(Interpreter *i) {
+        if (i->process)
+                process_kill(i->process);
+}
+
+bool request_has_begun(const Request *request) {
+        return request->interpreter->first == request && request->interpreter->asked;
+}
+
+/* One that has not begun. */
+void request_take_back(Request *request) {
+        Interpreter *i = request->interpreter;
+
+        for (Request **at = &i->first; *at; at = &(*at)->next)
+                if (*at == request) {
+                        *at = request->next;
+                        i->waiting--;
+                        (void)request_free(request);
+                        loop_timer_set(i->wake, time_now_usec());
+                        break;
+                }
+        if (i->once)
+                let_go(i);
+}
+
+/* The client has gone. */
+static void on_call_end(RpcCall *call, void *data) {
+        Request *request = data;
+        Interpreter *i = request->interpreter;
+
+        (void)call;
+        request->call = NULL;
+        request->watcher = NULL;
+        if (!request_has_begun(request))
+                request_take_back(request);
+        else if (i->once)
+                let_go(i);
+}
+
+static void fail_first(Interpreter *i, const Error *error) {
+        if (i->first->call)
+                rpc_fail(i->first->call, error);
+        drop_first(i);
+}
+
+/* The one behind the first. */
+static void fail_behind(Interpreter *i, const Error *error) {
+        Request *request = i->first->next;
+
+        i->first->next = request->next;
+        i->waiting--;
+        if (request->call)
+                rpc_fail(request->call, error);
+        (void)request_free(request);
+}
+
+static void fail_all(Interpreter *i, const Error *error) {
+        while (i->first)
+                fail_first(i, error);
+}
+
+/* --- the interpreter --- */
+
+static void close_channel(Interpreter *i) {
+        i->watch = loop_unwatch(i->watch);
+        i->paused = false;
+        i->channel = fd_close(i->channel);
+        framing_clear(&i->in);
+}
+
+static Interpreter *interpreter_free(Interpreter *i) {
+        if (!i)
+                return NULL;
+        i->said = json_free(i->said);
+        while (i->first)
+                drop_first(i);
+        close_channel(i);
+        i->wake = loop_timer_free(i->wake);
+        i->deadline = loop_timer_free(i->deadline);
+        free(i);
+        return NULL;
+}
+
+int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
+        Interpreter *i = calloc(1, sizeof(*i));
+        int r;
+
+        if (!i)
+                return error_oom(reterr);
+        *i = (Interpreter){ .all = all,
+                            .once = once,
+                            .channel = FD_NONE,
+                            .in = { .max = INTERPRETER_ANSWER_MAX } };
+        r = loop_timer_new(all->keeper->loop, on_wake, i, &i->wake, reterr);
+        if (r == 0)
+                r = loop_timer_new(all->keeper->loop, on_deadline, i, &i->deadline, reterr);
+        if (r < 0) {
+                (void)interpreter_free(i);
+                return r;
+        }
+        *ret = i;
+        return 0;
+}
+
+static void ask_next(Interpreter *i);
+
+/* What it says that no interpreter says is its code's, which may be at it again. */
+static void give_up(Interpreter *i) {
+        i->broken = true;
+        close_channel(i);
+        let_go(i);
+}
+
+/* Kept for the day that it can't say any more. */
+static void note_spent(Interpreter *i, const JsonValue *root) {
+        const JsonValue *spent = json_member(root, "spent");
+        const bool there = spent && json_type(spent) == JSON_OBJECT;
+        const JsonValue *user = there ? json_member(spent, "user_us") : NULL;
+        const JsonValue *system = there ? json_member(spent, "system_us") : NULL;
+
+        if (user)
+                (void)json_uint(user, JSON_INTEGER_MAX, &i->spent.user_us);
+        if (system)
+                (void)json_uint(system, JSON_INTEGER_MAX, &i->spent.system_us);
+}
+
+static void end_watch(Interpreter *i) {
+        if (!i->first->watcher)
+                return;
+        capture_unwatch(&i->process->output, i->first->watcher);
+        process_follow_output(i->process);
+}
+
+/* A process that was ended for that has a row already. */
+static void audit_time(const Interpreter *i) {
+        if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
+                keeper_audit_end(i->all->keeper, i->process->id, CAUSE_TIMEOUT);
+}
+
+static void answer_first(Interpreter *i) {
+        _cleanup_(json_freep) JsonDocument *said = TAKE_PTR(i->said);
+
+        request_answer(i->first, json_root(said));
+        i->has_run |= i->first->is_run || streq(i->first->what, "load");
+        end_watch(i);
+        drop_first(i);
+        if (i->once) {
+                i->process->done = true;
+                return let_go(i);
+        }
+        ask_next(i);
+}
+
+static void on_line(Interpreter *i, const FramingLine *line) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const JsonValue *root, *id;
+        uint64_t number;
+        Error ignored;
+
+        if (!line->bytes || json_parse_large(line->bytes, line->length, INTERPRETER_ANSWER_MAX,
+                                             "answer", &document, &ignored) < 0)
+                return give_up(i);
+        root = json_root(document);
+        id = json_type(root) == JSON_OBJECT ? json_member(root, "id") : NULL;
+        if (!id || json_uint(id, JSON_INTEGER_MAX, &number) < 0)
+                return give_up(i);
+        if (number == 0 && !i->ready) {
+                i->ready = true;
+                loop_timer_set(i->deadline, 0);
+                note_spent(i, root);
+                return ask_next(i);
+        }
+        /* To a run whose answer the code has given in its place. */
+        if (number > 0 && number <= i->all->last_number &&
+            (!i->asked || number < i->first->number) && ++i->stale <= STALE_MAX)
+                return;
+        if (!i->asked || number != i->first->number)
+                return give_up(i);
+        i->stale = 0;
+        note_spent(i, root);
+        process_drain(i->process);
+        audit_time(i);
+        loop_timer_set(i->deadline, 0);
+        i->said = TAKE_PTR(document);
+        if (i->first->is_run && !i->process->settled)
+                keeper_sweep_behind(i->all->keeper, i->process);
+        if (process_is_swept(i->process))
+                answer_first(i);
+}
+
+static void take_lines(Interpreter *i) {
+        FramingLine line;
+
+        while (i->channel >= 0 && !i->said && framing_next(&i->in, &line))
+                on_line(i, &line);
+}
+
+static void read_channel(Interpreter *i) {
+        size_t size;
+        char *room;
+        ssize_t n;
+
+        if (framing_room(&i->in, &room, &size) < 0)
+                return give_up(i);
+        n = read(i->channel, room, size);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n <= 0) { /* what becomes of it the process says */
+                i->watch = loop_unwatch(i->watch);
+                return;
+        }
+        framing_add(&i->in, (size_t)n);
+        take_lines(i);
+}
+
+/* What comes while an answer waits is read after it. */
+static void on_channel(void *data, uint32_t events) {
+        Interpreter *i = data;
+
+        (void)events;
+        if (!i->said)
+                return read_channel(i);
+        i->watch = loop_unwatch(i->watch);
+        i->paused = true;
+}
+
+static void resume(Interpreter *i) {
+        Error ignored;
+
+        take_lines(i);
+        if (!i->paused || i->said || i->channel < 0)
+                return;
+        i->paused = false;
+        if (loop_watch(i->all->keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch,
+                       &ignored) < 0)
+                give_up(i);
+}
+
+/* It has no token of its own: each run has one. What the session's home has for python3 to run at
+ * its start (-s), and variables that do the same (-E), have no say in whether it becomes ready. */
+static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
+        const char *program = keeper->settings.policy.python;
+        int r = strlist_add(&spec->argv, program ? program : "python3");
+
+        if (r == 0)
+                r = strlist_add(&spec->argv, "-s") < 0 ? -ENOMEM : strlist_add(&spec->argv, "-E");
+        if (r == 0)
+                r = strlist_add(&spec->argv, INTERPRETER_MODULE);
+        for (size_t n = 0; r == 0 && n < keeper->plan.env.count; n++)
+                r = strlist_add(&spec->env, keeper->plan.env.items[n]);
+        return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
+}
+
+/* The time that it has for that: what it runs by then is the session's, too. */
+static uint64_t ready_time(const Interpreter *i) {
+        const uint64_t timeout = i->first ? i->first->timeout : 0;
+
+        if (timeout == 0 || timeout > READY_TIME)
+                return READY_TIME;
+        return timeout < READY_TIME_MIN ? READY_TIME_MIN : timeout;
+}
+
+static int start(Interpreter *i, Error *reterr) {
+        Keeper *keeper = i->all->keeper;
+        ProcessSpec spec = { .cwd = keeper->plan.cwd,
+                             .fds = { FD_NONE, FD_NONE, FD_NONE },
+                             .input = INPUT_SOCKET,
+                             .kept = CAPTURE_KEPT };
+        int r = fill_command(keeper, &spec) < 0 ? error_oom(reterr) : 0;
+
+        if (r == 0)
+                r = process_start(keeper->processes, &spec, &i->process, reterr);
+        strlist_clear(&spec.argv);
+        strlist_clear(&spec.env);
+        if (r < 0)
+                return r;
+        i->ready = i->asked = i->stopped = i->broken = false;
+        i->stale = 0;
+        i->interrupts = i->settled = 0;
+        i->spent = (Usage){ 0 };
+        loop_timer_set(i->deadline, time_now_usec() + ready_time(i));
+        i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
+        if (i->channel < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");
+        return loop_watch(keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
+}
+
+/* The answer may be large, so who leaves others unread waits; but nobody waits for him. What one
+ * client has asked for stays in its order. */
+static Request *take_next(Interpreter *i) {
+        for (Request **at = &i->first; *at; at = &(*at)->next)
+                if (!(*at)->call || rpc_call_has_room((*at)->call)) {
+                        Request *request = *at;
+
+                        *at = request->next;
+                        request->next = i->first;
+                        i->first = request;
+                        return request;
+                }
+        return NULL;
+}
+
+/* An interrupt goes by init and a request by the channel, where it may be there first: before any
+ * that follows on interrupts the interpreter is told how many there were to come. */
+static int settle_interrupts(Interpreter *i, Error *reterr) {
+        char line[64];
+        int length, r;
+
+        if (i->settled == i->interrupts)
+                return 0;
+        length = snprintf(line, sizeof(line), "{\"interrupts\":%" PRIu64 "}\n", i->interrupts);
+        r = process_write(i->process, line, (size_t)length, reterr);
+        if (r == 0)
+                i->settled = i->interrupts;
+        return r;
+}
+
+/* What is printed goes to who watches as fast as he reads: nothing is lost, and nothing piles up.
+ */
+static void begin_watch(Interpreter *i, const Request *request) {
+        Capture *output = &i->process->output;
+
+        if (request->watcher &&
+            capture_watch(output, request->watcher, output->next_seq, request->base64) == 0)
+                capture_hold(output, request->watcher, true);
+}
+
+/* What it is asked waits for the loop's next turn; an interrupt that came before it would be for
+ * nothing. Who has to end does not wait for who watches. */
+void interpreter_signal(Interpreter *i) {
+        if (i->asked && i->first->watcher)
+                capture_hold(&i->process->output, i->first->watcher, false);
+        process_follow_output(i->process);
+        process_flush_input(i->process);
+        process_signal(i->process, SIGINT);
+        i->interrupts++;
+}
+
+static void ask_next(Interpreter *i) {
+        Keeper *keeper = i->all->keeper;
+        Request *request;
+        Error error;
+
+        if (i->asked || !i->ready || !i->process || i->process->settled || i->stopped)
+                return;
+        request = take_next(i);
+        if (!request)
+                return;
+        i->process->denied_before = keeper->denials;
+        strlist_clear(&i->process->set_aside);
+        capture_restart(&i->process->output, request->kept, request->keep_tail);
+        begin_watch(i, request);
+        request->asked_at = time_now_usec();
+        if (settle_interrupts(i, &error) < 0 ||
+            process_write(i->process, request->line.data, request->line.length, &error) < 0) {
+                fail_first(i, &error);
+                loop_timer_set(i->wake, time_now_usec());
+                return;
+        }
+        i->asked = true;
+        if (request->grant)
+                grant_set_exec(request->grant, i->process->id);
+        keeper_used(keeper);
+        if (request->timeout)
+                loop_timer_set(i->deadline, request->asked_at + request->timeout);
+}
+
+/* Whoever comes meanwhile waits for the next one. */
+static void end_unready(Interpreter *i) {
+        Error error;
+
+        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT, "the interpreter did not become ready");
+        (void)error_cure(&error, 0,
+                         "Look for what holds it up in the session: holt ps lists its commands.");
+        i->stopped = true;
+        fail_all(i, &error);
+        let_go(i);
+}
+
+/* Interrupts it, and the next time kills it. */
+static void on_deadline(void *data) {
+        Interpreter *i = data;
+
+        if (!i->process)
+                return;
+        if (!i->ready)
+                return end_unready(i);
+        if (!i->asked)
+                return;
+        if (i->first->timed_out) {
+                i->process->timed_out = true;
+                return let_go(i);
+        }
+        i->first->timed_out = true;
+        interpreter_signal(i);
+        loop_timer_set(i->deadline, time_now_usec() + i->all->keeper->plan.kill_after);
+}
+
+static void remove_once(Interpreter *i) {
+        for (Interpreter **at = &i->all->once; *at; at = &(*at)->next)
+                if (*at == i) {
+                        *at = i->next;
+                        (void)interpreter_free(i);
+                        return;
+                }
+}
+
+/* Starts it for what waits; or it has done its once. */
+static void on_wake(void *data) {
+        Interpreter *i = data;
+        Error error;
+
+        if (i->process)
+                return ask_next(i);
+        if (!i->first) {
+                if (i->once)
+                        remove_once(i);
+                return;
+        }
+        if (start(i, &error) < 0)
+                fail_all(i, &error);
+}
+
+static void set_ended(const Request *request, Error *reterr) {
+        _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"),
+                                                       request->timeout);
+
+        if (!request->timed_out)
+                (void)error_set(reterr, ERROR_SETUP, 0, "the interpreter has ended by itself");
+        else
+                (void)error_set(reterr, ERROR_SETUP, 0,
+                                "the interpreter was stopped after %s, the limit of the session's "
+                                "policy",
+                                time ? time : "its time");
+}
+
+/* Whoever waits for the one that ended: the run that was its last one learns how, the rest goes on
+ * with a new one, unless this one never came to be, or was to end. */
+static void settle(Interpreter *i) {
+        Error error;
+
+        if (i->channel >= 0 && (i->watch || i->paused))
+                read_channel(i);
+        if (i->has_run && !i->stopped)
+                i->lost = cause_name(i->broken ? CAUSE_LOST : i->process->outcome.cause);
+        if (i->asked)
+                audit_time(i);
+        if (i->process->outcome.cause == CAUSE_ERROR) {
+                fail_all(i, &i->process->error);
+        } else if (i->asked && i->first->is_run) {
+                request_answer_lost(i->first);
+                end_watch(i);
+                drop_first(i);
+        } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
+                set_ended(i->first, &error);
+                (i->asked ? fail_first : fail_all)(i, &error);
+        }
+        close_channel(i);
+        i->process = NULL;
+        i->ready = i->asked = i->stopped = i->has_run = false;
+        loop_timer_set(i->wake, time_now_usec());
+}
+
+void interpreters_pump(Interpreters *all) {
+        if (!all)
+                return;
+        if (all->lasting)
+                ask_next(all->lasting);
+        for (Interpreter *i = all->once; i; i = i->next)
+                ask_next(i);
+}
+
+static void interpreter_go_on(Interpreter *i) {
+        if (i->said) {
+                answer_first(i);
+                resume(i);
+        }
+        if (i->process->settled && process_is_swept(i->process))
+                settle(i);
+}
+
+void interpreter_swept(Interpreters *all, Process *process) {
+        Interpreter *next;
+
+        if (!all)
+                return;
+        if (all->lasting && all->lasting->process == process)
+                interpreter_go_on(all->lasting);
+        for (Interpreter *i = all->once; i; i = next) {
+                next = i->next;
+                if (i->process == process)
+                        interpreter_go_on(i);
+        }
+}
+
+/* --- for those who ask --- */
+
+void request_append(Interpreter *i, Request *request, RpcCall *call) {
+        Request **at = &i->first;
+
+        while (*at)
+                at = &(*at)->next;
+        *at = request;
+        i->waiting++;
+        request->interpreter = i;
+        request->call = call;
+        request->came_ms = rpc_call_started_ms(call);
+        rpc_call_on_end(call, on_call_end, request);
+        loop_timer_set(i->wake, time_now_usec());
+        if (i->ready && i->process)
+                ask_next(i);
+}
+
+void interpreter_end(Interpreter *i) {
+        Error error;
+
+        (void)error_set(&error, ERROR_SETUP, 0, "the interpreter was told to end");
+        while (i->first && i->first->next)
+                fail_behind(i, &error);
+        if (i->first && !i->asked)
+                fail_first(i, &error);
+        i->stopped = true;
+        process_kill(i->process);
+}
+
+/* --- all of them --- */
+
+int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr) {
+        Interpreters *all = calloc(1, sizeof(*all));
+
+        if (!all)
+                return error_oom(reterr);
+        all->keeper = keeper;
+        *ret = all;
+        return 0;
+}
+
+Interpreters *interpreters_free(Interpreters *all) {
+        if (!all)
+                return NULL;
+        while (all->once) {
+                Interpreter *next = all->once->next;
+
+                (void)interpreter_free(all->once);
+                all->once = next;
+        }
+        (void)interpreter_free(all->lasting);
+        free(all);
+        return NULL;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json-schema.h"
+#include "base/utf8.h"
+#include "base/time.h"
+#include "inside/tools-internal.h"
+#include "store/unwritten.h"
+
+struct ToolCall {
+        ToolCall *previous, *next;
+        Tools *all;
+        Tool *tool; /* a reference */
+        Grant *grant;
+        char id[24], exec[16];
+        JsonWriter params;   /* while it waits */
+        RpcRequest *request; /* once it has been sent */
+        LoopTimer *timer;
+        uint64_t started_ms;
+        char *preview; /* NULL when memory was out */
+        ToolDoneFn fn;
+        void *data;
+};
+
+static int fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...) _printf_(3, 4);
+static int fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...) {
+        va_list args;
+
+        failure->kind = kind;
+        va_start(args, fmt);
+        (void)vsnprintf(failure->message, sizeof(failure->message), fmt, args);
+        va_end(args);
+        return -EINVAL;
+}
+
+/* --- what is noted --- */
+
+/* The JSON of a value, short, on the heap. */
+static char *preview(const JsonValue *value) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        size_t used = 0;
+
+        if (!value)
+                return strdup("");
+        json_copy(&w, NULL, value);
+        if (json_write_finish(&w) < 0)
+                return NULL;
+        for (size_t i = 0; i < TOOL_PREVIEW_MAX && w.data[used] != '\n'; i++)
+                used += utf8_sequence(w.data + used, w.length - used);
+        return strndup(w.data, used);
+}
+
+typedef struct Note {
+        const char *tool, *exec, *request;
+        uint64_t started_ms;
+        const char *response;     /* of a success */
+        const char *failure_name; /* of a failure, else NULL */
+} Note;
+
+static void write_request(const Note *note, JsonWriter *w) {
+        json_write_string(w, "tool", note->tool);
+        json_write_string(w, "exec", note->exec);
+        json_write_string(w, "requestPreview", note->request);
+}
+
+static void write_response(const Note *note, JsonWriter *w) {
+        json_write_bool(w, "success", note->failure_name == NULL);
+        if (note->failure_name)
+                json_write_string(w, "errorType", note->failure_name);
+        else
+                json_write_string(w, "responsePreview", note->response);
+}
+
+static void write_down(struct Unwritten *unwritten, const Note *note) {
+        _cleanup_(json_write_clear) JsonWriter params = { 0 }, result = { 0 }, detail = { 0 };
+
+        json_write_object(&params, NULL);
+        write_request(note, &params);
+        json_write_end(&params);
+        json_write_object(&result, NULL);
+        write_response(note, &result);
+        json_write_end(&result);
+        json_write_object(&detail, NULL);
+        write_request(note, &detail);
+        write_response(note, &detail);
+        json_write_end(&detail);
+        if (json_write_finish(&params) < 0 || json_write_finish(&result) < 0 ||
+            json_write_finish(&detail) < 0)
+                return;
+        unwritten_audited(unwritten,
+                          &(const StoreHistory){ .name = "tool.call",
+                                                 .params = params.data,
+                                                 .result = result.data,
+                                                 .started_ms = note->started_ms,
+                                                 .ended_ms = time_epoch_ms() },
+                          "tool", detail.data);
+}
+
+static void note_end(const ToolCall *call, const JsonValue *value, const char *failure_name) {
+        _cleanup_free_ char *response = value ? preview(value) : NULL;
+        const Note note = { .tool = call->tool->name,
+                            .exec = call->exec,
+                            .request = call->preview,
+                            .started_ms = call->started_ms,
+                            .response = response,
+                            .failure_name = failure_name };
+
+        write_down(call->all->keeper->unwritten, &note);
+}
+
+/* One that never came to be. */
+static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonValue *payload,
+                         const ToolFailure *failure) {
+        _cleanup_free_ char *request = NULL;
+        char shown[TOOL_NAME_MAX + 1];
+
+        if (grant->refusals >= TOOL_REFUSALS_NOTED_MAX)
+                return;
+        grant->refusals++;
+        request = preview(payload);
+        (void)snprintf(shown, sizeof(shown), "%s", name);
+        write_down(all->keeper->unwritten,
+                   &(const Note){ .tool = shown,
+                                  .exec = grant->exec,
+                                  .request = request,
+                                  .started_ms = time_epoch_ms(),
+                                  .failure_name = tool_failure_name(failure->kind) });
+}
+
+/* --- the end of a call --- */
+
+static void call_unlink(ToolCall *call) {
+        Tools *all = call->all;
+
+        if (call->previous)
+                call->previous->next = call->next;
+        else
+                all->first = call->next;
+        if (call->next)
+                call->next->previous = call->previous;
+        else
+                all->last = call->previous;
+        all->calls--;
+        all->waiting -= call->params.length;
+}
+
+static void call_free(ToolCall *call) {
+        (void)loop_timer_free(call->timer);
+        (void)rpc_request_cancel(call->request);
+        (void)tool_unref(call->tool);
+        json_write_clear(&call->params);
+        free(call->preview);
+        free(call);
+}
+
+void tool_calls_drop(Tools *all) {
+        while (all->first) {
+                ToolCall *call = all->first;
+
+                call_unlink(call);
+                call_free(call);
+        }
+}
+
+/* Once it has been asked for, the client is to know that nobody waits. */
+static void tell_client(const ToolCall *call) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (!call->request)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "call", call->id);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                (void)rpc_tell(call->tool->owner, "tool.cancel", &w);
+}
+
+static void end(ToolCall *call, const JsonValue *value, const ToolFailure *failure) {
+        Tools *all = call->all;
+        const RpcConnection *owner = call->tool->owner;
+
+        call_unlink(call);
+        /* The note is written while inside reads: value is the client's still. */
+        call->fn(call->data, value, failure);
+        note_end(call, value, failure ? tool_failure_name(failure->kind) : NULL);
+        call_free(call);
+        tools_pump(all, owner);
+}
+
+ToolCall *tool_call_cancel(ToolCall *call) {
+        Tools *all;
+        const RpcConnection *owner;
+
+        if (!call)
+                return NULL;
+        all = call->all;
+        owner = call->tool->owner;
+        note_end(call, NULL, "cancelled");
+        tell_client(call);
+        call_unlink(call);
+        call_free(call);
+        tools_pump(all, owner);
+        return NULL;
+}
+
+void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) {
+        ToolFailure failure;
+        ToolCall *call = all->first;
+
+        if (grant)
+                (void)fail(&failure, TOOL_PERMISSION, "the exec that this token was for has ended");
+        else
+                (void)fail(&failure, TOOL_INTERNAL, "the tool's client has gone");
+        while (call) {
+                if ((grant && call->grant != grant) || (owner && call->tool->owner != owner)) {
+                        call = call->next;
+                        continue;
+                }
+                if (grant)
+                        tell_client(call);
+                end(call, NULL, &failure);
+                call = all->first; /* others may be gone, too */
+        }
+}
+
+static void on_time(void *data) {
+        ToolCall *call = data;
+        ToolFailure failure;
+
+        (void)fail(&failure, TOOL_TIMED_OUT, "Tool '%s' timed out after %" PRIu64 " ms",
+                   call->tool->name, call->tool->timeout_ms);
+        tell_client(call);
+        end(call, NULL, &failure);
+}
+
+/* --- what the client answers --- */
+
+/* Of an error it says which kind it is; all but these are its own. */
+static ToolFailureKind failure_kind(const JsonValue *error) {
+        static const ToolFailureKind kept[] = { TOOL_VALIDATION, TOOL_PERMISSION };
+        const JsonValue *data = error ? json_member(error, "data") : NULL;
+        const JsonValue *type = data ? json_member(data, "type") : NULL;
+
+        for (size_t i = 0; type && json_string(type) && i < ELEMENTSOF(kept); i++)
+                if (streq(json_string(type), tool_failure_name(kept[i])))
+                        return kept[i];
+        return TOOL_INTERNAL;
+}
+
+static int check_answer(const ToolCall *call, const RpcAnswer *answer, const JsonValue **ret,
+                        ToolFailure *failure) {
+        const JsonValue *value = answer->result ? json_member(answer->result, "value") : NULL;
+        Error error;
+
+        if (!answer->result)
+                return fail(failure, failure_kind(answer->error), "%s", answer->why);
+        if (!value)
+                return fail(failure, TOOL_INTERNAL,
+                            "the tool's answer has no value: its client has to answer "
+                            "{\"value\": ...}");
+        if (call->tool->output &&
+            json_schema_check(json_root(call->tool->output), value, &error) < 0)
+                return fail(failure, TOOL_VALIDATION, "the result: %s", error.text);
+        *ret = value;
+        return 0;
+}
+
+static void on_answer(void *data, const RpcAnswer *answer) {
+        ToolCall *call = data;
+        const JsonValue *value = NULL;
+        ToolFailure failure;
+
+        call->request = NULL;
+        if (check_answer(call, answer, &value, &failure) < 0)
+                end(call, NULL, &failure);
+        else
+                end(call, value, NULL);
+}
+
+/* --- asking the client --- */
+
+/* 0; -EAGAIN when it has to wait; or the end. */
+static int ask(ToolCall *call) {
+        int r = rpc_request(call->tool->owner, "tool.call", &call->params, on_answer, call,
+                            &call->request);
+
+        if (r == -EBUSY)
+                return -EAGAIN;
+        if (r < 0)
+                return r;
+        call->all->waiting -= call->params.length;
+        json_write_clear(&call->params);
+        return 0;
+}
+
+/* One that can't be asked for because its client is about to go ends with that. */
+void tools_pump(Tools *all, const RpcConnection *owner) {
+        for (ToolCall *call = all->first; call; call = call->next)
+                if (!call->request && call->params.length > 0 && call->tool->owner == owner &&
+                    ask(call) < 0)
+                        return;
+}
+
+static bool others_wait(const Tools *all, const RpcConnection *owner) {
+        if (all->waiting > 0)
+                for (const ToolCall *call = all->first; call; call = call->next)
+                        if (!call->request && call->tool->owner == owner)
+                                return true;
+        return false;
+}
+
+static int write_params(ToolCall *call, const JsonValue *payload) {
+        JsonWriter *w = &call->params;
+
+        json_write_object(w, NULL);
+        json_write_string(w, "name", call->tool->name);
+        if (payload) {
+                json_copy(w, "payload", payload);
+        } else {
+                json_write_object(w, "payload");
+                json_write_end(w);
+        }
+        json_write_string(w, "call", call->id);
+        json_write_string(w, "exec", call->exec);
+        json_write_uint(w, "timeout_ms", call->tool->timeout_ms);
+        json_write_end(w);
+        return json_write_finish(w);
+}
+
+/* --- calls --- */
+
+static unsigned depth_of(const JsonValue *value) {
+        unsigned deepest = 0;
+
+        if (json_type(value) != JSON_OBJECT && json_type(value) != JSON_ARRAY)
+                return 0;
+        for (const JsonValue *v = json_first(value); v; v = json_next(v)) {
+                const unsigned depth = depth_of(v);
+
+                if (depth > deepest)
+                        deepest = depth;
+        }
+        return deepest + 1;
+}
+
+static int check_payload(const Tool *tool, const JsonValue *payload, ToolFailure *failure) {
+        _cleanup_(json_freep) JsonDocument *empty = NULL;
+        Error error;
+
+        if (payload && json_type(payload) != JSON_OBJECT)
+                return fail(failure, TOOL_VALIDATION, "$: must be an object");
+        if (payload && depth_of(payload) > TOOL_DEPTH_MAX)
+                return fail(failure, TOOL_VALIDATION,
+                            "$: more than %d objects and arrays in each other", TOOL_DEPTH_MAX);
+        if (!payload && json_parse("{}", 2, "payload", &empty, &error) < 0)
+                return fail(failure, TOOL_INTERNAL, "%s", error.text);
+        if (json_schema_check(json_root(tool->input), payload ? payload : json_root(empty),
+                              &error) < 0)
+                return fail(failure, TOOL_VALIDATION, "%s", error.text);
+        return 0;
+}
+
+static int check_call(const Tools *all, const Grant *grant, const char *name,
+                      const JsonValue *payload, Tool **ret, ToolFailure *failure) {
+        Tool *tool = tool_find(all, name);
+        char quoted[TOOL_NAME_MAX + 40];
+
+        /* One that is not given is not told from one that is not there. */
+        if (!tool || !grant_allows(grant, tool))
+                return fail(failure, TOOL_PERMISSION,
+                            "there is no tool '%s', or it may not be called from here",
+                            str_quote(name, quoted, sizeof(quoted)));
+        *ret = tool;
+        if (all->calls >= TOOL_CALLS_MAX)
+                return fail(failure, TOOL_INTERNAL, "%d calls of tools go on already",
+                            TOOL_CALLS_MAX);
+        return check_payload(tool, payload, failure);
+}
+
+static void call_link(ToolCall *call) {
+        Tools *all = call->all;
+
+        call->previous = all->last;
+        if (call->previous)
+                call->previous->next = call;
+        else
+                all->first = call;
+        all->last = call;
+        all->calls++;
+        all->waiting += call->params.length;
+}
+
+static ToolCall *call_new(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload) {
+        ToolCall *call = calloc(1, sizeof(*call));
+
+        if (!call)
+                return NULL;
+        tool->references++;
+        *call = (ToolCall){ .all = all,
+                            .tool = tool,
+                            .grant = grant,
+                            .started_ms = time_epoch_ms(),
+                            .preview = preview(payload) };
+        (void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, ++all->last_call);
+        (void)snprintf(call->exec, sizeof(call->exec), "%s", grant->exec);
+        if (write_params(call, payload) == 0 &&
+            loop_timer_new(all->keeper->loop, on_time, call, &call->timer, NULL) == 0) {
+                call_link(call);
+                return call;
+        }
+        call_free(call);
+        return NULL;
+}
+
+static int start(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload, ToolCall **ret,
+                 ToolFailure *failure) {
+        const bool waits = others_wait(all, tool->owner);
+        ToolCall *call = call_new(all, grant, tool, payload);
+        int r;
+
+        if (!call)
+                return fail(failure, TOOL_INTERNAL, "out of memory");
+        r = waits ? -EAGAIN : ask(call);
+        if (r == -EAGAIN && all->waiting > TOOL_WAITING_MAX)
+                r = fail(failure, TOOL_INTERNAL, "calls with %d MiB of payloads wait already",
+                         TOOL_WAITING_MAX >> 20);
+        else if (r < 0 && r != -EAGAIN)
+                r = fail(failure, TOOL_INTERNAL, "the tool's client has gone");
+        if (r < 0 && r != -EAGAIN) {
+                call_unlink(call);
+                call_free(call);
+                return r;
+        }
+        loop_timer_set(call->timer, time_now_usec() + tool->timeout_ms * 1000);
+        *ret = call;
+        return 0;
+}
+
+int tools_call(Tools *all, Grant *grant, const char *name, const JsonValue *payload, ToolDoneFn fn,
+               void *data, ToolCall **ret, ToolFailure *failure) {
+        Tool *tool = NULL;
+        int r = check_call(all, grant, name, payload, &tool, failure);
+
+        if (r == 0) {
+                assert(tool);
+                r = start(all, grant, tool, payload, ret, failure);
+        }
+        if (r < 0) {
+                note_refusal(all, grant, name, payload, failure);
+                return r;
+        }
+        (*ret)->fn = fn;
+        (*ret)->data = data;
+        return 0;
+}

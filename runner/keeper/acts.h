@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person does by several calls is one row of the history: between history.begin and
+ * history.end, or the end of the connection, calls of a connection about files are not noted by
+ * themselves. A connection has one act at a time. */
+#pragma once
+
+#include "keeper/keeper.h"
+
+typedef struct Act Act;
+
+/* name is no method's, so that nobody's row is mistaken for what it is not. Takes nothing over.
+ * -EINVAL with an ERROR_USAGE, -EBUSY with an ERROR_BUSY where one goes on; -ENOMEM, or an error of
+ * the store's. */
+int act_begin(Keeper *keeper, RpcConnection *connection, const char *name, const char *params,
+              Error *reterr);
+/* result is JSON, as the history has it. *ret_unrecorded: NULL, or why that is not in the history
+ * yet (store/unwritten.h). -ENOENT with an ERROR_MISSING where none goes on. */
+int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
+            const char **ret_unrecorded, Error *reterr);
+/* Whether its calls are part of one. */
+bool act_goes_on(const Keeper *keeper, const RpcConnection *connection);
+/* The connection has ended: so has its act. */
+void acts_forget(Keeper *keeper, const RpcConnection *connection);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's own confinement. Once its sandbox is there it needs few of the caller's rights:
+ * whoever finds a hole in what it reads from inside gets no more than the session. It can't start
+ * programs, can't reach files but the session's own and what the sandbox sees, and makes no call
+ * that a sandbox may not make, except openat2. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include "base/sys.h"
+#include "policy/syscalls.h"
+#include "sandbox/landlock.h"
+#include "reach/mount-table.h"
+#include "keeper/keeper.h"
+
+static int confine_files(const Keeper *keeper, Error *reterr) {
+        /* By inode, whichever mount leads there: the workspace is named for the sweep at the end,
+         * which goes by the host's mount of it. */
+        int fds[3 + PLAN_MOUNTS_MAX] = { keeper->plan.state.fd, keeper->sandbox.root_fd };
+        size_t count = 2;
+
+        if (keeper->launch.workspace_fd >= 0)
+                fds[count++] = keeper->launch.workspace_fd;
+        for (size_t i = 0; i < keeper->plan.others_count; i++)
+                if (keeper->plan.others[i].guards_count > 0)
+                        fds[count++] = plan_workspace(&keeper->plan.others[i])->fd;
+        return landlock_confine_to(fds, count, reterr);
+}
+
+/* The keeper finds files by openat2. It is the one call more, and it makes files by modes of its
+ * own. */
+static int confine_calls(Error *reterr) {
+        static char name[] = "openat2";
+        static struct sock_filter room[SYSCALLS_PROGRAM_MAX];
+        char *names[] = { name };
+        const StrList allow = { .items = names, .count = ELEMENTSOF(names) };
+        struct sock_fprog filter = { .filter = room };
+        int r = syscalls_compile(SYSCALLS_DEFAULT, false, &allow, NULL, room, ELEMENTSOF(room),
+                                 &filter.len, reterr);
+
+        if (r < 0)
+                return r;
+        if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &filter) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        return 0;
+}
+
+int keeper_confine(const Keeper *keeper, Error *reterr) {
+        int r;
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        r = mount_table_keep();
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot open /proc/self/mountinfo");
+        r = confine_files(keeper, reterr);
+        return r < 0 ? r : confine_calls(reterr);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* That the last look at protected paths is due.
+ *
+ * Theory of operation. A keeper may be killed: by the host, by its own deadline, or with the whole
+ * machine. What a command has made since the last look is there under its own name then, and the
+ * next keeper can't tell it from what the host has made. So a file in the session's directory says
+ * that a look is due, from before the sandbox starts until the last look has ended. `holt stop`
+ * fails while it is there and no keeper lives, and the next keeper tells its first command. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "keeper/keeper.h"
+
+enum { NAMES_MAX = 32 << 10 }; /* bytes: the answer is sent without waiting */
+
+int keeper_due_begin(Keeper *keeper, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (!plan_has_guards(&keeper->plan))
+                return 0;
+        (void)session_sweep_due(keeper->plan.state.fd, keeper->missed, sizeof(keeper->missed));
+        fd = openat(keeper->plan.state.fd, SESSION_SWEEP_DUE,
+                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno,
+                                 "cannot make " SESSION_SWEEP_DUE " in the session's directory");
+        keeper->due = true;
+        return 0;
+}
+
+/* Where nothing can be written the file stays as it is, empty. */
+void keeper_due_end(const Keeper *keeper) {
+        const char *text = keeper->unguarded[0] ? keeper->unguarded : keeper->missed;
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (!keeper->due)
+                return;
+        if (!text[0]) {
+                (void)unlinkat(keeper->plan.state.fd, SESSION_SWEEP_DUE, 0);
+                return;
+        }
+        fd = openat(keeper->plan.state.fd, SESSION_SWEEP_DUE,
+                    O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0)
+                (void)!write(fd, text, strlen(text));
+}
+
+void keeper_due_write(const Keeper *keeper, JsonWriter *w) {
+        size_t bytes = 0, i = 0;
+
+        json_write_array(w, "set_aside");
+        for (; i < keeper->set_aside.count; i++) {
+                bytes += strlen(keeper->set_aside.items[i]);
+                if (bytes > NAMES_MAX)
+                        break;
+                json_write_string(w, NULL, keeper->set_aside.items[i]);
+        }
+        json_write_end(w);
+        json_write_uint(w, "set_aside_omitted", keeper->set_aside.count - i);
+        if (keeper->unguarded[0])
+                json_write_string(w, "unguarded", keeper->unguarded);
+}

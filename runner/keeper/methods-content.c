@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contents and names of files in requests and answers. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/path-text.h"
+#include "base/utf8.h"
+#include "files/path.h"
+#include "keeper/methods.h"
+
+/* --- in --- */
+
+static int refuse_base64(const char *what, Error *error) {
+        int r = error_set(error, ERROR_USAGE, 0, "%s is no base64", what);
+
+        return error_cure(error, r, "As RFC 4648 has it: A-Z a-z 0-9 + /, padded, on one line");
+}
+
+int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
+                        Error *error) {
+        const char *content = rpc_string(call, text), *base64 = rpc_string(call, "base64");
+        int r;
+
+        if (!content == !base64) {
+                r = error_set(error, ERROR_USAGE, 0, "%s takes either %s or base64",
+                              rpc_call_method(call)->name, text);
+                return error_cure(error, r, "%s is text; bytes come in base64.", text);
+        }
+        if (base64) {
+                r = base64_decode(base64, ret, ret_length);
+                return r == -ENOMEM ? error_oom(error) : r < 0 ? refuse_base64("base64", error) : 0;
+        }
+        *ret = strdup(content);
+        *ret_length = strlen(content);
+        return *ret ? 0 : error_oom(error);
+}
+
+int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKind *kind,
+                         const char *path, unsigned mode, bool make_parents, Error *error) {
+        _cleanup_free_ char *content = NULL;
+        size_t length = 0;
+        FilesWork *work;
+        int r = method_take_content(call, "content", &content, &length, error);
+
+        if (r == 0)
+                r = work_new(keeper->files, path, NULL, NULL, &work, error);
+        if (r < 0)
+                return r;
+        work->content = TAKE_PTR(content);
+        work->length = length;
+        work->mode = mode;
+        work->make_parents = make_parents;
+        return work_start(keeper->works, call, kind, work, error);
+}
+
+/* --- out --- */
+
+static void write_missed(JsonWriter *w, const FilesMissed *missed) {
+        if (missed->error == 0)
+                return;
+        json_write_object(w, "missed");
+        json_write_name(w, "name", missed->path);
+        json_write_string(w, "errno", error_errno_name(-missed->error));
+        json_write_end(w);
+}
+
+void method_write_next(JsonWriter *w, const char *key, const FilesWork *work) {
+        if ((work->more || work->full) && work->last[0])
+                json_write_path(w, key, work->last);
+        else
+                json_write_null(w, key);
+        write_missed(w, &work->missed);
+}
+
+/* Of a character what it takes in JSON, at most. */
+static size_t written_size(const char *s, size_t sequence) {
+        const unsigned char c = (unsigned char)*s;
+
+        if (sequence > 1 && c != 0xc2)
+                return sequence;
+        return sequence == 1 && c >= ' ' && c != '"' && c != '\\' && c != 0x7f ? 1 : 6;
+}
+
+/* How much of the text an answer holds; so that who reads on by ranges has whole characters. */
+static size_t text_that_fits(const char *text, size_t length, bool eof) {
+        size_t held = eof ? 0 : utf8_unfinished(text, length), done = 0, size = 0;
+
+        if (held < length)
+                length -= held;
+        while (done < length) {
+                size_t sequence = utf8_sequence(text + done, length - done);
+
+                size += written_size(text + done, sequence);
+                if (size > METHOD_ANSWER_MAX)
+                        break;
+                done += sequence > 0 ? sequence : 1;
+        }
+        return done;
+}
+
+static uint64_t size_of(const Keeper *keeper, const char *path, uint64_t least) {
+        FileStat stat = { 0 };
+        uint64_t size = least;
+
+        if (files_stat(keeper->files, path, true, &stat, NULL) == 0 && stat.size > least)
+                size = stat.size;
+        file_stat_clear(&stat);
+        return size;
+}
+
+int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error) {
+        const uint64_t offset = rpc_uint(call, "offset", 0);
+        const bool base64 = rpc_bool(call, "base64", false);
+        _cleanup_free_ char *data = NULL, *text = NULL;
+        size_t length = 0, given;
+        bool eof = false;
+        JsonWriter *w;
+        int r = files_read(keeper->files, path, offset, rpc_uint(call, "length", FILES_READ_MAX),
+                           &data, &length, &eof, error);
+
+        if (r < 0)
+                return r;
+        given = base64 ? length : text_that_fits(data, length, eof);
+        text = base64 ? base64_encode(data, length) : NULL;
+        if (base64 && !text)
+                return error_oom(error);
+        w = rpc_result(call);
+        if (base64)
+                json_write_string(w, "content", text);
+        else
+                json_write_bytes(w, "content", data, given);
+        json_write_uint(w, "next", offset + given);
+        json_write_bool(w, "eof", eof && given == length);
+        json_write_uint(w, "size", size_of(keeper, path, eof ? 0 : offset + given));
+        rpc_reply(call);
+        return 0;
+}
+
+int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Error *error) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        FileStat stat;
+        JsonWriter *w;
+        int r = files_open_read(keeper->files, path, &fd, error);
+
+        if (r == 0 && fstat(fd, &st) < 0)
+                r = error_set(error, ERROR_SETUP, errno, "cannot look at what was opened");
+        if (r < 0)
+                return r;
+        files_stat_fill(&st, &stat);
+        w = rpc_result(call);
+        json_write_uint(w, "size", stat.size);
+        json_write_uint(w, "modified_ms", stat.modified_ms);
+        json_write_uint(w, "mode", stat.mode);
+        rpc_reply_fds(call, &fd, 1);
+        return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mount.*: the files below /mnt/files, as a store that has files and no directories of its own. It
+ * is the same view as that of files.*, so a link that a command has made there leads to where it
+ * would lead it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/path-text.h"
+#include "keeper/methods.h"
+#include "files/mime.h"
+#include "files/receive.h"
+
+#define MOUNT "/mnt/files"
+
+enum { LIMIT_DEFAULT = 100 };
+
+/* --- paths --- */
+
+/* Of a path there, which a leading "/" makes no other; or of one as a command inside has it. */
+static const char *relative(const char *path) {
+        const size_t mount = sizeof(MOUNT) - 1;
+
+        if (str_starts(path, MOUNT) && (path[mount] == '/' || !path[mount]))
+                path += mount;
+        return path + strspn(path, "/");
+}
+
+static bool leads_up(const char *path) {
+        for (const char *part = path; *part; part += strspn(part, "/")) {
+                size_t length = strcspn(part, "/");
+
+                if (length == 2 && part[0] == '.' && part[1] == '.')
+                        return true;
+                part += length;
+        }
+        return false;
+}
+
+/* The path inside of what the call is about; owned by the caller. */
+static int take_path(const RpcCall *call, char **ret, Error *error) {
+        const char *path = relative(rpc_string(call, "path"));
+        char quoted[160];
+        int r;
+
+        if (path[0] == '\0' || leads_up(path)) {
+                r = error_set(error, ERROR_USAGE, 0, "\"%s\" names no file below " MOUNT,
+                              str_quote(rpc_string(call, "path"), quoted, sizeof(quoted)));
+                return error_cure(error, r,
+                                  "A path there, without \"..\"; other files are read and written "
+                                  "by files.*.");
+        }
+        *ret = str_format(MOUNT "/%s", path);
+        return *ret ? 0 : error_oom(error);
+}
+
+static void write_path(JsonWriter *w, const char *path) {
+        json_write_name(w, "mount_relative_path", path);
+        json_write_string(w, "sandbox_mount_prefix", MOUNT);
+}
+
+static void write_call(const RpcCall *call, JsonWriter *w) {
+        write_path(w, relative(rpc_string(call, "path")));
+}
+
+/* --- list --- */
+
+/* As in RFC 3339: "2026-11-21T18:53:27.042Z" */
+static void write_time(JsonWriter *w, const char *key, uint64_t ms) {
+        const time_t seconds = (time_t)(ms / 1000);
+        char date[40] = "", text[64];
+        struct tm tm;
+
+        if (gmtime_r(&seconds, &tm))
+                (void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+        (void)snprintf(text, sizeof(text), "%s.%03uZ", date, (unsigned)(ms % 1000));
+        json_write_string(w, key, text);
+}
+
+static int add_item(void *data, const char *name, const FileStat *stat) {
+        FilesWork *work = data;
+        JsonWriter *w = &work->list;
+
+        work->full = work->full || w->length > METHOD_ANSWER_MAX;
+        if (work->full)
+                return 0;
+        (void)snprintf(work->last, sizeof(work->last), "%s", name);
+        /* It was a regular file a moment ago. */
+        if (stat->type != FILE_REGULAR)
+                return 0;
+        json_write_object(w, NULL);
+        write_path(w, name);
+        json_write_uint(w, "size", stat->size);
+        write_time(w, "last_modified", stat->modified_ms);
+        json_write_string(w, "mime_type", mime_type(name));
+        json_write_end(w);
+        return 0;
+}
+
+/* pattern is the prefix, to the path that the page begins behind. */
+static int run_list(FilesWork *work, Error *error) {
+        int r;
+
+        json_write_array(&work->list, NULL);
+        r = files_list_below(work->files, MOUNT, work->pattern, work->to ? work->to : "",
+                             work->limit, add_item, work, &work->more, &work->missed, error);
+        json_write_end(&work->list);
+        return r;
+}
+
+static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)call;
+        json_write_value(w, "items", &work->list);
+        method_write_next(w, "next_cursor", work);
+}
+
+int method_mount_list(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
+        const Keeper *keeper = data;
+        const char *prefix = rpc_string(call, "prefix");
+        const uint64_t limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
+        FilesWork *work;
+        int r = work_new(keeper->files, MOUNT, rpc_string(call, "cursor"),
+                         prefix ? relative(prefix) : "", &work, error);
+        if (r < 0)
+                return r;
+        work->limit = limit;
+        return work_start(keeper->works, call, &kind, work, error);
+}
+
+/* --- one file --- */
+
+static int run_upload(FilesWork *work, Error *error) {
+        return files_write(work->files, work->path, work->content, work->length, work->mode, true,
+                           error);
+}
+
+static void answer_upload(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        write_call(call, w);
+        json_write_uint(w, "size", work->length);
+}
+
+int method_mount_upload(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_upload, answer_upload, .ordered = true };
+        const unsigned mode = (unsigned)rpc_uint(call, "mode", 0);
+        _cleanup_free_ char *path = NULL;
+        int r = take_path(call, &path, error);
+
+        if (r < 0)
+                return r;
+        if (!rpc_bool(call, "fd", false))
+                return method_write_content(data, call, &kind, path, mode, true, error);
+        return receive_start(data, call, path, mode, true, write_call, error);
+}
+
+int method_mount_download(RpcCall *call, void *data, Error *error) {
+        _cleanup_free_ char *path = NULL;
+        int r = take_path(call, &path, error);
+
+        if (r < 0)
+                return r;
+        return rpc_bool(call, "fd", false) ? method_answer_fd(data, call, path, error)
+                                           : method_answer_content(data, call, path, error);
+}
+
+static int run_delete(FilesWork *work, Error *error) {
+        return files_remove(work->files, work->path, true, error);
+}
+
+static void answer_delete(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+        (void)work;
+        write_call(call, w);
+}
+
+int method_mount_delete(RpcCall *call, void *data, Error *error) {
+        static const FilesWorkKind kind = { run_delete, answer_delete };
+        const Keeper *keeper = data;
+        _cleanup_free_ char *path = NULL;
+        FilesWork *work;
+        int r = take_path(call, &path, error);
+
+        if (r == 0)
+                r = work_new(keeper->files, path, NULL, NULL, &work, error);
+        return r < 0 ? r : work_start(keeper->works, call, &kind, work, error);
+}

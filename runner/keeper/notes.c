@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a keeper writes into its session's history and audit. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "sandbox/result.h"
+#include "base/time.h"
+#include "store/unwritten.h"
+
+enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */
+
+void keeper_note_begun(Keeper *keeper, Process *process) {
+        Error ignored;
+
+        if (process->params && !process->settled && !process->history)
+                (void)store_history_begin(keeper->store, process->method, process->params,
+                                          &process->history, &ignored);
+}
+
+/* A command that is answered at its end, and that is soon, has one row written, then; one that goes
+ * on is noted meanwhile, so that it is known after a crash. */
+void keeper_note_running(void *data) {
+        Keeper *keeper = data;
+
+        for (Process *p = processes_first(keeper->processes); p; p = p->next)
+                keeper_note_begun(keeper, p);
+        keeper->noting = false;
+}
+
+void keeper_note(Keeper *keeper, Process *process, const char *method, char *params) {
+        process->method = method;
+        process->params = params;
+        if (params && !keeper->noting)
+                loop_timer_set(keeper->note_timer, time_now_usec() + NOTE_TIME);
+        keeper->noting |= params != NULL;
+}
+
+const char *keeper_note_call(Keeper *keeper, const char *method, const char *params,
+                             const char *result, uint64_t started_ms) {
+        const StoreHistory row = { .name = method,
+                                   .params = params,
+                                   .result = result,
+                                   .started_ms = started_ms,
+                                   .ended_ms = time_epoch_ms() };
+
+        return unwritten_record(keeper->unwritten, &row);
+}
+
+static void end_history(Keeper *keeper, Process *process) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        StoreHistory row = { .id = process->history,
+                             .name = process->method,
+                             .params = process->params,
+                             .started_ms = process->started_at_ms,
+                             .ended_ms = time_epoch_ms() };
+        const char *why;
+
+        if (!process->params)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", process->id);
+        json_write_string(&w, "cause", cause_name(process->outcome.cause));
+        json_write_int(&w, "exit_code", process->outcome.exit_code);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return;
+        row.result = w.data;
+        why = unwritten_record(keeper->unwritten, &row);
+        if (!why)
+                return;
+        (void)snprintf(process->unrecorded, sizeof(process->unrecorded), "%s", why);
+        process->unrecorded_row = unwritten_last(keeper->unwritten);
+}
+
+/* Whose calls they may be: what ran meanwhile. The kernel's notice has a pid, of somebody who may
+ * be anywhere below one of them, or gone. */
+static void write_execs(const Keeper *keeper, const Process *settled, JsonWriter *w) {
+        json_write_array(w, "execs");
+        for (const Process *p = processes_first(keeper->processes); p; p = p->next)
+                if (p == settled || (p->started && !p->gone))
+                        json_write_string(w, NULL, p->id);
+        json_write_end(w);
+}
+
+static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
+                         const Process *settled) {
+        const char *why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers,
+                                             denial);
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        result_write_denial(&w, denial, count, why_not);
+        write_execs(keeper, settled, &w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(keeper->unwritten, "denial", w.data);
+}
+
+/* A program of a foreign ABI. */
+static void audit_foreign(const Keeper *keeper, const Process *process) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (process->outcome.signal != SIGSYS)
+                return;
+        json_write_object(&w, NULL);
+        result_write_foreign_members(&w);
+        json_write_array(&w, "execs");
+        json_write_string(&w, NULL, process->id);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(keeper->unwritten, "denial", w.data);
+}
+
+void keeper_audit_denials(Keeper *keeper, const Process *settled) {
+        for (unsigned i = 0; i < keeper->denials.count; i++) {
+                const Denial *denial = &keeper->denials.items[i];
+                const uint64_t before = i < keeper->audited.count ? keeper->audited.items[i].count
+                                                                  : 0;
+
+                if (denial->count > before)
+                        audit_denial(keeper, denial, denial->count - before, settled);
+        }
+        keeper->audited = keeper->denials;
+}
+
+void keeper_audit_end(Keeper *keeper, const char *id, Cause cause) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (cause != CAUSE_TIMEOUT && cause != CAUSE_KILLED && cause != CAUSE_OOM)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", id);
+        json_write_string(&w, "cause", cause_name(cause));
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(keeper->unwritten, cause == CAUSE_KILLED ? "kill" : "limit",
+                                w.data);
+}
+
+void keeper_note_end(Keeper *keeper, Process *process) {
+        end_history(keeper, process);
+        if (!process->done)
+                keeper_audit_end(keeper, process->id, process->outcome.cause);
+        audit_foreign(keeper, process);
+}
+
+void keeper_audit_guard(Keeper *keeper, const char *what, const char *text) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, what, text);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(keeper->unwritten, "guard", w.data);
+}
+
+void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path) {
+        keeper_audit_guard(keeper, what, path);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The look at protected paths after each command (guards/guard.h).
+ *
+ * Theory of operation. How long a look takes is up to the commands inside: git's directory may hold
+ * as many files as they like. So a look runs on a thread, and the loop serves everybody else
+ * meanwhile. Most looks are short, so the loop waits a moment for each. Commands that end while a
+ * look runs share the next one, since it may already have passed what they made. A command, or a
+ * run of an interpreter, is answered once its look has ended, with what was found. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/time.h"
+#include "guards/guard.h"
+#include "inside/interpreter.h"
+#include "keeper/keeper.h"
+#include "base/threads.h"
+#include "store/unwritten.h"
+
+enum {
+        MOMENT = 2000,        /* usec that the loop waits for a look that it has started */
+        STACK_SIZE = 1 << 20, /* bytes */
+};
+
+struct Sweeper {
+        Keeper *keeper;
+        Threads *threads;
+        Thread thread;
+        bool runs;
+        StrList moved; /* of the look that runs */
+        char failure[PROCESS_UNGUARDED_MAX];
+};
+
+/* On the thread, or on the loop if there can be no thread. */
+static void sweeper_look(void *data) {
+        Sweeper *sweeper = data;
+        const Keeper *keeper = sweeper->keeper;
+        char sentence[ERROR_SENTENCE_MAX];
+        Error error;
+
+        sweeper->failure[0] = '\0';
+        if (guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved, &error) < 0)
+                (void)snprintf(sweeper->failure, sizeof(sweeper->failure), "%s",
+                               error_sentence(&error, sentence));
+}
+
+static void sweeper_tell(const Sweeper *sweeper, Process *process) {
+        (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s",
+                       sweeper->failure[0] ? sweeper->failure : sweeper->keeper->missed);
+        for (size_t i = 0; i < sweeper->moved.count; i++)
+                (void)strlist_add(&process->set_aside, sweeper->moved.items[i]);
+}
+
+static void sweeper_note(const Sweeper *sweeper) {
+        Keeper *keeper = sweeper->keeper;
+
+        for (size_t i = 0; i < sweeper->moved.count; i++) {
+                keeper_audit_guard(keeper, "set_aside", sweeper->moved.items[i]);
+                if (keeper->stopping)
+                        (void)strlist_add(&keeper->set_aside, sweeper->moved.items[i]);
+        }
+        if (sweeper->failure[0] && !streq(sweeper->failure, keeper->unguarded))
+                keeper_audit_guard(keeper, "failed", sweeper->failure);
+        (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", sweeper->failure);
+        keeper->swept &= !sweeper->failure[0];
+}
+
+static Process *sweeper_first(const Sweeper *sweeper) {
+        return sweeper->keeper->processes ? processes_first(sweeper->keeper->processes) : NULL;
+}
+
+/* Marks those that the look that begins now is for. */
+static void sweeper_begin(Sweeper *sweeper) {
+        strlist_clear(&sweeper->moved);
+        sweeper->keeper->swept = true;
+        for (Process *p = sweeper_first(sweeper); p; p = p->next) {
+                p->sweep_runs |= p->sweep_due;
+                p->sweep_due = false;
+        }
+}
+
+/* The look has ended. Telling an interpreter may end other processes, but frees none. */
+static void sweeper_finish(void *data) {
+        Sweeper *sweeper = data;
+        Keeper *keeper = sweeper->keeper;
+        bool more = false, told = false;
+
+        sweeper->runs = false;
+        sweeper_note(sweeper);
+        for (Process *p = sweeper_first(sweeper); p; p = p->next) {
+                if (p->sweep_runs)
+                        sweeper_tell(sweeper, p);
+                told |= p->sweep_runs && !sweeper->failure[0];
+                p->sweep_runs = false;
+                more |= p->sweep_due;
+        }
+        strlist_clear(&sweeper->moved);
+        if (told && keeper->missed[0]) {
+                keeper_audit_guard(keeper, "failed", keeper->missed);
+                keeper->missed[0] = '\0';
+        }
+        for (Process *p = sweeper_first(sweeper); p; p = p->next)
+                if (process_is_swept(p))
+                        interpreter_swept(keeper->interpreters, p);
+        if (more)
+                keeper_sweep_soon(keeper);
+        keeper_answer_settled(keeper);
+        keeper_look_quiet(keeper);
+}
+
+static void sweeper_look_here(Sweeper *sweeper) {
+        sweeper_begin(sweeper);
+        sweeper_look(sweeper);
+        sweeper_finish(sweeper);
+}
+
+/* --- for the keeper --- */
+
+int keeper_sweeper_new(Keeper *keeper, Error *reterr) {
+        Sweeper *sweeper = calloc(1, sizeof(*sweeper));
+
+        if (!sweeper)
+                return error_oom(reterr);
+        keeper->sweeper = sweeper;
+        sweeper->keeper = keeper;
+        sweeper->thread = (Thread){ .run = sweeper_look,
+                                    .finish = sweeper_finish,
+                                    .data = sweeper,
+                                    .stack_size = STACK_SIZE };
+        return threads_new(keeper->loop, &sweeper->threads, reterr);
+}
+
+void keeper_sweeper_free(Keeper *keeper) {
+        if (!keeper->sweeper)
+                return;
+        keeper_sweep_wait(keeper);
+        (void)threads_free(keeper->sweeper->threads);
+        strlist_clear(&keeper->sweeper->moved);
+        free(keeper->sweeper);
+        keeper->sweeper = NULL;
+}
+
+void keeper_sweep_wait(Keeper *keeper) {
+        if (keeper->sweeper && keeper->sweeper->runs)
+                (void)thread_wait(&keeper->sweeper->thread, THREAD_FOREVER);
+}
+
+bool keeper_sweep_goes_on(const Keeper *keeper) {
+        return keeper->sweeper && keeper->sweeper->runs;
+}
+
+void keeper_sweep(Keeper *keeper) {
+        keeper_sweep_wait(keeper);
+        if (keeper->sweeper)
+                sweeper_look_here(keeper->sweeper);
+}
+
+/* Without a sandbox the keeper ends: nobody else is served, and nothing may be left to do. */
+void keeper_sweep_start(void *data) {
+        Keeper *keeper = data;
+        Sweeper *sweeper = keeper->sweeper;
+
+        if (sweeper->runs)
+                return;
+        if (keeper->sandbox.pidfd < 0)
+                return sweeper_look_here(sweeper);
+        sweeper_begin(sweeper);
+        sweeper->runs = thread_start(sweeper->threads, &sweeper->thread) == 0;
+        if (sweeper->runs) {
+                (void)thread_wait(&sweeper->thread, time_now_usec() + MOMENT);
+        } else {
+                sweeper_look(sweeper);
+                sweeper_finish(sweeper);
+        }
+}
+
+void keeper_sweep_soon(Keeper *keeper) {
+        if (plan_has_guards(&keeper->plan))
+                loop_timer_set(keeper->sweep_timer, time_now_usec());
+}
+
+void keeper_sweep_behind(Keeper *keeper, Process *process) {
+        keeper_check_ended(keeper, process);
+        process->sweep_due = plan_has_guards(&keeper->plan);
+        keeper_sweep_soon(keeper);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that are answered later: when a command has been started, when it has ended, and when the
+ * session has come to rest.
+ *
+ * Theory of operation. What a command has printed is kept with its process, and an answer that has
+ * it is a copy, several times as long. So none is made for a client that leaves too much unread
+ * (rpc_call_has_room()): its call waits on, and is answered when it reads again. Meanwhile the
+ * process may have to make room for later ones, as any that has ended; then the call fails, and
+ * says so. Nor are many made at once: after RPC_TURN_TIME the others wait for the next turn of the
+ * loop, so that whoever wants something short has it first. */
+#include <errno.h>
+
+#include "base/time.h"
+#include "keeper/methods.h"
+
+static void drop_waiter(Waiter *waiter) {
+        for (Waiter **at = &waiter->keeper->waiters; *at; at = &(*at)->next)
+                if (*at == waiter) {
+                        *at = waiter->next;
+                        break;
+                }
+        free(waiter);
+}
+
+/* Who goes before the start has been answered never learns the id: nobody would end the command. */
+static void on_call_end(RpcCall *call, void *data) {
+        Waiter *waiter = data;
+        Process *process = waiter->what == WAIT_START ? waiter->process : NULL;
+
+        (void)call;
+        drop_waiter(waiter);
+        if (process && !process->answered)
+                process_kill(process);
+}
+
+static bool has_ended(const Waiter *waiter) {
+        return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
+}
+
+/* It is answered with what was found behind it at protected paths. */
+static bool is_settled(const Waiter *waiter) {
+        return has_ended(waiter) && process_is_swept(waiter->process);
+}
+
+/* --- answers --- */
+
+static void answer_end(const Waiter *waiter) {
+        if (waiter->process->outcome.cause == CAUSE_ERROR) {
+                rpc_fail(waiter->call, &waiter->process->error);
+                return;
+        }
+        method_write_result(waiter->keeper, waiter->process, waiter->what,
+                            rpc_result(waiter->call));
+        rpc_reply(waiter->call);
+}
+
+static void answer_start(const Waiter *waiter, int master_fd) {
+        JsonWriter *w;
+
+        if (waiter->process->outcome.cause == CAUSE_ERROR) {
+                rpc_fail(waiter->call, &waiter->process->error);
+                return;
+        }
+        w = rpc_result(waiter->call);
+        json_write_string(w, "id", waiter->process->id);
+        json_write_int(w, "pid", waiter->process->pid);
+        if (waiter->process->timeout)
+                json_write_uint(w, "timeout_us", waiter->process->timeout);
+        else
+                json_write_null(w, "timeout_us");
+        if (waiter->process->settled) {
+                json_write_object(w, "ended");
+                method_write_result(waiter->keeper, waiter->process, WAIT_END, w);
+                json_write_end(w);
+        }
+        rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
+}
+
+static int add_waiter(Keeper *keeper, RpcCall *call, Process *process, WaitFor what,
+                      Error *reterr) {
+        Waiter *waiter = malloc(sizeof(*waiter));
+
+        if (!waiter)
+                return error_oom(reterr);
+        *waiter = (Waiter){ .next = keeper->waiters,
+                            .keeper = keeper,
+                            .call = call,
+                            .process = process,
+                            .what = what };
+        keeper->waiters = waiter;
+        rpc_call_on_end(call, on_call_end, waiter);
+        return 0;
+}
+
+int keeper_wait(Keeper *keeper, RpcCall *call, Process *process, WaitFor what, Error *reterr) {
+        const Waiter now = { .keeper = keeper, .call = call, .process = process, .what = what };
+
+        if (!is_settled(&now) || !rpc_call_has_room(call))
+                return add_waiter(keeper, call, process, what, reterr);
+        answer_end(&now);
+        return 0;
+}
+
+int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr) {
+        return add_waiter(keeper, call, NULL, WAIT_REST, reterr);
+}
+
+size_t keeper_waits_for_rest(const Keeper *keeper) {
+        size_t count = 0;
+
+        for (const Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+                count += waiter->what == WAIT_REST;
+        return count;
+}
+
+/* --- when it is time --- */
+
+void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {
+        Waiter *next;
+
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
+                next = waiter->next;
+                if (waiter->process != process || waiter->what != WAIT_START)
+                        continue;
+                answer_start(waiter, master_fd);
+                drop_waiter(waiter);
+        }
+}
+
+/* Whether some were left for want of room; who only waits for the next turn is not. */
+static bool answer_some(Keeper *keeper) {
+        const uint64_t end = time_now_usec() + RPC_TURN_TIME;
+        bool left = false;
+        Waiter *next;
+
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
+                next = waiter->next;
+                if (!is_settled(waiter))
+                        continue;
+                if (!rpc_call_has_room(waiter->call)) {
+                        left = true;
+                        continue;
+                }
+                if (time_now_usec() >= end) {
+                        loop_timer_set(keeper->answer_timer, time_now_usec());
+                        return false;
+                }
+                answer_end(waiter);
+                drop_waiter(waiter);
+        }
+        return left;
+}
+
+/* What is printed for who does not read has no more room than what nobody has asked for; not from
+ * here, where one of those that may go has just ended. */
+void keeper_answer_settled(Keeper *keeper) {
+        if (answer_some(keeper))
+                loop_timer_set(keeper->answer_timer, time_now_usec());
+}
+
+void keeper_answer_more(void *data) {
+        Keeper *keeper = data;
+
+        if (answer_some(keeper))
+                processes_make_room(keeper->processes);
+}
+
+/* --- when it never will be --- */
+
+void keeper_fail_dropped(Keeper *keeper, const Process *process) {
+        const Outcome *out = &process->outcome;
+        Waiter *next;
+        Error error;
+
+        (void)error_set(&error, ERROR_LIMIT, EBUSY,
+                        "%s has ended (%s, exit code %d), but more than %d MiB were not read "
+                        "meanwhile, and its output has made room for that of later commands",
+                        process->id, cause_name(out->cause), out->exit_code, RPC_QUEUE_SOFT >> 20);
+        (void)error_cure(&error, 0, "Read answers as they come. How it ended is in the history.");
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
+                next = waiter->next;
+                if (waiter->process != process)
+                        continue;
+                rpc_fail(waiter->call, &error);
+                drop_waiter(waiter);
+        }
+}
+
+void keeper_fail_waiters(Keeper *keeper, const Error *error) {
+        Waiter *next;
+
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
+                next = waiter->next;
+                if (waiter->what == WAIT_REST || has_ended(waiter))
+                        continue;
+                rpc_fail(waiter->call, error);
+                drop_waiter(waiter);
+        }
+}
+
+void keeper_take_last_answers(Keeper *keeper) {
+        for (Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+                if (waiter->what == WAIT_REST)
+                        waiter->last = rpc_reply_last(waiter->call);
+}
+
+void keeper_send_last_answers(Keeper *keeper) {
+        while (keeper->waiters) {
+                Waiter *waiter = keeper->waiters;
+
+                if (waiter->last)
+                        keeper_due_write(keeper, rpc_last_result(waiter->last));
+                waiter->last = rpc_last_send(waiter->last);
+                drop_waiter(waiter);
+        }
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protected and hidden paths that the host changes while the session lives.
+ *
+ * Theory of operation. After such a change the protection inside has ended (guards/watch.h). If
+ * anything runs inside, the sandbox is killed, and the new file may be the command's work: the
+ * command can exchange it, or write to it, even before its name is the protected one. The sweep
+ * sets it aside.
+ *
+ * The keeper is quiet from a look that finds everything in place, after a sweep, until the next
+ * command or call. A change in that time is the host's own, since nobody else was there. So nothing
+ * is set aside, and the sandbox, which is empty, ends: the next use starts it anew, with the
+ * policy's paths looked up again. To mount the new file into the living sandbox would not be
+ * enough: a new git config, for one, can name other files to protect. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/sys.h"
+#include "base/time.h"
+#include "guards/guard.h"
+#include "guards/watch.h"
+#include "keeper/keeper.h"
+#include "files/receive.h"
+
+enum {
+        FILES_PAUSE = 100000, /* usec after a call about files until a sweep; more may follow */
+};
+
+/* Whether the kernel has no process in the sandbox's /proc except init. */
+static bool sandbox_is_empty(const Keeper *keeper) {
+        int fd = sys_open_beneath(keeper->sandbox.root_fd, "proc", O_RDONLY | O_DIRECTORY);
+        DIR *proc = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+        bool empty = proc != NULL;
+
+        if (!proc)
+                fd_close(fd);
+        while (empty && (entry = readdir(proc)))
+                empty = atoi(entry->d_name) <= 1;
+        if (proc)
+                (void)closedir(proc);
+        return empty;
+}
+
+/* Whether a command runs, or a client has a call or an answer that goes on. At the end the others
+ * are no more. */
+static bool keeper_is_active(const Keeper *keeper) {
+        return keeper->stopping || keeper->lost || keeper->sandbox.pidfd < 0 ||
+               processes_live(keeper->processes) > 0 || works_busy(keeper->works) ||
+               receives_busy(keeper->receives) || keeper_sweep_goes_on(keeper) ||
+               rpc_server_owed(keeper->server) > 0;
+}
+
+/* No call of a client that comes after this is read. */
+static void keeper_renew(Keeper *keeper, const char *path) {
+        keeper_audit_replaced(keeper, "renewed", path);
+        keeper->stopping = keeper->ending = keeper->renewed = true;
+        keeper_end_within(KEEPER_END_TIME);
+        keeper_deafen(keeper);
+        loop_stop(keeper->loop);
+}
+
+static void keeper_stop_replaced(Keeper *keeper, const char *path) {
+        keeper->replaced = path;
+        processes_kill_replaced(keeper->processes, path);
+        (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
+        keeper_audit_replaced(keeper, "replaced", path);
+}
+
+/* Looks whether the host has replaced or made a protected path, and ends the sandbox if so. */
+static void keeper_check_protection(Keeper *keeper) {
+        const bool active = keeper_is_active(keeper);
+        const char *path = watch_find_replaced(keeper->launch.watch), *made = NULL;
+
+        if (keeper->replaced || keeper->ending)
+                return;
+        if (!path && !active)
+                made = guard_find_made(&keeper->plan, keeper->launch.workspace_fd);
+        if ((path || made) && keeper->quiet && !active)
+                return keeper_renew(keeper, path ? path : made);
+        if (path)
+                return keeper_stop_replaced(keeper, path);
+        keeper->quiet = !active && !made && keeper->swept && sandbox_is_empty(keeper);
+}
+
+void keeper_check_ended(Keeper *keeper, Process *process) {
+        const char *path = keeper->replaced || keeper->ending
+                                   ? NULL
+                                   : watch_find_replaced(keeper->launch.watch);
+
+        if (path)
+                keeper_stop_replaced(keeper, path);
+        process->replaced = keeper->replaced;
+}
+
+void keeper_on_change(Keeper *keeper) {
+        const uint64_t before = time_now_usec();
+        uint64_t now;
+
+        keeper_check_protection(keeper);
+        now = time_now_usec();
+        loop_timer_set(keeper->listen_timer, now + watch_pause(now - before));
+        watch_listen(keeper->signal_fd, keeper->signals, false);
+}
+
+void keeper_listen(void *data) {
+        const Keeper *keeper = data;
+
+        watch_listen(keeper->signal_fd, keeper->signals, true);
+}
+
+void keeper_look_quiet(void *data) {
+        Keeper *keeper = data;
+
+        if (keeper->quiet || !keeper->launch.watch || keeper_is_active(keeper))
+                return;
+        /* A sweep that has failed is repeated after the next command, which is told why. After one
+         * that has not, this is called again. */
+        if (!keeper->swept && !keeper->unguarded[0])
+                return keeper_sweep_start(keeper);
+        keeper_check_protection(keeper);
+}
+
+/* In the next turn of the loop, so that no answer waits for the look. */
+void keeper_touched(Keeper *keeper, bool with_files) {
+        keeper->quiet = false;
+        if (with_files)
+                keeper->swept = !plan_has_guards(&keeper->plan);
+        if (keeper->launch.watch)
+                loop_timer_set(keeper->quiet_timer,
+                               time_now_usec() + (keeper->swept ? 0 : FILES_PAUSE));
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "base/wait.h"
+#include "sandbox/failure.h"
+
+enum {
+        HANG_UP_TIME = 100000, /* usec between two HUPs */
+        OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
+        START_TIME = HOLT_WAIT(20000000), /* usec in which a command has to start */
+        /* usec in which init has to report the end of what it has to kill, and usec more if it is
+         * seen to work */
+        KILL_TIME = HOLT_WAIT(5000000),
+        SLOW_TIME = HOLT_WAIT(15000000),
+};
+
+/* --- the table --- */
+
+int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
+                  Processes **ret, Error *reterr) {
+        Processes *all = malloc(sizeof(*all));
+        int r;
+
+        if (!all)
+                return error_oom(reterr);
+        *all = (Processes){ .loop = loop,
+                            .launch = launch,
+                            .sandbox = sandbox,
+                            .events = *events,
+                            .room_fd = FD_NONE,
+                            .oom = OOM_WATCH_NONE };
+        oom_watch_start("", &all->oom);
+        r = outbox_init(all, reterr);
+        if (r == 0)
+                *ret = all;
+        else
+                processes_free(all);
+        return r;
+}
+
+void process_drop(Process *process) {
+        process_forget_due(process);
+        process_release(process);
+        capture_clear(&process->output);
+        strlist_clear(&process->argv);
+        strlist_clear(&process->set_aside);
+        free(process->command);
+        free(process->cwd);
+        free(process->params);
+        free(process);
+}
+
+Processes *processes_free(Processes *all) {
+        while (all && all->first) {
+                Process *process = all->first;
+
+                all->first = process->next;
+                process_drop(process);
+        }
+        if (all) {
+                (void)oom_watch_end(&all->oom);
+                outbox_clear(all);
+        }
+        free(all);
+        return NULL;
+}
+
+Process *processes_first(Processes *all) {
+        return all->first;
+}
+
+unsigned processes_live(const Processes *all) {
+        unsigned count = 0;
+
+        for (const Process *p = all->first; p; p = p->next)
+                count += !process_is_over(p);
+        return count;
+}
+
+int process_find(Processes *all, const char *id, Process **ret, Error *reterr) {
+        int r;
+
+        for (Process *p = all->first; p; p = p->next)
+                if (streq(p->id, id)) {
+                        *ret = p;
+                        return 0;
+                }
+        r = error_set(reterr, ERROR_MISSING, 0, "there is no process \"%.32s\"", id);
+        (void)error_cure(reterr, r,
+                         "holt ps NAME lists them; of those that have ended the last %d "
+                         "are kept.",
+                         PROCESSES_ENDED_MAX);
+        return -ENOENT;
+}
+
+/* The oldest of the ended make room; the list has the newest first. */
+void processes_make_room(Processes *all) {
+        size_t kept = 0;
+        unsigned ended = 0;
+
+        for (Process **at = &all->first; *at;) {
+                Process *p = *at;
+
+                ended += p->gone && p->settled;
+                kept += p->output.streams[0].kept + p->output.streams[1].kept;
+                if (p->gone && p->settled && process_is_swept(p) &&
+                    (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
+                        *at = p->next;
+                        all->events.dropped(all->events.data, p);
+                        process_drop(p);
+                } else {
+                        at = &p->next;
+                }
+        }
+}
+
+/* --- what init is told --- */
+
+static void on_gone(Process *process, const SessionMessage *message);
+
+/* Nobody can refuse SIGSTOP or SIGCONT; who is told all of a signal goes on for it. */
+static void expect_stop(Process *process, int signal, bool all) {
+        if (signal == SIGSTOP)
+                process->stopped = process->running;
+        else if (signal == SIGCONT ||
+                 (all && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU))
+                process->stopped = false;
+}
+
+void process_signal(Process *process, int signal) {
+        expect_stop(process, signal, false);
+        if (process->running)
+                process_tell_signal(process, signal);
+}
+
+void process_signal_all(Process *process, int signal) {
+        expect_stop(process, signal, true);
+        process_tell_kill(process, signal);
+}
+
+void process_resume(Process *process) {
+        process->stopped = false;
+        process_tell_resume(process);
+}
+
+/* Init was not told of it. Its end is told by the timer, since the caller may be at work on who
+ * waits for it. */
+static void withdraw(Process *process) {
+        process_forget_due(process);
+        process->withdrawn = process->doomed = true;
+        loop_timer_set(process->timer, time_now_usec());
+}
+
+/* What runs inside may hold up a start, or init itself: after KILL_TIME the sandbox is stopped. */
+static void kill_in_time(Process *process) {
+        if (process->start && process->timer)
+                return withdraw(process);
+        process_tell_kill(process, SIGKILL);
+        if (process->settled || process->doomed || !process->timer)
+                return;
+        process->doomed = true;
+        process->hang_up = false;
+        loop_timer_set(process->timer, time_now_usec() + KILL_TIME);
+}
+
+void process_set_deadline(Process *process) {
+        const uint64_t timeout = process->timeout;
+        uint64_t at = timeout ? process->started_at + timeout : 0;
+
+        if (!process->answered && (!timeout || timeout > START_TIME))
+                at = process->started_at + START_TIME;
+        loop_timer_set(process->timer, at);
+}
+
+void process_kill(Process *process) {
+        process->killed |= !process->settled && !process->timed_out;
+        kill_in_time(process);
+}
+
+/* An interactive shell does not heed TERM: its terminal goes. Once more a moment later: of two
+ * signals that come at once readline(3) passes on one. */
+void process_terminate(Process *process) {
+        const uint64_t kill_after = process->all->launch->plan->kill_after;
+
+        process->killed |= !process->settled && !process->timed_out;
+        if (process->doomed)
+                return;
+        if (process->start)
+                return kill_in_time(process);
+        process_tell_kill(process, SIGTERM);
+        if (process->has_terminal)
+                process_tell_kill(process, SIGHUP);
+        process->hang_up = process->has_terminal && kill_after > HANG_UP_TIME;
+        if (process->timer)
+                loop_timer_set(process->timer,
+                               time_now_usec() + (process->hang_up ? HANG_UP_TIME : kill_after));
+}
+
+bool process_is_over(const Process *process) {
+        return process->gone || process->alone;
+}
+
+/* An init that has read what it was told, or has ended another command just now, is not stuck: it
+ * may have much to kill, on a busy machine. */
+static bool init_works(const Processes *all) {
+        return outbox_was_read(all) || time_now_usec() - all->gone_at < KILL_TIME;
+}
+
+/* Its end is answered now, whatever becomes of its processes. */
+static void give_up_on(Process *process) {
+        const SessionMessage gone = { .value = SIGKILL };
+        Processes *all = process->all;
+
+        if (!process->withdrawn && !process->slow && init_works(all)) {
+                process->slow = true;
+                loop_timer_set(process->timer, time_now_usec() + SLOW_TIME);
+                return;
+        }
+        on_gone(process, &gone);
+        if (!process->withdrawn)
+                all->events.stuck(all->events.data);
+}
+
+static bool is_out_of_time(const Process *process) {
+        return process->timeout && time_now_usec() >= process->started_at + process->timeout;
+}
+
+/* At the first time TERM, at the next KILL; and KILL for what was told to end, or has not started
+ * yet, where TERM is lost. */
+void process_on_time(void *data) {
+        Process *process = data;
+
+        if (process->gone)
+                return;
+        if (process->doomed && !process->settled)
+                return give_up_on(process);
+        if (process->hang_up) {
+                process->hang_up = false;
+                process_tell_kill(process, SIGHUP);
+                loop_timer_set(process->timer, time_now_usec() +
+                                                       process->all->launch->plan->kill_after -
+                                                       HANG_UP_TIME);
+                return;
+        }
+        if (process->timed_out || process->killed || !process->running) {
+                process->timed_out |= !process->settled && !process->killed &&
+                                      is_out_of_time(process);
+                return kill_in_time(process);
+        }
+        process->timed_out = true;
+        process_tell_kill(process, SIGTERM);
+        loop_timer_set(process->timer, time_now_usec() + process->all->launch->plan->kill_after);
+}
+
+/* --- what init says --- */
+
+static Process *find_number(const Processes *all, uint32_t number) {
+        for (Process *p = all->first; p; p = p->next)
+                if (p->number == number)
+                        return p;
+        return NULL;
+}
+
+/* Written for stdin and read for stdout or stderr, where those are not pipes of ours; each of the
+ * loop's watches takes an fd of its own. */
+static void take_terminal(Process *process, int master_fd) {
+        Error ignored;
+
+        (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
+        process->master = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+        if (process->input < 0)
+                process->input = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->streams[i] < 0) {
+                        process->streams[i] = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
+                        break;
+                }
+        (void)process_watch_streams(process, &ignored);
+}
+
+/* It has not started in time, and that is how it ends: the kill may let its start be reported. */
+static bool is_late(const Process *process) {
+        return process->doomed && !process->timed_out && !process->killed;
+}
+
+static void on_started(Process *process, const SessionMessage *message, int *master_fd) {
+        if (process->answered || is_late(process))
+                return;
+        process->answered = process->started = process->running = true;
+        process->pid = message->value;
+        if (!process->doomed && !process->killed)
+                process_set_deadline(process);
+        /* Nothing else is taken from inside, and only by who has asked for it. */
+        if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
+                *master_fd = fd_close(*master_fd);
+        if (*master_fd >= 0 && !process->gives_master) {
+                take_terminal(process, *master_fd);
+                *master_fd = fd_close(*master_fd);
+        }
+        process->all->events.answered(process->all->events.data, process, TAKE_FD(*master_fd));
+}
+
+static void settle(Process *process) {
+        if (process->settled)
+                return;
+        process_drain(process);
+        process->settled = true;
+        process->ended_at = time_now_usec();
+        process->outcome.usage.wall_us = process->ended_at - process->started_at;
+        process->all->events.settled(process->all->events.data, process);
+}
+
+/* By the plan, as if it had been for this command. */
+static void explain(Process *process, const InitMessage *failure) {
+        Launch launch = *process->all->launch;
+        LaunchPlan plan = *launch.plan;
+
+        plan.argv = process->argv;
+        launch.plan = &plan;
+        (void)failure_explain(&launch, failure, &process->error);
+}
+
+static void answer_error(Process *process) {
+        process->answered = true;
+        process->outcome.cause = CAUSE_ERROR;
+        process->outcome.exit_code = error_exit_code(&process->error);
+        process->all->events.answered(process->all->events.data, process, FD_NONE);
+        settle(process);
+}
+
+static void on_failed(Process *process, const SessionMessage *message) {
+        const InitMessage failure = { .type = INIT_FAILED,
+                                      .value = message->value,
+                                      .detail = message->detail };
+
+        char quoted[1024];
+
+        if (process->answered)
+                return;
+        if (message->detail == INIT_STEP_CWD) {
+                (void)error_set(&process->error, ERROR_USAGE, message->value,
+                                "cannot start in the directory \"%s\"",
+                                str_quote(process->cwd, quoted, sizeof(quoted)));
+                (void)error_cure(&process->error, 0,
+                                 path_is_tilde(process->cwd)
+                                         ? PATH_TILDE_CURE
+                                         : "Name one that is there inside, and may be entered.");
+        } else {
+                explain(process, &failure);
+        }
+        answer_error(process);
+}
+
+/* The kernel counts, and says of none whom it was; several go together where one is not enough. An
+ * end that nobody here asked for, just after the counter has grown, is taken for its doing. */
+static bool ended_by_oom(const Process *process, int signal) {
+        Processes *all = process->all;
+
+        if (signal != SIGKILL)
+                return false;
+        if (oom_watch_killed(&all->oom))
+                all->oom_until = time_now_usec() + OOM_TOGETHER;
+        return time_now_usec() < all->oom_until;
+}
+
+static Cause find_cause(const Process *process, int signal) {
+        if (process->timed_out)
+                return CAUSE_TIMEOUT;
+        if (!signal)
+                return CAUSE_EXITED;
+        if (process->killed)
+                return CAUSE_KILLED;
+        return ended_by_oom(process, signal) ? CAUSE_OOM : CAUSE_SIGNALED;
+}
+
+static void on_ended(Process *process, const SessionMessage *message) {
+        Outcome *out = &process->outcome;
+        int signal = WIFSIGNALED(message->value) ? WTERMSIG(message->value) : 0;
+
+        if (!process->running)
+                return;
+        process->running = false;
+        process->alone = message->detail == 1;
+        out->usage.user_us = message->user_us;
+        out->usage.system_us = message->system_us;
+        out->usage.max_rss = message->max_rss;
+        out->signal = signal;
+        out->cause = find_cause(process, signal);
+        out->exit_code = process->timed_out ? 124
+                         : signal           ? 128 + signal
+                                            : WEXITSTATUS(message->value);
+        /* What it has left goes on; what was told to end is still to be killed. */
+        if (!process->timed_out && !process->killed)
+                loop_timer_set(process->timer, 0);
+        settle(process);
+}
+
+static void on_stopped(Process *process, const SessionMessage *message) {
+        if (!process->running)
+                return;
+        process->stopped = true;
+        process->all->events.stopped(process->all->events.data, process, message->value);
+}
+
+/* Without the monitor's word the end is not known. */
+static void settle_unknown(Process *process) {
+        process->running = false;
+        process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
+                                 : process->killed  ? CAUSE_KILLED
+                                                    : CAUSE_LOST;
+        process->outcome.signal = SIGKILL;
+        process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
+        settle(process);
+}
+
+static void answer_late(Process *process) {
+        (void)error_set(&process->error, ERROR_SETUP, ETIMEDOUT,
+                        "the command did not start within %d s", START_TIME / 1000000);
+        (void)error_cure(&process->error, 0,
+                         "Look for what stops the processes of the session (holt ps NAME), and end "
+                         "it: holt kill NAME ID, or holt stop NAME");
+        answer_error(process);
+}
+
+/* Nothing was heard of it. A monitor says nothing if it was killed: by what it has started, because
+ * the command was to end, or because it did not start in time. The end is known before the start is
+ * answered, and is told with it: who asks for it later may find that the keeper has gone. */
+static void answer_for_monitor(Process *process, bool killed) {
+        const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
+
+        if (is_late(process))
+                return answer_late(process);
+        if (!killed)
+                return on_failed(process, &failed);
+        process->answered = process->started = true;
+        settle_unknown(process);
+        process->all->events.answered(process->all->events.data, process, FD_NONE);
+}
+
+static void on_gone(Process *process, const SessionMessage *message) {
+        process->gone = true;
+        process_forget_due(process);
+        if (!process->answered)
+                answer_for_monitor(process, message->value != 0);
+        else if (process->running)
+                settle_unknown(process);
+        process_drain(process);
+        process_release(process);
+        process->all->events.gone(process->all->events.data, process);
+}
+
+void processes_kill_replaced(Processes *all, const char *path) {
+        for (Process *p = all->first; p; p = p->next) {
+                if (p->settled)
+                        continue;
+                p->replaced = path;
+                p->killed |= !p->timed_out;
+        }
+}
+
+void processes_settle(Processes *all) {
+        const SessionMessage gone = { .value = SIGKILL };
+
+        for (Process *p = all->first; p; p = p->next)
+                if (p->started && !p->gone)
+                        on_gone(p, &gone);
+}
+
+void processes_end_told(Processes *all) {
+        const SessionMessage gone = { .value = SIGKILL };
+
+        for (Process *p = all->first; p; p = p->next)
+                if (!p->gone && !p->settled && (p->timed_out || (p->killed && !p->replaced)))
+                        on_gone(p, &gone);
+}
+
+void process_not_started(Process *process) {
+        process->gone = true;
+        answer_error(process);
+        process_release(process);
+}
+
+static void obey(Processes *all, const SessionMessage *message, int *fd) {
+        Process *process = find_number(all, message->exec);
+
+        /* Of one that it has not been told of there is nothing to say. */
+        if (!process || process->gone || process->start || process->withdrawn)
+                return;
+        if (message->type == SESSION_STARTED)
+                on_started(process, message, fd);
+        else if (message->type == SESSION_FAILED)
+                on_failed(process, message);
+        else if (message->type == SESSION_STOPPED)
+                on_stopped(process, message);
+        else if (message->type == SESSION_ENDED)
+                on_ended(process, message);
+        else if (message->type == SESSION_GONE) {
+                all->gone_at = time_now_usec();
+                on_gone(process, message);
+        }
+}
+
+/* 1 when there was a message, 0 when not, or a negative errno. */
+static int listen_once(Processes *all) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        SessionMessage message;
+        struct iovec vector = { &message, sizeof(message) };
+        /* CMSG_SPACE(), by its padding, has room for a second fd. */
+        struct msghdr header = { .msg_iov = &vector,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = CMSG_LEN(sizeof(int)) };
+        ssize_t n = recvmsg(all->sandbox->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (n < 0 && errno == ECONNRESET) {
+                outbox_not_read(all);
+                return 1;
+        }
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (header.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+            control.header.cmsg_type == SCM_RIGHTS)
+                memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+        if (n == 0)
+                return -EPIPE;
+        if (n == sizeof(message))
+                obey(all, &message, &fd);
+        return 1;
+}
+
+int processes_listen(Processes *all) {
+        int r = 1;
+
+        for (int i = 0; r > 0 && i < 64; i++)
+                r = listen_once(all);
+        return r < 0 ? r : 0;
+}
+
+/* --- clients --- */
+
+void processes_forget(Processes *all, RpcConnection *connection) {
+        for (Process *p = all->first; p; p = p->next) {
+                capture_unwatch(&p->output, connection);
+                process_follow_output(p);
+                if (p->owner != connection)
+                        continue;
+                p->owner = NULL;
+                if (!p->settled)
+                        process_kill(p);
+        }
+}
+
+void processes_pump(Processes *all) {
+        for (Process *p = all->first; p; p = p->next) {
+                capture_pump(&p->output);
+                process_follow_output(p);
+        }
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/sys.h"
+#include "base/time.h"
+
+static size_t sum_lengths(const StrList *list) {
+        size_t sum = 0;
+
+        for (size_t i = 0; i < list->count; i++)
+                sum += strlen(list->items[i]) + 1;
+        return sum;
+}
+
+static char *append(char *at, const char *string) {
+        return stpcpy(at, string) + 1;
+}
+
+static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) {
+        ExecBlock head = { .argc = (uint32_t)argv->count,
+                           .envc = (uint32_t)spec->env.count,
+                           .terminal = spec->terminal,
+                           .background = spec->background,
+                           .rows = spec->rows,
+                           .columns = spec->columns,
+                           .has_mode = spec->mode != NULL };
+
+        if (spec->mode)
+                memcpy(head.mode, spec->mode, sizeof(head.mode));
+        memcpy(at, &head, sizeof(head));
+        at = append(at + sizeof(head), spec->cwd);
+        for (size_t i = 0; i < argv->count; i++)
+                at = append(at, argv->items[i]);
+        for (size_t i = 0; i < spec->env.count; i++)
+                at = append(at, spec->env.items[i]);
+}
+
+/* What to execute, owned by the caller; where it is too large for a message NULL, and in *ret_fd a
+ * memory file. */
+static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, size_t *ret_size,
+                      int *ret_fd, Error *reterr) {
+        const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +
+                            sum_lengths(&spec->env);
+        _cleanup_close_ int fd = FD_NONE;
+        _cleanup_free_ char *block = NULL;
+
+        if (size > SESSION_BLOCK_MAX) {
+                (void)error_set(reterr, ERROR_USAGE, E2BIG, "the command and its environment");
+                return error_cure(reterr, -E2BIG, "Pass long text on stdin or in a file.");
+        }
+        block = malloc(size);
+        if (!block)
+                return error_oom(reterr);
+        write_block(spec, argv, block);
+        if (size > SESSION_INLINE_MAX) {
+                fd = sys_memfd_create("holt-exec", MFD_CLOEXEC);
+                if (fd < 0 || write(fd, block, size) != (ssize_t)size)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file");
+        }
+        *ret = fd < 0 ? TAKE_PTR(block) : NULL;
+        *ret_size = size;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Fds for what the client has not given, and our ends of them. */
+static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reterr) {
+        int pair[2];
+
+        if (spec->fds[fd] >= 0 || spec->terminal & (1U << fd))
+                return 0;
+        if (fd == 0 && spec->input == INPUT_NONE) {
+                /* The keeper's own stdin is /dev/null, which it may not open any more. */
+                spec->fds[0] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+                return spec->fds[0] < 0
+                               ? error_set(reterr, ERROR_SETUP, errno, "cannot duplicate stdin")
+                               : 0;
+        }
+        if (fd == 0 && spec->input == INPUT_SOCKET
+                    ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0
+                    : pipe2(pair, O_CLOEXEC) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
+        spec->fds[fd] = pair[fd == 0 ? 0 : 1];
+        if (fd == 0)
+                process->input = pair[1];
+        else
+                process->streams[fd - 1] = pair[0];
+        (void)fcntl(pair[fd == 0 ? 1 : 0], F_SETFL, O_NONBLOCK);
+        return 0;
+}
+
+static int send_exec(Process *process, ProcessSpec *spec, Error *reterr) {
+        ProcessStart *start = NULL;
+        char *block = NULL;
+        size_t size = 0;
+        int block_fd = FD_NONE,
+            r = make_block(spec, &process->argv, &block, &size, &block_fd, reterr);
+
+        if (r < 0)
+                return r;
+        if (process_start_new(block, size, block_fd, &start) < 0)
+                return error_oom(reterr);
+        for (int fd = 0; fd <= 2; fd++)
+                if (!(spec->terminal & (1U << fd)))
+                        process_start_add(start, TAKE_FD(spec->fds[fd]));
+        return process_tell_start(process, start, reterr);
+}
+
+/* The words, with quotes where a shell would need them. */
+static char *describe(const StrList *argv) {
+        char *text = strdup("");
+
+        for (size_t i = 0; text && i < argv->count && strlen(text) < 4096; i++) {
+                const char *word = argv->items[i];
+                bool plain = word[0] && !word[strcspn(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}")];
+                char *longer = str_format(plain ? "%s%s%s" : "%s%s'%s'", text, i ? " " : "", word);
+
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static Process *new_process(Processes *all, ProcessSpec *spec) {
+        Process *process = calloc(1, sizeof(*process));
+
+        if (!process)
+                return NULL;
+        *process = (Process){
+                .all = all,
+                .number = ++all->last_number,
+                .streams = { FD_NONE, FD_NONE },
+                .input = FD_NONE,
+                .master = FD_NONE,
+                .started_at = time_now_usec(),
+                .started_at_ms = time_epoch_ms(),
+                .timeout = spec->timeout,
+                .owner = spec->owner,
+                .has_terminal = spec->terminal != 0,
+                .gives_master = spec->give_master && spec->terminal,
+                .grant = spec->grant,
+                .command = describe(&spec->argv),
+                .cwd = strdup(spec->asked ? spec->asked : spec->cwd),
+                .argv = spec->argv,
+        };
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                process->elsewhere[i] = spec->fds[i + 1] >= 0 ||
+                                        (process->gives_master && spec->terminal & (1U << (i + 1)));
+        spec->argv = (StrList){ 0 };
+        (void)snprintf(process->id, sizeof(process->id), "p%" PRIu32, process->number);
+        capture_init(&process->output, process->id, spec->kept, spec->keep_tail);
+        return process;
+}
+
+static int prepare(Process *process, ProcessSpec *spec, Error *reterr) {
+        int r = process->command && process->cwd ? 0 : error_oom(reterr);
+
+        for (int fd = 0; r == 0 && fd <= 2; fd++)
+                r = make_stream(spec, process, fd, reterr);
+        if (r == 0)
+                r = process_watch_streams(process, reterr);
+        if (r == 0)
+                r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
+                                   reterr);
+        /* From the request on: what runs inside can hold up the start. */
+        if (r == 0)
+                process_set_deadline(process);
+        return r < 0 ? r : send_exec(process, spec, reterr);
+}
+
+int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr) {
+        Process *process = NULL;
+        int r = 0;
+
+        if (processes_live(all) >= PROCESSES_LIVE_MAX) {
+                (void)error_set(reterr, ERROR_LIMIT, 0, "%d commands have processes already",
+                                PROCESSES_LIVE_MAX);
+                r = error_cure(reterr, -EBUSY, "Wait for some, or kill them.");
+        }
+        if (r == 0 && !(process = new_process(all, spec)))
+                r = error_oom(reterr);
+        if (r == 0)
+                r = prepare(process, spec, reterr);
+        for (int fd = 0; fd <= 2; fd++)
+                spec->fds[fd] = fd_close(spec->fds[fd]);
+        if (r < 0) {
+                if (process)
+                        process_drop(process);
+                return r;
+        }
+        process->next = all->first;
+        all->first = process;
+        processes_make_room(all); /* while the command starts */
+        *ret = process;
+        return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+static void close_stream(Process *process, int i) {
+        process->stream_watches[i] = loop_unwatch(process->stream_watches[i]);
+        process->streams[i] = fd_close(process->streams[i]);
+}
+
+static void close_input(Process *process) {
+        process->input_watch = loop_unwatch(process->input_watch);
+        process->input = fd_close(process->input);
+        free(process->pending);
+        process->pending = NULL;
+        process->pending_length = 0;
+}
+
+void process_release(Process *process) {
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
+                close_stream(process, i);
+        close_input(process);
+        process->master = fd_close(process->master);
+        process->timer = loop_timer_free(process->timer);
+}
+
+/* --- output --- */
+
+/* What is there now. false at the end of the stream. */
+static bool read_stream(Process *process, unsigned i) {
+        _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
+        ssize_t n = read(process->streams[i], buf, sizeof(buf));
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return true;
+        /* EIO: nobody has the terminal open any more. */
+        (void)capture_add(&process->output, i, buf, n > 0 ? (size_t)n : 0, n <= 0);
+        return n > 0;
+}
+
+static void take(Process *process, unsigned i) {
+        if (process->streams[i] >= 0 && !read_stream(process, i))
+                close_stream(process, (int)i);
+}
+
+/* While a watcher holds the output who prints waits, by the pipe. Where nobody is left to print
+ * there is no more than the pipe has. */
+void process_follow_output(Process *process) {
+        const bool held = capture_is_held(&process->output);
+
+        for (int i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->stream_watches[i])
+                        loop_watch_set(process->stream_watches[i], held ? 0 : EPOLLIN);
+}
+
+static void on_stream(Process *process, unsigned i, uint32_t events) {
+        if (events & (EPOLLHUP | EPOLLERR) || !capture_is_held(&process->output))
+                take(process, i);
+        if (capture_is_held(&process->output))
+                process_follow_output(process);
+}
+
+static void on_stdout(void *data, uint32_t events) {
+        on_stream(data, 0, events);
+}
+
+static void on_stderr(void *data, uint32_t events) {
+        on_stream(data, 1, events);
+}
+
+/* Whether nobody has the other end open any more. */
+static bool has_ended(int fd) {
+        struct pollfd end = { .fd = fd };
+
+        return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
+}
+
+/* What was written before the command's end is in the pipe, which holds no more than this reads. A
+ * grandchild that goes on writing is read as it comes. Whoever is answered now has all of it, the
+ * start of a character that has no end included. */
+void process_drain(Process *process) {
+        enum { PIPE_ROUNDS = 32 };
+
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++) {
+                int there = 0;
+
+                for (int round = 0; round < PIPE_ROUNDS && process->streams[i] >= 0; round++) {
+                        if (ioctl(process->streams[i], FIONREAD, &there) < 0 ||
+                            (there == 0 && !has_ended(process->streams[i])))
+                                break;
+                        take(process, i);
+                }
+        }
+        capture_flush(&process->output);
+}
+
+/* --- input --- */
+
+static void on_input(void *data, uint32_t events) {
+        Process *process = data;
+        ssize_t n = 0;
+
+        if (process->pending_length > 0) {
+                n = write(process->input, process->pending, process->pending_length);
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        return;
+        }
+        if (n < 0 || events & EPOLLERR)
+                return close_input(process);
+        process->pending_length -= (size_t)n;
+        memmove(process->pending, process->pending + n, process->pending_length);
+        if (process->pending_length > 0)
+                return;
+        free(process->pending);
+        process->pending = NULL;
+        if (process->input_ends)
+                close_input(process);
+        else
+                process->input_watch = loop_unwatch(process->input_watch);
+}
+
+/* An error is left to the watch, as what there is no room for. */
+static size_t write_now(const Process *process, const char *data, size_t length) {
+        ssize_t n = process->pending_length > 0 ? 0 : write(process->input, data, length);
+
+        return n > 0 ? (size_t)n : 0;
+}
+
+int process_write(Process *process, const char *data, size_t length, Error *reterr) {
+        size_t written;
+        char *grown;
+        int r = 0;
+
+        if (process->input < 0 || process->input_ends) {
+                (void)error_set(reterr, ERROR_USAGE, EPIPE, "%s has no open stdin here",
+                                process->id);
+                return error_cure(reterr, -EPIPE,
+                                  "It was started without one, has closed it, or has ended.");
+        }
+        if (length > PROCESS_INPUT_MAX - process->pending_length) {
+                (void)error_set(reterr, ERROR_LIMIT, 0, "%s does not read: %zu bytes wait for it",
+                                process->id, process->pending_length);
+                return error_cure(reterr, -ENOSPC, "Write again when it has read.");
+        }
+        written = write_now(process, data, length);
+        if (written == length)
+                return 0;
+        data += written;
+        length -= written;
+        grown = realloc(process->pending, process->pending_length + length);
+        if (!grown)
+                return error_oom(reterr);
+        memcpy(grown + process->pending_length, data, length);
+        process->pending = grown;
+        process->pending_length += length;
+        if (!process->input_watch)
+                r = loop_watch(process->all->loop, process->input, EPOLLOUT, on_input, process,
+                               &process->input_watch, reterr);
+        return r;
+}
+
+void process_flush_input(Process *process) {
+        if (process->input_watch)
+                on_input(process, 0);
+}
+
+void process_close_input(Process *process) {
+        process->input_ends = true;
+        if (process->input >= 0 && process->pending_length == 0 &&
+            process->input != process->master)
+                close_input(process);
+}
+
+int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *reterr) {
+        const struct winsize size = { .ws_row = rows, .ws_col = columns };
+
+        if (process->master >= 0 && ioctl(process->master, TIOCSWINSZ, &size) == 0)
+                return 0;
+        (void)error_set(reterr, ERROR_USAGE, ENOTTY, "%s has no terminal here", process->id);
+        return -ENOTTY;
+}
+
+int process_watch_streams(Process *process, Error *reterr) {
+        static const LoopWatchFn functions[CAPTURE_STREAMS] = { on_stdout, on_stderr };
+        int r = 0;
+
+        for (int i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
+                if (process->streams[i] >= 0 && !process->stream_watches[i])
+                        r = loop_watch(process->all->loop, process->streams[i], EPOLLIN,
+                                       functions[i], process, &process->stream_watches[i], reterr);
+        return r;
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the session store from the sandbox.
+ *
+ * Theory of operation. holt obeys what is in its store: the policies of sessions, and the sockets
+ * of their keepers. It holds what other sessions have said and kept, too. So the directory "holt"
+ * of the caller's data is hidden in every mount that shows it, read-only ones included, and no
+ * mount may start in it, except for what a session mounts of its own directory.
+ *
+ * There may be several stores: the one of XDG_DATA_HOME, the one of the home, a session's own, and
+ * run by root those of the users whose directories are mounted. If one does not exist yet and the
+ * command could make it, it is made first, so that it can be hidden. A symlink on the way to a
+ * store can't be pinned: if the command could replace it, the run is refused.
+ *
+ * Sockets of holt serve, which servers note in the store, are hidden as well: a command that could
+ * replace one would be asked by its clients.
+ *
+ * Paths of the kernel's are compared. They do not tell if the host shows one directory at two
+ * places, by bind mounts. A session's start asks the mount table about that. A single run does so
+ * only if a source is on the store's file system, but in another mount: reading the table takes 2
+ * µs for each mount of the host. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "reach/own-store.h"
+#include "base/home.h"
+#include "base/paths.h"
+#include "base/sys.h"
+#include "reach/mount-table.h"
+#include "reach/reach.h"
+
+enum {
+        STORE_LINKS_MAX = 40, /* as the kernel's own lookup */
+        STORE_TRIES = 3,      /* another holt may make the store, or remove it, meanwhile */
+};
+
+typedef struct StoreSearch {
+        LaunchPlan *plan;
+        Reach *reach;    /* NULL unless the mount table is needed */
+        StrList hide;    /* paths inside */
+        StrList sockets; /* ... of servers' sockets */
+} StoreSearch;
+
+/* --- errors --- */
+
+static int store_refuse_source(const PlanMount *mount, Error *reterr) {
+        (void)error_set(reterr, ERROR_POLICY, EPERM, "%s: %s is part of holt's session store",
+                        mount->origin, mount->real ? mount->real : mount->source);
+        return error_cure(reterr, -EPERM,
+                          "A command there could change what other sessions run and obey. Copy "
+                          "what it needs: holt cp SESSION:PATH DIRECTORY");
+}
+
+static int store_refuse_link(const PlanMount *mount, const char *link, Error *reterr) {
+        (void)error_set(reterr, ERROR_POLICY, EPERM,
+                        "%s: the command could replace the symlink %s, which leads to holt's "
+                        "session store",
+                        mount->origin, link);
+        return error_cure(reterr, -EPERM,
+                          "Put a directory in the symlink's place, or if XDG_DATA_HOME names it, "
+                          "let that name the directory itself; or give the command a directory "
+                          "without it.");
+}
+
+static int store_refuse_missing(const PlanMount *mount, const char *store, int errnum,
+                                Error *reterr) {
+        _cleanup_free_ char *word = str_word(store);
+
+        (void)error_set(reterr, ERROR_POLICY, errnum,
+                        "%s: the command could make holt's session store, %s, which does not "
+                        "exist yet",
+                        mount->origin, store);
+        return error_cure(reterr, -EPERM,
+                          "Make it first, as the owner of the directory above it, with mode 0700: "
+                          "mkdir -p -m 700 %s",
+                          word ? word : "DIRECTORY");
+}
+
+/* --- where a directory of the host is inside --- */
+
+static bool store_is_writable(const PlanMount *mount) {
+        return mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY);
+}
+
+/* Where the mount has the path, which the caller owns, or NULL if it has it not, or if another
+ * mount lies over it. */
+static char *store_inside(const LaunchPlan *plan, const PlanMount *mount, const char *real) {
+        const char *rest = mount->kind == PLAN_BIND ? path_rest(real, mount->real) : NULL;
+        char *inside = rest ? path_join(mount->target, rest) : NULL;
+
+        if (inside && plan_mount_above(plan, inside) == mount)
+                return inside;
+        free(inside);
+        return NULL;
+}
+
+static int store_blame(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+        (void)inside;
+        *(const PlanMount **)data = mount;
+        return rest && store_is_writable(mount);
+}
+
+/* The mount by which the command could make, remove and rename what is in the directory, or NULL.
+ */
+static const PlanMount *store_writable_by(const StoreSearch *search, const char *directory) {
+        const LaunchPlan *plan = search->plan;
+        const PlanMount *found = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                _cleanup_free_ char *inside = store_is_writable(mount)
+                                                      ? store_inside(plan, mount, directory)
+                                                      : NULL;
+
+                if (inside)
+                        return mount;
+        }
+        if (!search->reach)
+                return NULL;
+        fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd >= 0 && reach_each(search->reach, fd, store_blame, &found) == 1 ? found : NULL;
+}
+
+/* --- hiding it --- */
+
+/* A session mounts what it has in its own directory. */
+static bool store_is_own(const LaunchPlan *plan, const PlanMount *mount) {
+        const char *rest = plan->state.source ? path_rest(mount->source, plan->state.source) : NULL;
+
+        return mount == &plan->root || (rest && (streq(rest, "workspace") || streq(rest, "files")));
+}
+
+typedef struct StoreShown {
+        StoreSearch *search;
+        Error *reterr;
+        bool told; /* the error is in *reterr */
+} StoreShown;
+
+static int store_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+        const bool within = !rest || !rest[0];
+        StoreShown *shown = data;
+        StrList *hide = &shown->search->hide;
+
+        if (within && store_is_own(shown->search->plan, mount))
+                return 0;
+        if (!within && (strlist_has(hide, inside) || strlist_add(hide, inside) == 0))
+                return 0;
+        shown->told = true;
+        return within ? store_refuse_source(mount, shown->reterr) : error_oom(shown->reterr);
+}
+
+static int store_hide_in_mounts(StoreSearch *search, const char *real, Error *reterr) {
+        const LaunchPlan *plan = search->plan;
+        StoreShown shown = { .search = search, .reterr = reterr };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                _cleanup_free_ char *inside = store_inside(plan, mount, real);
+
+                if (inside || (mount->kind == PLAN_BIND && path_below(mount->real, real)))
+                        r = store_shown(&shown, mount, inside, path_rest(real, mount->real));
+        }
+        return r;
+}
+
+/* The system is read-only, but it shows the caller's files to the caller. */
+static int store_hide_in_system(StoreSearch *search, const SystemTree *system, const char *real,
+                                Error *reterr) {
+        const PlanMount *rootfs = &search->plan->rootfs;
+        const char *root = rootfs->source ? rootfs->real : "";
+
+        if (path_below(root, real))
+                return store_refuse_source(rootfs, reterr);
+        for (size_t i = 0; i < system->count; i++) {
+                const SystemEntry *entry = &system->entries[i];
+                _cleanup_free_ char *source = NULL, *inside = NULL;
+                const char *rest;
+
+                if (!entry->directory)
+                        continue;
+                source = str_format("%s/%s", root, entry->path);
+                rest = source ? path_rest(real, source) : NULL;
+                inside = rest ? str_format("/%s/%s", entry->path, rest) : NULL;
+                if (!source || (rest && (!inside || strlist_add(&search->hide, inside) < 0)))
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+/* Whether the mount table could say more of where the store is than its path: see above. */
+static bool store_needs_table(const LaunchPlan *plan, int fd, const char *real) {
+        MountFacts facts;
+
+        if (plan->root.source || mount_facts(fd, &facts) < 0)
+                return true;
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (mount->kind == PLAN_BIND && mount->device == facts.device &&
+                    !(facts.mount_id && mount->mount_id == facts.mount_id) &&
+                    !path_below(real, mount->real))
+                        return true;
+        }
+        return false;
+}
+
+static int store_hide(StoreSearch *search, const SystemTree *system, int fd, const char *real,
+                      Error *reterr) {
+        StoreShown shown = { .search = search, .reterr = reterr };
+        int r = store_hide_in_mounts(search, real, reterr);
+
+        if (r == 0)
+                r = store_hide_in_system(search, system, real, reterr);
+        if (r == 0 && !search->reach && store_needs_table(search->plan, fd, real))
+                r = reach_new_all(search->plan, &search->reach, reterr);
+        if (r < 0 || !search->reach)
+                return r;
+        r = reach_each(search->reach, fd, store_shown, &shown);
+        if (r < 0 && !shown.told)
+                return error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot tell which mounts show holt's session store, %s", real);
+        return r;
+}
+
+/* --- sockets of holt serve --- */
+
+typedef struct StoreSocket {
+        StoreSearch *search;
+        const char *name;
+} StoreSocket;
+
+static int store_add_socket(StoreSearch *search, const char *directory, const char *name) {
+        _cleanup_free_ char *inside = path_join(directory, name);
+
+        if (!inside)
+                return -ENOMEM;
+        return strlist_has(&search->sockets, inside) ? 0 : strlist_add(&search->sockets, inside);
+}
+
+static int store_socket_shown(void *data, const PlanMount *mount, const char *inside,
+                              const char *rest) {
+        const StoreSocket *socket = data;
+
+        (void)mount;
+        return rest ? store_add_socket(socket->search, inside, socket->name) : 0;
+}
+
+/* The socket at path, which is the kernel's, in every mount that shows it. A server may have left
+ * its note when it was killed. */
+static int store_hide_socket(StoreSearch *search, char *path, Error *reterr) {
+        const LaunchPlan *plan = search->plan;
+        char *slash = strrchr(path, '/');
+        StoreSocket socket = { search, slash + 1 };
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        int r = 0;
+
+        if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return 0;
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                _cleanup_free_ char *inside = store_inside(plan, &plan->mounts[i], path);
+
+                r = inside ? strlist_add(&search->sockets, inside) : 0;
+        }
+        *slash = '\0';
+        fd = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && fd >= 0 && !search->reach && store_needs_table(plan, fd, path))
+                r = reach_new_all(plan, &search->reach, reterr);
+        if (r == 0 && fd >= 0 && search->reach)
+                r = reach_each(search->reach, fd, store_socket_shown, &socket);
+        return r == -ENOMEM ? error_oom(reterr) : r == -ENOENT ? 0 : r;
+}
+
+/* Each is a symlink in the directory "sockets" of the store (serve/socket.h). */
+static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) {
+        int fd = openat(store_fd, "sockets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        int r = 0;
+
+        if (!dir) {
+                fd_close(fd);
+                return 0;
+        }
+        for (const struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+                char path[PATH_MAX];
+                ssize_t n = readlinkat(fd, entry->d_name, path, sizeof(path) - 1);
+
+                path[n < 0 ? 0 : n] = '\0';
+                if (path[0] == '/')
+                        r = store_hide_socket(search, path, reterr);
+        }
+        (void)closedir(dir);
+        return r;
+}
+
+/* --- the way there --- */
+
+typedef struct StoreWay {
+        char rest[2 * PATH_MAX]; /* of the path, still to be followed */
+        char done[PATH_MAX];     /* the kernel's path of what has been followed; "" for "/" */
+        unsigned links;
+} StoreWay;
+
+static int store_splice(StoreWay *way, const char *text) {
+        char rest[2 * PATH_MAX];
+
+        if (++way->links > STORE_LINKS_MAX)
+                return -ELOOP;
+        if (snprintf(rest, sizeof(rest), "%s/%s", text, way->rest) >= (int)sizeof(rest))
+                return -ENAMETOOLONG;
+        (void)strcpy(way->rest, rest);
+        if (text[0] == '/')
+                way->done[0] = '\0';
+        return 0;
+}
+
+static int store_enter(const StoreSearch *search, StoreWay *way, const char *name, Error *reterr) {
+        const size_t length = strlen(way->done);
+        const PlanMount *mount;
+        char text[PATH_MAX];
+        ssize_t n;
+
+        if (streq(name, "..")) {
+                char *slash = strrchr(way->done, '/');
+
+                if (slash)
+                        *slash = '\0';
+                return 0;
+        }
+        if (length + strlen(name) + 2 > sizeof(way->done))
+                return -ENAMETOOLONG;
+        (void)snprintf(way->done + length, sizeof(way->done) - length, "/%s", name);
+        n = readlink(way->done, text, sizeof(text) - 1);
+        if (n < 0)
+                return 0; /* no link, or nothing there */
+        text[n] = '\0';
+        way->done[length] = '\0';
+        mount = store_writable_by(search, length ? way->done : "/");
+        way->done[length] = '/';
+        if (mount)
+                return store_refuse_link(mount, way->done, reterr);
+        way->done[length] = '\0';
+        return store_splice(way, text);
+}
+
+/* Follows path as the kernel does, also to where nothing is, and refuses a symlink on the way that
+ * the command could replace. */
+static int store_follow(const StoreSearch *search, const char *path, char ret[PATH_MAX],
+                        Error *reterr) {
+        StoreWay way = { 0 };
+        int r = 0;
+
+        (void)strcpy(way.rest, path);
+        while (r == 0) {
+                const char *start = way.rest + strspn(way.rest, "/");
+                const size_t length = strcspn(start, "/");
+                char name[NAME_MAX + 1];
+
+                if (length == 0)
+                        break;
+                if (length > NAME_MAX)
+                        return -ENAMETOOLONG;
+                (void)memcpy(name, start, length);
+                name[length] = '\0';
+                (void)memmove(way.rest, start + length, strlen(start + length) + 1);
+                if (!streq(name, "."))
+                        r = store_enter(search, &way, name, reterr);
+        }
+        if (r == 0)
+                (void)strcpy(ret, way.done[0] ? way.done : "/");
+        return r;
+}
+
+/* --- one that does not exist --- */
+
+/* Makes what does not exist of path below the directory of fd: rest. Root makes nothing where a
+ * user could exchange it. */
+static int store_make_below(int fd, const char *rest) {
+        char path[PATH_MAX];
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid != geteuid())
+                return -EPERM;
+        (void)snprintf(path, sizeof(path), "%s", rest);
+        for (char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+                if (slash == path)
+                        continue;
+                *slash = '\0';
+                if (mkdirat(fd, path, 0700) < 0)
+                        return -errno;
+                *slash = '/';
+        }
+        return mkdirat(fd, path, 0700) < 0 ? -errno : 0;
+}
+
+/* O_PATH, if no symlink is on the way: the path is the kernel's own then. -ELOOP if there is one.
+ */
+static int store_open_plain(const char *path) {
+        int fd = strstr(path, "/..")
+                         ? -ELOOP
+                         : sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+
+        return fd == -1 ? -errno : fd;
+}
+
+/* Makes the store if the command could make it. Returns 1 if it was made, 0 if it need not be, and
+ * -ELOOP without an error for a symlink on the way. */
+static int store_make(const StoreSearch *search, const char *real, Error *reterr) {
+        _cleanup_close_ int fd = -ENOENT;
+        const PlanMount *mount;
+        char above[PATH_MAX];
+        size_t length = strlen(real);
+        int r;
+
+        (void)memcpy(above, real, length + 1);
+        while (fd == -ENOENT && length > 1) {
+                while (length > 1 && above[length - 1] != '/')
+                        length--;
+                above[length > 1 ? --length : length] = '\0';
+                fd = store_open_plain(above);
+        }
+        if (fd == -ELOOP)
+                return -ELOOP;
+        mount = fd < 0 ? NULL : store_writable_by(search, above);
+        if (!mount)
+                return 0;
+        r = store_make_below(fd, real + length + (length > 1));
+        /* Another holt may have made it meanwhile. */
+        return r < 0 && r != -EEXIST ? store_refuse_missing(mount, real, -r, reterr) : 1;
+}
+
+/* --- one store --- */
+
+/* Where a symlink is on the way. What the caller can't reach by the path is not obeyed, and so are
+ * endless links. */
+static int store_keep_linked(StoreSearch *search, const SystemTree *system, const char *path,
+                             Error *reterr) {
+        _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+        char real[PATH_MAX];
+        int r = fd < 0 ? -errno : path_of_fd(fd, real);
+
+        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+                return 0;
+        if (fd >= 0) {
+                r = store_hide(search, system, fd, real, reterr);
+                if (r == 0)
+                        r = store_hide_sockets(search, fd, reterr);
+        }
+        if (fd < 0 || r == 0)
+                r = store_follow(search, path, real, reterr);
+        if (r == -ELOOP || r == -ENAMETOOLONG)
+                return 0;
+        return r < 0 || fd >= 0 ? r : store_make(search, real, reterr);
+}
+
+static int store_keep(StoreSearch *search, const SystemTree *system, const char *path,
+                      Error *reterr) {
+        int r = 1;
+
+        if (strlen(path) >= PATH_MAX)
+                return 0;
+        for (int tries = 0; r == 1 && tries < STORE_TRIES; tries++) {
+                _cleanup_close_ int fd = store_open_plain(path);
+
+                if (fd >= 0) {
+                        r = store_hide(search, system, fd, path, reterr);
+                        return r < 0 ? r : store_hide_sockets(search, fd, reterr);
+                }
+                r = fd == -ENOENT || fd == -ENOTDIR ? store_make(search, path, reterr) : -ELOOP;
+                if (r == -ELOOP)
+                        r = store_keep_linked(search, system, path, reterr);
+        }
+        return r == 1 || r == -ELOOP
+                       ? error_set(reterr, ERROR_SETUP, EAGAIN,
+                                   "somebody exchanges %s, holt's session store", path)
+                       : r;
+}
+
+static int store_add(StrList *stores, const char *base, const char *below) {
+        _cleanup_free_ char *path = NULL;
+
+        /* A relative one is ignored (XDG Base Directory Specification). */
+        if (!base || base[0] != '/')
+                return 0;
+        /* The kernel takes ".." after a symlink from where that leads. */
+        path = strstr(base, "/..") ? str_format("%s/%s", base, below) : path_join(base, below);
+        if (!path)
+                return -ENOMEM;
+        return strlist_has(stores, path) ? 0 : strlist_add(stores, path);
+}
+
+/* The stores of whoever runs holt, and for root those of the users whose directories it mounts. */
+static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
+        static const char in_home[] = ".local/share/holt";
+        int r = store_add(ret, getenv("XDG_DATA_HOME"), "holt");
+
+        /* STORE/sessions/NAME: the keeper has no environment. */
+        if (r == 0 && plan->state.source)
+                r = store_add(ret, plan->state.source, "../..");
+        if (r == 0)
+                r = store_add(ret, home_path(), in_home);
+        if (r == 0)
+                r = store_add(ret, home_of_uid(getuid()), in_home);
+        for (size_t i = 0; r == 0 && from_root && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].owner != getuid())
+                        r = store_add(ret, home_of_uid(plan->mounts[i].owner), in_home);
+        return r;
+}
+
+int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, Error *reterr) {
+        _cleanup_(strlist_clear) StrList stores = { 0 };
+        StoreSearch search = { .plan = plan };
+        int r = store_list(plan, from_root, &stores) < 0 ? error_oom(reterr) : 0;
+
+        for (size_t i = 0; r == 0 && i < stores.count; i++)
+                r = store_keep(&search, system, stores.items[i], reterr);
+        reach_free(search.reach);
+        /* Only now: the plan's mounts move. */
+        for (size_t i = 0; r == 0 && i < search.hide.count; i++)
+                r = plan_hide(plan, search.hide.items[i], "", reterr);
+        for (size_t i = 0; r == 0 && i < search.sockets.count; i++) {
+                r = plan_hide(plan, search.sockets.items[i], "", reterr);
+                if (r == 0)
+                        plan->mounts[plan->mounts_count - 1].flags |= PLAN_MAY_GO;
+        }
+        strlist_clear(&search.hide);
+        strlist_clear(&search.sockets);
+        return r;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sources of a session: each has to be the file or directory that the session was made with.
+ *
+ * Theory of operation. A session starts again and again, and between two starts a command in
+ * another sandbox may have put a symlink or another directory at the path of a source. So the
+ * session's database has the kernel's own path of each source and its identity (base/file-id.h).
+ * The path is opened without following any symlink, and the identity is compared by the open fd.
+ *
+ * Editors replace a file by renaming a new one over it, and servers make their sockets again. That
+ * is accepted where no sandbox gains by it: in the same directory, a file of the same type and
+ * owner without a second name. The session itself must not be able to do that
+ * (recorded_refuse_renamed()). A tmpfs is another one after a boot, as /run is: type and owner have
+ * to be the same then. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "base/sys.h"
+#include "reach/reach.h"
+#include "reach/recorded.h"
+
+/* --- errors --- */
+
+/* The directory of a session has the session's name. */
+static const char *session_name(const LaunchPlan *plan) {
+        const char *slash = plan->state.source ? strrchr(plan->state.source, '/') : NULL;
+
+        return slash ? slash + 1 : "NAME";
+}
+
+static int refuse_source(const LaunchPlan *plan, const PlanMount *mount, const char *why,
+                         Error *reterr) {
+        char quoted[500];
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "%s: %s is not what the session was made with: %s", mount->origin,
+                          str_quote(mount->source, quoted, sizeof(quoted)), why);
+
+        return error_cure(reterr, r,
+                          "If you replaced it yourself, have the session take what is there now: "
+                          "holt rebind %s\nIf you did not, a command in a sandbox may have: put "
+                          "back what was there.",
+                          session_name(plan));
+}
+
+static int refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnum, Error *reterr) {
+        char quoted[500];
+        int r = error_set(reterr, ERROR_POLICY, errnum,
+                          "cannot open %s, a source of the session (%s)",
+                          str_quote(mount->source, quoted, sizeof(quoted)), mount->origin);
+
+        if (errnum == ELOOP)
+                return error_cure(reterr, r,
+                                  "A symlink is on this path, and the session was made without: a "
+                                  "command in a sandbox may have put it there. Put back what was "
+                                  "there; holt follows no symlink here.");
+        if (errnum == ENOENT || errnum == ENOTDIR)
+                return error_cure(
+                        reterr, r,
+                        "Put it back, or make a new session: a session does not follow a "
+                        "source that was renamed. If something else is to take its place, "
+                        "make that, and then: holt rebind %s",
+                        session_name(plan));
+        return path_cure(mount->source, r, reterr);
+}
+
+/* --- opening --- */
+
+static int open_no_links(const char *path, int flags) {
+        int fd = sys_openat2(AT_FDCWD, path, (uint64_t)(unsigned)(O_PATH | O_CLOEXEC | flags), 0,
+                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+        return fd < 0 ? -errno : fd;
+}
+
+/* The directory of an absolute path, and the last name in *ret_name. */
+static int open_parent(const char *path, const char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *parent = slash > path ? strndup(path, (size_t)(slash - path))
+                                                   : strdup("/");
+
+        *ret_name = slash + 1;
+        return parent ? open_no_links(parent, O_DIRECTORY) : -ENOMEM;
+}
+
+/* A file is opened in the very directory that is compared. */
+static int open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
+        const char *name;
+        _cleanup_close_ int parent_fd = open_parent(mount->source, &name);
+        int r = parent_fd < 0 ? parent_fd : file_id_get(parent_fd, ret_parent);
+
+        if (r < 0)
+                return r;
+        *ret_fd = sys_open_beneath(parent_fd, name, O_PATH);
+        return *ret_fd < 0 ? -errno : 0;
+}
+
+/* --- comparing --- */
+
+static bool is_same_or_anew(const FileId *before, const FileId *now) {
+        return file_id_compare(before, now) == FILE_ID_SAME || file_id_is_anew(before, now);
+}
+
+/* Root's sandboxes show a source to whoever runs in them, and one that can rename a file cannot
+ * always read it: it must not have another sandbox read it. */
+static bool is_private(const struct stat *st) {
+        return geteuid() == 0 && !(st->st_mode & S_IROTH);
+}
+
+/* Why what is there, which is no directory, may not take the place of what was recorded; or NULL.
+ */
+static const char *why_not_replaced(const PlanRecord *record, const struct stat *st,
+                                    const FileId *parent) {
+        if (record->parent.mode == 0 || !is_same_or_anew(&record->parent, parent))
+                return "it is in another directory";
+        if (st->st_uid != record->id.uid)
+                return "it is another file, of another owner";
+        return st->st_nlink != 1 ? "it is another file, which has several names (hard links)"
+                                 : NULL;
+}
+
+/* Why what is there may not take the place of what was recorded; or NULL. */
+static const char *why_not(const PlanRecord *record, const struct stat *st, const FileId *parent,
+                           const FileId *now, FileIdChange change) {
+        const bool directory = now->mode == S_IFDIR;
+        const char *why;
+
+        if (change == FILE_ID_TYPE)
+                return record->id.mode == S_IFDIR ? "it was a directory, and is none any more"
+                       : directory                ? "it was no directory, and is one now"
+                                                  : "it is of another type (inode(7))";
+        if (change == FILE_ID_SYSTEM && !file_id_is_anew(&record->id, now))
+                return "it is on another file system";
+        if (directory && change != FILE_ID_SYSTEM)
+                return "it is another directory";
+        why = directory ? NULL : why_not_replaced(record, st, parent);
+        return !why && is_private(st) ? "it is another one, which others may not read" : why;
+}
+
+static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,
+                   Error *reterr) {
+        PlanRecord *record = mount->record;
+        FileIdChange change;
+        const char *why;
+        struct stat st;
+        FileId now = { 0 };
+        int r = fstat(fd, &st) < 0 ? -errno : file_id_get(fd, &now);
+
+        if (r < 0)
+                return refuse_path(plan, mount, -r, reterr);
+        change = file_id_compare(&record->id, &now);
+        if (change == FILE_ID_SAME)
+                return 0;
+        why = why_not(record, &st, parent, &now, change);
+        if (why)
+                return refuse_source(plan, mount, why, reterr);
+        record->id = now;
+        record->parent = *parent;
+        record->changed = true;
+        record->renamed = now.mode != S_IFDIR;
+        return 0;
+}
+
+int recorded_open(const LaunchPlan *plan, PlanMount *mount, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        FileId parent = { 0 };
+        int r = 0;
+
+        if (mount->record->parent.mode)
+                r = open_file(mount, &parent, &fd);
+        else
+                fd = open_no_links(mount->source, 0);
+        if (r < 0 || fd < 0)
+                return refuse_path(plan, mount, r < 0 ? -r : -fd, reterr);
+        r = compare(plan, mount, fd, &parent, reterr);
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+/* --- recording --- */
+
+int recorded_open_unlinked(const LaunchPlan *plan, const PlanMount *mount, int *ret_fd,
+                           Error *reterr) {
+        int fd = open_no_links(mount->source, 0);
+
+        if (fd < 0)
+                return refuse_path(plan, mount, -fd, reterr);
+        *ret_fd = fd;
+        return 0;
+}
+
+/* Whether the path, which is all that the next start has, leads to the source: it does not if that
+ * is a pipe, was removed, or lies below another mount. */
+static int check_path(const PlanMount *mount) {
+        _cleanup_close_ int fd = mount->real[0] == '/' ? open_no_links(mount->real, 0) : -ENOENT;
+        FileId id;
+        int r = fd < 0 ? fd : file_id_get(fd, &id);
+
+        return r == 0 && file_id_compare(&mount->record->id, &id) != FILE_ID_SAME ? -ENOENT : r;
+}
+
+static int refuse_record(const PlanMount *mount, int r, Error *reterr) {
+        char quoted[500];
+
+        r = error_set(reterr, ERROR_POLICY, -r,
+                      "%s: a session needs a source that it finds again, and %s is no path to it",
+                      mount->origin, str_quote(mount->real, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "Name a directory or file that has a path of its own.");
+}
+
+int recorded_note(PlanMount *mount, Error *reterr) {
+        PlanRecord *record = mount->record;
+        const char *name;
+        const FileId before = record->id;
+        int r = file_id_get(mount->fd, &record->id);
+
+        if (r == 0 && record->id.mode != S_IFDIR && mount->real[0] == '/') {
+                _cleanup_close_ int parent_fd = open_parent(mount->real, &name);
+
+                r = parent_fd < 0 ? parent_fd : file_id_get(parent_fd, &record->parent);
+        }
+        if (r == 0)
+                r = check_path(mount);
+        if (r < 0)
+                return refuse_record(mount, r, reterr);
+        record->changed = before.mode == 0 || file_id_compare(&before, &record->id) != FILE_ID_SAME;
+        return 0;
+}
+
+/* --- files that were replaced --- */
+
+int recorded_refuse_renamed(const LaunchPlan *plan, const Reach *reach, Error *reterr) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                _cleanup_close_ int fd = FD_NONE;
+                Reached reached = { 0 };
+                int r;
+
+                if (!mount->record || !mount->record->renamed)
+                        continue;
+                r = reach_path(reach, mount->source, &fd, &reached);
+                if (r < 0)
+                        return refuse_path(plan, mount, -r, reterr);
+                if (reached.how & REACH_REPLACE)
+                        return refuse_source(plan, mount,
+                                             "it is another file, where the session can put one",
+                                             reterr);
+        }
+        return 0;
+}

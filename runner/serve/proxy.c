@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/proxy-internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "keeper/keeper.h"
+#include "keeper/methods.h"
+#include "serve/proxy-tools.h"
+
+int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
+        Proxy *proxy = calloc(1, sizeof(*proxy));
+
+        if (!proxy)
+                return error_oom(reterr);
+        proxy->loop = loop;
+        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0) {
+                free(proxy);
+                return -ENOMEM;
+        }
+        *ret = proxy;
+        return 0;
+}
+
+/* --- the end of a connection --- */
+
+static void drop_held(Upstream *upstream) {
+        free(upstream->held_method);
+        upstream->held_method = NULL;
+        json_write_clear(&upstream->held);
+        upstream->held = (JsonWriter){ 0 };
+        free(upstream->held_request);
+        upstream->held_request = NULL;
+}
+
+static void drop_handed(Handed *handed) {
+        for (Handed **at = &handed->upstream->handed; *at; at = &(*at)->next)
+                if (*at == handed) {
+                        *at = handed->next;
+                        break;
+                }
+        (void)rpc_request_cancel(handed->request);
+        free(handed);
+}
+
+static void upstream_free(Upstream *upstream, const Error *error) {
+        for (Upstream **at = &upstream->proxy->upstreams; *at; at = &(*at)->next)
+                if (*at == upstream) {
+                        *at = upstream->next;
+                        break;
+                }
+        proxy_let_go(upstream);
+        loop_unwatch(upstream->watch);
+        rpc_client_free(upstream->keeper);
+        while (upstream->pending) {
+                Pending *pending = upstream->pending;
+
+                upstream->pending = pending->next;
+                if (pending->call)
+                        rpc_fail(pending->call, error);
+                free(pending);
+        }
+        while (upstream->handed)
+                drop_handed(upstream->handed);
+        drop_held(upstream);
+        free(upstream);
+}
+
+static void set_gone(const Upstream *upstream, Error *error) {
+        (void)error_set(error, ERROR_SETUP, 0, "the keeper of session \"%s\" has ended",
+                        upstream->session);
+        (void)error_cure(error, 0, "Try again: the next use starts it anew.");
+}
+
+Proxy *proxy_free(Proxy *proxy) {
+        Error error;
+
+        while (proxy && proxy->upstreams) {
+                set_gone(proxy->upstreams, &error);
+                upstream_free(proxy->upstreams, &error);
+        }
+        if (proxy) {
+                proxy_tools_forget(&proxy->tools, NULL);
+                proxy->timer = loop_timer_free(proxy->timer);
+        }
+        free(proxy);
+        return NULL;
+}
+
+void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
+        Upstream *next;
+        Error error;
+
+        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
+                next = upstream->next;
+                set_gone(upstream, &error);
+                if (upstream->client == client)
+                        upstream_free(upstream, &error);
+        }
+        proxy_tools_forget(&proxy->tools, client);
+}
+
+/* --- what a keeper says --- */
+
+static void ask_again(Proxy *proxy, Pending *pending);
+
+/* As keeper_may_retry(). */
+static bool may_ask_again(Pending *pending, int r) {
+        return pending->call && !pending->with_fds && keeper_may_retry(r, &pending->tries);
+}
+
+static void on_call_end(RpcCall *call, void *data) {
+        Pending *pending = data;
+
+        (void)call;
+        pending->call = NULL;
+}
+
+static void answer(Upstream *upstream, RpcMessage *message, const Error *error) {
+        Pending **at = &upstream->pending, *pending;
+        int fds[ELEMENTSOF(message->fds)];
+        size_t count = 0;
+
+        while (*at && (*at)->id != message->id)
+                at = &(*at)->next;
+        pending = *at;
+        if (!pending)
+                return;
+        *at = pending->next;
+        if (pending->call && message->result) {
+                JsonWriter *w = rpc_result(pending->call);
+
+                for (const JsonValue *v = json_first(message->result); v; v = json_next(v))
+                        json_copy(w, json_key(v), v);
+                for (size_t i = 0; i < ELEMENTSOF(message->fds); i++)
+                        if (message->fds[i] >= 0)
+                                fds[count++] = message->fds[i];
+                proxy_tools_note(&upstream->proxy->tools, pending->call);
+                upstream->stopped |= streq(rpc_call_method(pending->call)->name, "session.stop");
+                rpc_reply_fds(pending->call, fds, count);
+        } else if (!message->result && may_ask_again(pending, -error->errnum)) {
+                upstream->stopped = true;
+                ask_again(upstream->proxy, pending);
+                return;
+        } else if (pending->call) {
+                rpc_fail(pending->call, error);
+        }
+        free(pending);
+}
+
+/* Nothing more is read for a client that does not read. */
+static void settle(const Upstream *upstream) {
+        if (!upstream->watch) /* it has hung up */
+                return;
+        loop_watch_set(upstream->watch,
+                       (upstream->held_method || upstream->paused ? 0 : EPOLLIN) |
+                               (rpc_client_waits(upstream->keeper) ? EPOLLOUT : 0));
+}
+
+/* Back to the keeper: what the client has answered, or why it has not. False when the keeper does
+ * not read, and nothing more can be asked of it. */
+static bool send_back(const Upstream *upstream, const char *id, const RpcAnswer *answer) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        Error ignored;
+        int r;
+
+        if (answer->result || answer->error) {
+                json_copy(&w, NULL, answer->result ? answer->result : answer->error);
+        } else {
+                json_write_object(&w, NULL);
+                json_write_int(&w, "code", -32000);
+                json_write_string(&w, "message", answer->why);
+                json_write_end(&w);
+        }
+        if (json_write_finish(&w) < 0)
+                return false;
+        r = rpc_client_answer(upstream->keeper, id, answer->result ? &w : NULL,
+                              answer->result ? NULL : &w, &ignored);
+        settle(upstream);
+        return r == 0;
+}
+
+static void on_answer(void *data, const RpcAnswer *answer) {
+        Handed *handed = data;
+        Upstream *upstream = handed->upstream;
+        Proxy *proxy = upstream->proxy;
+        RpcConnection *client = upstream->client;
+        Error error;
+        bool sent;
+
+        handed->request = NULL;
+        sent = send_back(upstream, handed->id, answer);
+        drop_handed(handed);
+        if (sent) {
+                proxy_hold_if_slow(upstream);
+        } else {
+                set_gone(upstream, &error);
+                upstream_free(upstream, &error);
+        }
+        proxy_client_has_room(proxy, client);
+}
+
+/* 0, -EAGAIN when it has to wait, or another error. */
+static int hand_request(Upstream *upstream) {
+        Handed *handed = upstream->held_request;
+        int r = rpc_request(upstream->client, upstream->held_method, &upstream->held, on_answer,
+                            handed, &handed->request);
+
+        if (r == 0) {
+                handed->next = upstream->handed;
+                upstream->handed = TAKE_PTR(upstream->held_request);
+        } else if (r != -EAGAIN && r != -EBUSY) {
+                (void)send_back(upstream, handed->id, &(RpcAnswer){ .why = "its client has gone" });
+        }
+        return r == -EBUSY ? -EAGAIN : r;
+}
+
+static void deliver(Upstream *upstream) {
+        int r = 0;
+
+        if (upstream->held_method)
+                r = upstream->held_request
+                            ? hand_request(upstream)
+                            : rpc_notify(upstream->client, upstream->held_method, &upstream->held);
+        if (r != -EAGAIN)
+                drop_held(upstream);
+        settle(upstream);
+}
+
+static const char *text_member(const JsonValue *object, const char *key) {
+        const JsonValue *value = object ? json_member(object, key) : NULL;
+
+        return value && json_string(value) ? json_string(value) : "";
+}
+
+/* Nobody waits for its answer any more. */
+static void cancel_handed(const Upstream *upstream, const char *call) {
+        for (Handed *handed = upstream->handed; handed; handed = handed->next)
+                if (streq(handed->call, call)) {
+                        drop_handed(handed);
+                        return;
+                }
+}
+
+static int hold_request(Upstream *upstream, const RpcMessage *message) {
+        Handed *handed = calloc(1, sizeof(*handed));
+
+        if (!handed)
+                return -ENOMEM;
+        handed->upstream = upstream;
+        (void)snprintf(handed->id, sizeof(handed->id), "%s", message->request);
+        (void)snprintf(handed->call, sizeof(handed->call), "%s",
+                       text_member(message->params, "call"));
+        upstream->held_request = handed;
+        return 0;
+}
+
+static void hand_on(Upstream *upstream, const RpcMessage *message) {
+        JsonWriter *w = &upstream->held;
+
+        if (streq(message->method, "tool.cancel"))
+                cancel_handed(upstream, text_member(message->params, "call"));
+        if (message->request && hold_request(upstream, message) < 0)
+                return;
+        json_write_object(w, NULL);
+        json_write_string(w, "session", upstream->session);
+        for (const JsonValue *v = message->params ? json_first(message->params) : NULL; v;
+             v = json_next(v))
+                json_copy(w, json_key(v), v);
+        json_write_end(w);
+        upstream->held_method = strdup(message->method);
+        if (!upstream->held_method || json_write_finish(w) < 0)
+                drop_held(upstream);
+        deliver(upstream);
+}
+
+/* What the keeper has not read is for the next: all that could not be sent, or the only request of
+ * a connection that was reset. Of more than one it is not known which it has read. */
+static Pending *take_unread(Upstream *upstream, int r) {
+        bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
+        Pending **at = &upstream->pending, *unread = NULL;
+
+        while (*at) {
+                Pending *pending = *at;
+
+                if ((reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
+                        *at = pending->next;
+                        pending->next = unread;
+                        unread = pending;
+                } else {
+                        at = &pending->next;
+                }
+        }
+        return unread;
+}
+
+static void end_upstream(Upstream *upstream, int r) {
+        Pending *unread = take_unread(upstream, r);
+        Proxy *proxy = upstream->proxy;
+        Error error;
+
+        set_gone(upstream, &error);
+        upstream_free(upstream, &error);
+        while (unread) {
+                Pending *pending = unread;
+
+                unread = pending->next;
+                ask_again(proxy, pending);
+        }
+}
+
+/* As the client has room: the keeper makes its answers as they are read. */
+static void read_keeper(Upstream *upstream) {
+        while (!upstream->held_method) {
+                _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+                Error error;
+                int r;
+
+                upstream->paused = !rpc_has_room(upstream->client);
+                if (upstream->paused)
+                        return settle(upstream);
+                r = rpc_client_next(upstream->keeper, false, &message, &error);
+
+                if (r == -EAGAIN)
+                        return settle(upstream);
+                if (r < 0)
+                        return end_upstream(upstream, r);
+                upstream->heard = true;
+                /* Which one it is that the keeper could not read, is not known. */
+                if (rpc_message_answers(&message, 0))
+                        return upstream_free(upstream, &error);
+                if (message.method)
+                        hand_on(upstream, &message);
+                else
+                        answer(upstream, &message, &error);
+        }
+}
+
+static void on_keeper(void *data, uint32_t events) {
+        Upstream *upstream = data;
+
+        /* That it has gone shows in what is read. epoll(7) reports it whatever it is asked for, so
+         * that what is held back for the client would wake the loop for ever: what the keeper has
+         * said last can be read without waiting from now on, as the client has room. */
+        if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0) {
+                proxy_go_on(upstream);
+                settle(upstream);
+        }
+        if (events & (EPOLLHUP | EPOLLERR) && (upstream->held_method || upstream->paused))
+                upstream->watch = loop_unwatch(upstream->watch);
+        if (events & ~(uint32_t)EPOLLOUT)
+                read_keeper(upstream);
+}
+
+void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
+        Upstream *next;
+
+        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
+                next = upstream->next;
+                if (upstream->client != client || (!upstream->held_method && !upstream->paused))
+                        continue;
+                upstream->paused = false;
+                deliver(upstream);
+                if (!upstream->held_method)
+                        read_keeper(upstream);
+        }
+}
+
+/* --- what a client asks --- */
+
+static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session,
+                            Upstream **ret, Error *error) {
+        Upstream *upstream;
+        int fd, r = keeper_connect(session, &fd, error);
+
+        if (r < 0)
+                return r;
+        upstream = calloc(1, sizeof(*upstream));
+        if (!upstream) {
+                fd_close(fd);
+                return error_oom(error);
+        }
+        *upstream = (Upstream){ .next = proxy->upstreams, .proxy = proxy, .client = client };
+        (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
+        proxy->upstreams = upstream;
+        r = rpc_client_new(fd, &upstream->keeper, error);
+        if (r == 0)
+                rpc_client_queue(upstream->keeper);
+        if (r == 0)
+                r = loop_watch(proxy->loop, rpc_client_fd(upstream->keeper), EPOLLIN, on_keeper,
+                               upstream, &upstream->watch, error);
+        if (r < 0) {
+                upstream_free(upstream, error);
+                return r;
+        }
+        /* Not counted as sent: the request that comes behind them is still the only one. */
+        proxy_tools_send(proxy->tools, client, session, upstream->keeper);
+        *ret = upstream;
+        return 0;
+}
+
+static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,
+                         Error *error) {
+        for (Upstream *u = proxy->upstreams; u; u = u->next)
+                if (u->client == client && u->watch && !u->stopped && streq(u->session, session)) {
+                        *ret = u;
+                        return 0;
+                }
+        return connect_upstream(proxy, client, session, ret, error);
+}
+
+static int send_on(Upstream *upstream, Pending *pending, Error *error) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int fds[RPC_FDS_MAX], r;
+        size_t count = 0;
+
+        json_write_object(&w, NULL);
+        rpc_write_params(pending->call, "session", &w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(error);
+        while (count < RPC_FDS_MAX && (fds[count] = rpc_take_fd(pending->call, count)) >= 0)
+                count++;
+        r = rpc_client_send(upstream->keeper, rpc_call_method(pending->call)->name, &w, fds, count,
+                            &pending->id, error);
+        for (size_t i = 0; i < count; i++)
+                fd_close(fds[i]);
+        pending->with_fds = count > 0;
+        pending->unsent = r == -EPIPE || r == -ECONNRESET;
+        upstream->sent += !pending->unsent;
+        settle(upstream);
+        return pending->unsent ? 0 : r; /* that it has gone, and why, shows in what is read */
+}
+
+/* Takes pending in every case. */
+static int ask(Proxy *proxy, Pending *pending, Error *error) {
+        RpcCall *call = pending->call;
+        Upstream *upstream = NULL;
+        int r = find_upstream(proxy, rpc_call_connection(call), rpc_string(call, "session"),
+                              &upstream, error);
+
+        if (r == 0)
+                r = send_on(upstream, pending, error);
+        if (r < 0) {
+                rpc_call_on_end(call, NULL, NULL);
+                free(pending);
+                return r;
+        }
+        pending->upstream = upstream;
+        pending->next = upstream->pending;
+        upstream->pending = pending;
+        return 0;
+}
+
+/* A session is not started to be stopped. */
+static bool is_stop_of_one_at_rest(const RpcCall *call) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        Error ignored;
+
+        return streq(rpc_call_method(call)->name, "session.stop") &&
+               session_open(rpc_string(call, "session"), &dir_fd, NULL, &ignored) == 0 &&
+               !session_is_live(dir_fd);
+}
+
+static int proxy_call(RpcCall *call, void *data, Error *error) {
+        Pending *pending;
+
+        if (is_stop_of_one_at_rest(call)) {
+                JsonWriter *w = rpc_result(call);
+
+                json_write_array(w, "set_aside");
+                json_write_end(w);
+                rpc_reply(call);
+                return 0;
+        }
+        pending = calloc(1, sizeof(*pending));
+        if (!pending)
+                return error_oom(error);
+        pending->call = call;
+        rpc_call_on_end(call, on_call_end, pending);
+        return ask(data, pending, error);
+}
+
+static void ask_again(Proxy *proxy, Pending *pending) {
+        RpcCall *call = pending->call;
+        Error error;
+
+        if (ask(proxy, pending, &error) < 0)
+                rpc_fail(call, &error);
+}
+
+/* --- the table --- */
+
+static int with_session(const RpcMethod *method, RpcMethod *ret) {
+        static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
+                                          "its name; one at rest is started" };
+        RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
+
+        if (!params)
+                return -ENOMEM;
+        params[0] = session;
+        if (method->params_count > 0)
+                memcpy(params + 1, method->params, method->params_count * sizeof(*params));
+        *ret = *method;
+        ret->params = params;
+        ret->params_count++;
+        ret->function = proxy_call;
+        return 0;
+}
+
+int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
+                  Error *reterr) {
+        RpcMethod *all = calloc(more_count + session_methods_count, sizeof(*all));
+
+        if (!all)
+                return error_oom(reterr);
+        memcpy(all, more, more_count * sizeof(*all));
+        for (size_t i = 0; i < session_methods_count; i++)
+                if (with_session(&session_methods[i], &all[more_count + i]) < 0)
+                        return error_oom(reterr);
+        *ret = all;
+        *ret_count = more_count + session_methods_count;
+        return 0;
+}

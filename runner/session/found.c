@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/found.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/paths.h"
+#include "session/directory.h"
+#include "session/sources.h"
+#include "session/tier.h"
+#include "reach/recorded.h"
+
+/* Paths of the host, which are relative to where the session was made. */
+static const char *const host_paths[] = {
+        "filesystem.workspace.source", "filesystem.files.source", "filesystem.rootfs",
+        "filesystem.read_only",        "filesystem.read_write",   "python.wheels",
+};
+
+typedef struct Comparison {
+        const char *name;
+        const Settings *asked, *there;
+        const StrList *given, *recorded; /* sources of the session: as given, and where they are */
+        Error *reterr;
+} Comparison;
+
+/* detail may be NULL. */
+static int refuse(const Comparison *c, const char *what, const char *detail) {
+        char quoted[400];
+
+        (void)error_set(c->reterr, ERROR_EXISTS, 0, "session \"%s\" is there with another %s%s%s",
+                        c->name, what, detail ? ": " : "",
+                        detail ? str_quote(detail, quoted, sizeof(quoted)) : "");
+        return error_cure(c->reterr, -EEXIST,
+                          "Leave it out to use the session as it is, choose another name, or take "
+                          "the session away: holt rm %s",
+                          c->name);
+}
+
+static int refuse_value(const Comparison *c, const char *what, const char *there,
+                        const char *asked) {
+        _cleanup_free_ char *detail = str_format("%s, not %s", there ? there : "none",
+                                                 asked ? asked : "none");
+
+        return refuse(c, what, detail);
+}
+
+/* --- values --- */
+
+static bool is_host_path(const PolicyField *field) {
+        for (size_t i = 0; i < ELEMENTSOF(host_paths); i++)
+                if (streq(field->path, host_paths[i]))
+                        return true;
+        return false;
+}
+
+/* Without the links in it, where it is there. */
+static char *resolved(const char *cwd, const char *path, size_t length) {
+        _cleanup_free_ char *given = strndup(path, length);
+        char *joined = given ? path_join(cwd, given) : NULL;
+        char *real = joined ? realpath(joined, NULL) : NULL;
+
+        if (!real)
+                return joined;
+        free(joined);
+        return real;
+}
+
+/* Where the session has the source that it was given by this path: links may lead elsewhere now. */
+static char *recorded_path(const Comparison *c, const char *path, size_t length) {
+        _cleanup_free_ char *given = strndup(path, length);
+        _cleanup_free_ char *joined = given ? path_join(c->there->cwd, given) : NULL;
+
+        for (size_t i = 0; joined && i < c->given->count; i++)
+                if (streq(c->given->items[i], joined))
+                        return strdup(c->recorded->items[i]);
+        return resolved(c->there->cwd, path, length);
+}
+
+static bool same_path(const Comparison *c, const char *asked, const char *there) {
+        size_t asked_length, there_length;
+        const char *asked_target = policy_bind_split(asked, &asked_length),
+                   *there_target = policy_bind_split(there, &there_length);
+        _cleanup_free_ char *one = resolved(c->asked->cwd, asked, asked_length),
+                            *two = recorded_path(c, there, there_length);
+
+        return one && two && streq(one, two) &&
+               (asked_target && there_target ? streq(asked_target, there_target)
+                                             : asked_target == there_target);
+}
+
+static bool same(const Comparison *c, const PolicyField *field, const char *asked,
+                 const char *there) {
+        if (!asked || !there)
+                return asked == there;
+        return is_host_path(field) ? same_path(c, asked, there) : streq(asked, there);
+}
+
+/* --- fields --- */
+
+static bool is_given(const Comparison *c, const PolicyField *field, const char *text) {
+        return policy_note(&c->asked->policy, field->path, text) != NULL;
+}
+
+/* The same path, which led elsewhere when the session was made. */
+static int refuse_moved(const Comparison *c, const PolicyField *field, const char *path) {
+        _cleanup_free_ char *there = recorded_path(c, path, strlen(path)),
+                            *asked = resolved(c->asked->cwd, path, strlen(path));
+
+        return refuse_value(c, field->path, there, asked);
+}
+
+static int compare_scalar(const Comparison *c, const PolicyField *field) {
+        _cleanup_free_ char *asked = policy_field_text(&c->asked->policy, field, 0),
+                            *there = policy_field_text(&c->there->policy, field, 0);
+
+        if (!is_given(c, field, NULL) || same(c, field, asked, there))
+                return 0;
+        return asked && there && streq(asked, there) ? refuse_moved(c, field, asked)
+                                                     : refuse_value(c, field->path, there, asked);
+}
+
+static bool has_item(const Comparison *c, const PolicyField *field, const char *asked) {
+        for (size_t i = 0;; i++) {
+                _cleanup_free_ char *there = policy_field_text(&c->there->policy, field, i);
+
+                if (!there)
+                        return false;
+                if (same(c, field, asked, there))
+                        return true;
+        }
+}
+
+static size_t count_items(const Policy *policy, const PolicyField *field) {
+        for (size_t i = 0;; i++) {
+                _cleanup_free_ char *item = policy_field_text(policy, field, i);
+
+                if (!item)
+                        return i;
+        }
+}
+
+static int compare_list(const Comparison *c, const PolicyField *field) {
+        const size_t count = count_items(&c->asked->policy, field);
+        size_t given = 0;
+
+        for (size_t i = 0; i < count; i++) {
+                _cleanup_free_ char *asked = policy_field_text(&c->asked->policy, field, i);
+
+                if (!asked || !is_given(c, field, asked))
+                        continue;
+                given++;
+                if (!has_item(c, field, asked)) {
+                        _cleanup_free_ char *detail = str_format("%s is not in it", asked);
+
+                        return refuse(c, field->path, detail);
+                }
+        }
+        return given > 0 && field->merge == MERGE_CALLER &&
+                               count_items(&c->there->policy, field) > count
+                       ? refuse(c, field->path, "there is more in it")
+                       : 0;
+}
+
+static int compare_fields(const Comparison *c) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                if (field->kind == FIELD_LIST && !streq(field->path, "env.pass"))
+                        r = compare_list(c, field);
+                else if (field->kind != FIELD_LIST && field->kind != FIELD_MAP)
+                        r = compare_scalar(c, field);
+        }
+        return r;
+}
+
+/* Values may be secrets, and are not told. */
+static int compare_env(const Comparison *c, const StrList *env) {
+        for (size_t i = 0; i < env->count; i++) {
+                char what[200];
+
+                if (strlist_has(&c->there->policy.env_set, env->items[i]))
+                        continue;
+                (void)snprintf(what, sizeof(what), "variable %.*s",
+                               (int)strcspn(env->items[i], "="), env->items[i]);
+                return refuse(c, what, NULL);
+        }
+        return 0;
+}
+
+/* --- all of it --- */
+
+static const char *preset_of(const Settings *settings) {
+        return settings->policy.preset ? settings->policy.preset : POLICY_PRESET_DEFAULT;
+}
+
+static int compare_idle(const Comparison *c) {
+        const PolicyField *timeout = policy_field("limits.timeout");
+        _cleanup_free_ char *there = policy_number_text(timeout, c->there->idle),
+                            *asked = policy_number_text(timeout, c->asked->idle);
+
+        return refuse_value(c, "idle", c->there->idle ? there : NULL,
+                            c->asked->idle ? asked : NULL);
+}
+
+/* With all that is put into it. */
+static int refuse_owned(const Comparison *c) {
+        (void)error_set(c->reterr, ERROR_EXISTS, 0,
+                        "session \"%s\" is there as a client's own, and goes when that goes",
+                        c->name);
+        return error_cure(c->reterr, -EEXIST, "Choose another name.");
+}
+
+static int compare(const Comparison *c, const CreateAsked *asked) {
+        const Settings *one = c->asked, *two = c->there;
+        int r = two->owned ? refuse_owned(c) : 0;
+
+        if (r == 0 && asked->preset && !streq(preset_of(one), preset_of(two)))
+                r = refuse_value(c, "policy", preset_of(two), preset_of(one));
+        if (r == 0 && asked->tier && (!two->tier || !streq(one->tier, two->tier)))
+                r = refuse_value(c, "tier", two->tier, one->tier);
+        if (r == 0)
+                r = compare_fields(c);
+        if (r == 0)
+                r = compare_env(c, asked->env);
+        if (r == 0 && asked->idle && one->idle != two->idle)
+                r = compare_idle(c);
+        if (r == 0 && asked->degraded && one->degraded != two->degraded)
+                r = refuse(c, "allow_degraded", NULL);
+        return r;
+}
+
+static int add_sources(const LaunchPlan *plan, StrList *list) {
+        int r = strlist_add(list, plan->rootfs.source ? plan->rootfs.source : "");
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND)
+                        r = strlist_add(list, plan->mounts[i].source);
+        return r;
+}
+
+/* A source has one path in the policy, and may have another one in the record. */
+static int list_sources(const Settings *settings, Store *store, const char *path,
+                        StrList *ret_given, StrList *ret_recorded, Error *reterr) {
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        int r = settings_plan(settings, path, &plan, reterr);
+
+        if (r < 0)
+                return r;
+        if (add_sources(&plan, ret_given) < 0)
+                return error_oom(reterr);
+        r = sources_read(store, path, &plan, reterr);
+        if (r < 0)
+                return r;
+        return add_sources(&plan, ret_recorded) < 0 ? error_oom(reterr) : 0;
+}
+
+int create_found(const char *name, const CreateAsked *asked, Error *reterr) {
+        _cleanup_(settings_clear) Settings there = { 0 };
+        _cleanup_(strlist_clear) StrList given = { 0 }, recorded = { 0 };
+        const Comparison c = { name, asked->settings, &there, &given, &recorded, reterr };
+        _cleanup_close_ int dir_fd = FD_NONE;
+        char database[64], path[PATH_MAX];
+        Store *store = NULL;
+        int r = session_open(name, &dir_fd, path, reterr);
+
+        if (r < 0)
+                return r;
+        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
+        r = store_open(database, STORE_READ, &store, reterr);
+        if (r == 0)
+                r = settings_read(store, &there, reterr);
+        if (r == 0)
+                r = list_sources(&there, store, path, &given, &recorded, reterr);
+        store_free(store);
+        return r < 0 ? r : compare(&c, asked);
+}

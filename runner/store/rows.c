@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/rows.h"
+
+#include "base/base64.h"
+#include "base/strings.h"
+
+typedef struct Listing {
+        StrList keys;
+        JsonWriter *writer;
+        uint64_t count, last;
+} Listing;
+
+/* --- kv --- */
+
+int answer_kv_get(Store *store, const char *key, bool base64, JsonWriter *w, Error *reterr) {
+        _cleanup_free_ char *value = NULL, *encoded = NULL;
+        size_t length = 0;
+        int r = store_kv_get(store, key, &value, &length, reterr);
+
+        if (r < 0)
+                return r;
+        if (!base64) {
+                json_write_bytes(w, "value", value, length);
+                return 0;
+        }
+        encoded = base64_encode(value, length);
+        if (!encoded)
+                return error_oom(reterr);
+        json_write_string(w, "value", encoded);
+        return 0;
+}
+
+static int add_key(void *data, const char *key, size_t value_length) {
+        Listing *listing = data;
+
+        (void)value_length;
+        return strlist_add(&listing->keys, key);
+}
+
+static void write_next_key(JsonWriter *w, const StrList *keys, uint64_t limit) {
+        json_write_string(w, "next",
+                          keys->count == limit && limit > 0 ? keys->items[limit - 1] : NULL);
+}
+
+int answer_kv_keys(Store *store, const char *prefix, const char *after, uint64_t limit,
+                   JsonWriter *w, Error *reterr) {
+        Listing listing = { 0 };
+        int r = store_kv_keys(store, prefix, after, limit, add_key, &listing, reterr);
+
+        if (r == 0) {
+                json_write_array(w, "keys");
+                for (size_t i = 0; i < listing.keys.count; i++)
+                        json_write_string(w, NULL, listing.keys.items[i]);
+                json_write_end(w);
+                write_next_key(w, &listing.keys, limit);
+        }
+        strlist_clear(&listing.keys);
+        return r;
+}
+
+/* --- history and audit --- */
+
+static void write_next(JsonWriter *w, const Listing *listing, uint64_t limit) {
+        json_write_end(w);
+        if (listing->count == limit && limit > 0)
+                json_write_uint(w, "next", listing->last);
+        else
+                json_write_null(w, "next");
+}
+
+static int add_history(void *data, const StoreHistory *row) {
+        Listing *listing = data;
+        JsonWriter *w = listing->writer;
+
+        listing->count++;
+        listing->last = row->id;
+        json_write_object(w, NULL);
+        json_write_uint(w, "id", row->id);
+        json_write_string(w, "name", row->name);
+        json_write_uint(w, "started_ms", row->started_ms);
+        if (row->ended_ms)
+                json_write_uint(w, "ended_ms", row->ended_ms);
+        else
+                json_write_null(w, "ended_ms");
+        json_write_string(w, "params", row->params);
+        json_write_string(w, "result", row->result);
+        json_write_end(w);
+        return 0;
+}
+
+int answer_history(Store *store, uint64_t before, const char *name, uint64_t limit, JsonWriter *w,
+                   Error *reterr) {
+        Listing listing = { .writer = w };
+        int r;
+
+        json_write_array(w, "rows");
+        r = store_history_list(store, before, name, limit, add_history, &listing, reterr);
+        write_next(w, &listing, limit);
+        return r;
+}
+
+static int add_audit(void *data, const StoreAudit *row) {
+        Listing *listing = data;
+        JsonWriter *w = listing->writer;
+
+        listing->count++;
+        listing->last = row->id;
+        json_write_object(w, NULL);
+        json_write_uint(w, "id", row->id);
+        json_write_uint(w, "at_ms", row->at_ms);
+        json_write_string(w, "kind", row->kind);
+        json_write_string(w, "detail", row->detail);
+        json_write_end(w);
+        return 0;
+}
+
+int answer_audit(Store *store, uint64_t before, const char *kind, uint64_t limit, JsonWriter *w,
+                 Error *reterr) {
+        Listing listing = { .writer = w };
+        int r;
+
+        json_write_array(w, "rows");
+        r = store_audit_list(store, before, kind, limit, add_audit, &listing, reterr);
+        write_next(w, &listing, limit);
+        return r;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "streams/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include "base/sys.h"
+
+/* One pipe. */
+typedef struct Stream {
+        int fd;        /* the caller's, which the pipe takes the place of: 1 or 2 */
+        int sink_fd;   /* what is written to: the same, or its pipe opened anew */
+        bool socket;   /* ... by send(2) */
+        bool blocks;   /* ... patiently */
+        bool watched;  /* poll(2) tells when nobody reads from it any more */
+        int source_fd; /* the launcher's end; FD_NONE when no more is to come */
+        int inner_fd;  /* the command's end, until the child has it */
+        size_t left;   /* bytes to be read when all have ended */
+        int errnum;    /* of a write that has failed */
+        Relay relay;
+} Stream;
+
+struct Output {
+        Budget budget;
+        Stream streams[2];
+        size_t count;
+        bool both;   /* the only stream is fds 1 and 2 */
+        bool ending; /* all inside have ended */
+};
+
+/* --- the caller's fds --- */
+
+static bool same_inode(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool at_same_place(int fd, int other_fd) {
+        return lseek(fd, 0, SEEK_CUR) == lseek(other_fd, 0, SEEK_CUR);
+}
+
+/* Whether what is written to the one comes behind what is written to the other (2>&1). Two ends of
+ * a pipe are one inode. A file that was opened twice is written at two places, unless that is its
+ * end always. */
+static bool is_one(int fd, int other_fd) {
+        const int flags = fcntl(fd, F_GETFL), other_flags = fcntl(other_fd, F_GETFL);
+        struct stat st, other_st;
+        int r;
+
+        if (fstat(fd, &st) < 0 || fstat(other_fd, &other_st) < 0 || !same_inode(&st, &other_st) ||
+            (flags & O_ACCMODE) != (other_flags & O_ACCMODE))
+                return false;
+        if (!S_ISREG(st.st_mode) || flags & other_flags & O_APPEND)
+                return true;
+        r = sys_same_file(fd, other_fd);
+        return r == 0 || (r < 0 && at_same_place(fd, other_fd));
+}
+
+/* What the command writes to such a stdin would come out of stdout, and nobody would have counted
+ * it: both may be one socket (socat EXEC, inetd). Every program may have /dev/null, or another
+ * device. */
+static int check_stdin(const Stream *s, Error *reterr) {
+        const int flags = fcntl(0, F_GETFL);
+        struct stat in, out;
+        int r;
+
+        if (fstat(0, &in) < 0 || fstat(s->fd, &out) < 0 || S_ISCHR(in.st_mode) ||
+            !same_inode(&in, &out) || (flags & O_ACCMODE) == O_RDONLY)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0,
+                      "the output is limited, and stdin is the same %s as %s: what the command "
+                      "wrote to it would not be counted",
+                      S_ISSOCK(in.st_mode) ? "socket" : "file", s->fd == 1 ? "stdout" : "stderr");
+        return error_cure(reterr, r, "Put a pipe between: cat | holt run ...");
+}
+
+/* A new reader may come to a fifo when the last has gone. */
+static bool has_name(int pipe_fd) {
+        struct statfs fs;
+
+        return fstatfs(pipe_fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
+}
+
+/* A pipe is opened anew: O_NONBLOCK on the caller's own fd would be on everybody's who has it. Not
+ * so a device, where opening may mean something, nor a file, where the offset is the fd's. */
+static void open_sink(Stream *s) {
+        const char *path = s->fd == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2";
+        struct stat st = { 0 };
+        int fd = FD_NONE;
+
+        (void)fstat(s->fd, &st);
+        s->socket = S_ISSOCK(st.st_mode);
+        s->watched = s->socket || (S_ISFIFO(st.st_mode) && !has_name(s->fd));
+        if (S_ISFIFO(st.st_mode))
+                fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0)
+                s->sink_fd = fd;
+        s->blocks = fd < 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+static int add_stream(Output *o, int fd, Error *reterr) {
+        Stream *s = &o->streams[o->count++];
+        int r;
+
+        *s = (Stream){ .fd = fd, .sink_fd = fd, .source_fd = FD_NONE, .inner_fd = FD_NONE };
+        r = check_stdin(s, reterr);
+        if (r < 0)
+                return r;
+        open_sink(s);
+        return 0;
+}
+
+int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr) {
+        Output *o;
+        int r = 0;
+
+        if (!limit)
+                return 0;
+        o = calloc(1, sizeof(*o));
+        if (!o)
+                return error_oom(reterr);
+        o->budget.limit = limit;
+        o->both = !(terminal_fds & 6) && is_one(1, 2);
+        for (int fd = 1; r == 0 && fd <= (o->both ? 1 : 2); fd++)
+                if (!(terminal_fds & (1U << fd)))
+                        r = add_stream(o, fd, reterr);
+        if (r < 0) {
+                (void)output_free(o);
+                return r;
+        }
+        *ret = o;
+        return 0;
+}
+
+Output *output_free(Output *o) {
+        for (size_t i = 0; o && i < o->count; i++) {
+                Stream *s = &o->streams[i];
+
+                if (s->sink_fd != s->fd)
+                        fd_close(s->sink_fd);
+                fd_close(s->source_fd);
+                fd_close(s->inner_fd);
+        }
+        free(o);
+        return NULL;
+}
+
+/* --- the pipes --- */
+
+/* Only our own end is non-blocking, and the command can't change that: a flag belongs to one end
+ * (pipe(2)). */
+static int open_pipe(Stream *s) {
+        int ends[2];
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        s->source_fd = ends[0];
+        s->inner_fd = ends[1];
+        return fcntl(s->source_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int output_open(Output *o, Error *reterr) {
+        for (size_t i = 0; o && i < o->count; i++) {
+                int r = open_pipe(&o->streams[i]);
+
+                if (r < 0)
+                        return error_set(reterr, ERROR_SETUP, -r,
+                                         "cannot make a pipe for the output");
+        }
+        return 0;
+}
+
+int output_place(const Output *o) {
+        for (size_t i = 0; o && i < o->count; i++) {
+                const Stream *s = &o->streams[i];
+
+                if (dup2(s->inner_fd, s->fd) < 0 || (o->both && dup2(s->inner_fd, 2) < 0))
+                        return -errno;
+        }
+        return 0;
+}
+
+void output_placed(Output *o) {
+        for (size_t i = 0; o && i < o->count; i++)
+                o->streams[i].inner_fd = fd_close(o->streams[i].inner_fd);
+}
+
+/* --- the bytes --- */
+
+Budget *output_budget(Output *o) {
+        return o ? &o->budget : NULL;
+}
+
+bool output_passed(const Output *o) {
+        return o && o->budget.passed;
+}
+
+/* What is dropped all the same needs no room. */
+static bool wants_more(const Output *o, const Stream *s) {
+        return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(&o->budget));
+}
+
+size_t output_poll(const Output *o, struct pollfd *fds) {
+        size_t n = 0;
+
+        for (size_t i = 0; o && i < o->count; i++) {
+                const Stream *s = &o->streams[i];
+                bool full = !relay_empty(&s->relay);
+
+                fds[n++] = (struct pollfd){ .fd = wants_more(o, s) ? s->source_fd : -1,
+                                            .events = POLLIN };
+                fds[n++] = (struct pollfd){
+                        .fd = full || (s->watched && s->source_fd >= 0) ? s->sink_fd : -1,
+                        .events = full ? POLLOUT : 0,
+                };
+        }
+        return n;
+}
+
+/* Nobody is there to read: from here on the command gets EPIPE and SIGPIPE, as it would have
+ * without holt. What it has in the pipe already goes the way of what is in a pipe whose reader
+ * leaves. */
+static void abandon(Output *o, Stream *s) {
+        int left = 0;
+
+        relay_discard(&s->relay, &o->budget);
+        if (s->source_fd >= 0 && ioctl(s->source_fd, FIONREAD, &left) == 0 && left > 0)
+                o->budget.dropped += (uint64_t)left;
+        s->source_fd = fd_close(s->source_fd);
+}
+
+static bool take_in(Output *o, Stream *s) {
+        size_t n = relay_fill(&s->relay, s->source_fd, &o->budget);
+
+        if (s->relay.closed || (o->ending && (n == 0 || n >= s->left)))
+                s->source_fd = fd_close(s->source_fd);
+        s->left -= n < s->left ? n : s->left;
+        return n > 0;
+}
+
+static ssize_t write_out(const Stream *s) {
+        const char *data = s->relay.data + s->relay.start;
+        size_t size = s->relay.end - s->relay.start;
+
+        if (s->socket)
+                return send(s->sink_fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return s->blocks ? patience_write(s->sink_fd, data, size) : write(s->sink_fd, data, size);
+}
+
+static bool put_out(Output *o, Stream *s) {
+        ssize_t n;
+
+        if (relay_empty(&s->relay)) {
+                abandon(o, s);
+                return false;
+        }
+        n = write_out(s);
+        if (relay_advance(&s->relay, n))
+                return n > 0;
+        if (errno != EPIPE && errno != ECONNRESET)
+                s->errnum = errno;
+        abandon(o, s);
+        return false;
+}
+
+bool output_pump(Output *o, const struct pollfd *fds) {
+        bool moved = false;
+
+        for (size_t i = 0; o && i < o->count; i++) {
+                Stream *s = &o->streams[i];
+                bool came = fds[2 * i].revents && take_in(o, s);
+
+                /* What does not block needs not be asked first whether it has room. */
+                if (fds[2 * i + 1].revents || (came && !relay_empty(&s->relay) && !s->blocks))
+                        moved |= put_out(o, s);
+                moved |= came;
+        }
+        return moved;
+}
+
+/* --- the end --- */
+
+/* Whom the command may have given its end of the pipe to, over a socket of the caller's, does not
+ * keep us. */
+void output_end(Output *o) {
+        for (size_t i = 0; o && i < o->count; i++) {
+                Stream *s = &o->streams[i];
+                int left = 0;
+
+                if (s->source_fd >= 0 && ioctl(s->source_fd, FIONREAD, &left) == 0 && left > 0)
+                        s->left = (size_t)left;
+                else
+                        s->source_fd = fd_close(s->source_fd);
+        }
+        if (o)
+                o->ending = true;
+}
+
+bool output_waits(const Output *o) {
+        for (size_t i = 0; o && i < o->count; i++)
+                if (o->streams[i].source_fd >= 0 || !relay_empty(&o->streams[i].relay))
+                        return true;
+        return false;
+}
+
+void output_give_up(Output *o) {
+        for (size_t i = 0; o && i < o->count; i++)
+                abandon(o, &o->streams[i]);
+}
+
+int output_failure(const Output *o, Error *reterr) {
+        for (size_t i = 0; o && i < o->count; i++) {
+                const Stream *s = &o->streams[i];
+
+                if (s->errnum)
+                        return error_set(reterr, ERROR_SETUP, s->errnum,
+                                         "cannot write what the command has printed to %s",
+                                         s->fd == 1 ? "stdout" : "stderr");
+        }
+        return 0;
+}
+
+void output_count(const Output *o, uint64_t *ret_bytes, uint64_t *ret_dropped) {
+        *ret_bytes = o ? o->budget.taken - o->budget.lost : 0;
+        *ret_dropped = o ? o->budget.dropped + o->budget.lost : 0;
+}

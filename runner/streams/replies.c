@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "streams/replies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "base/util.h"
+
+#define CANCEL "\x18"        /* CAN: ends a sequence that the command left incomplete */
+#define ASK_STATUS "\x1b[5n" /* answered by ESC [ 0 n */
+#define ASK_TYPE "\x1b[c"    /* answered by ESC [ ? ... c */
+
+enum {
+        QUESTIONS = 32,    /* one for each bit of a uint32_t */
+        PATIENCE = 500000, /* usec to wait for all answers */
+};
+
+/* A terminal that does not control us, such as that of a harness that has made a pty and no session
+ * for it (ENOTTY), has no background. */
+bool replies_in_foreground(int fd) {
+        pid_t group = tcgetpgrp(fd);
+
+        return group < 0 ? errno == ENOTTY : group == getpgrp();
+}
+
+static int open_terminal(int inherited_fd, int flags) {
+        unsigned device = 0, own = 0;
+        char path[] = "/proc/self/fd/0";
+        int fd;
+
+        flags |= O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+        path[sizeof(path) - 2] = (char)('0' + inherited_fd);
+        fd = open(path, flags);
+        if (fd >= 0)
+                return fd;
+        /* Under su the terminal is another user's; the controlling one can be opened all the same.
+         */
+        fd = open("/dev/tty", flags);
+        if (fd >= 0 && ioctl(inherited_fd, TIOCGDEV, &device) == 0 &&
+            ioctl(fd, TIOCGDEV, &own) == 0 && device == own)
+                return fd;
+        return fd_close(fd);
+}
+
+int replies_open(int inherited_fd) {
+        int fd = open_terminal(inherited_fd, O_RDWR);
+
+        return fd >= 0 ? fd : open_terminal(inherited_fd, O_WRONLY);
+}
+
+/* --- the answers --- */
+
+typedef struct Answers {
+        uint32_t expected, seen; /* a bit for each question: 1 is ASK_TYPE */
+        enum { OUTSIDE, AFTER_ESCAPE, AFTER_BRACKET, INSIDE, INSIDE_PRIVATE } state;
+} Answers;
+
+static void answers_take(Answers *a, unsigned char c) {
+        const bool introduced = a->state >= AFTER_BRACKET;
+
+        if (c == 0x1b) {
+                a->state = AFTER_ESCAPE;
+        } else if (a->state == AFTER_ESCAPE) {
+                a->state = c == '[' ? AFTER_BRACKET : OUTSIDE;
+        } else if (introduced && c >= ' ' && c < '@') {
+                if (a->state == AFTER_BRACKET)
+                        a->state = c == '?' ? INSIDE_PRIVATE : INSIDE;
+        } else {
+                if (c == 'n' && a->state == INSIDE)
+                        a->seen = a->seen << 1;
+                if (c == 'c' && a->state == INSIDE_PRIVATE)
+                        a->seen = a->seen << 1 | 1;
+                a->state = OUTSIDE;
+        }
+}
+
+/* The terminal may have no room yet for more than what the command has printed. */
+static bool write_all(int fd, const char *text, size_t size) {
+        const uint64_t end = time_now_usec() + PATIENCE;
+        uint64_t now;
+
+        while (size > 0 && (now = time_now_usec()) < end) {
+                struct pollfd output = { .fd = fd, .events = POLLOUT };
+                ssize_t n = write(fd, text, size);
+
+                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                        return false;
+                if (n > 0) {
+                        text += n;
+                        size -= (size_t)n;
+                } else if (poll(&output, 1, (int)((end - now + 999) / 1000)) < 0 &&
+                           errno != EINTR) {
+                        return false;
+                }
+        }
+        return size == 0;
+}
+
+static bool ask(int fd, uint32_t order) {
+        char text[sizeof(CANCEL) + QUESTIONS * sizeof(ASK_STATUS)] = CANCEL;
+        char *end = text + strlen(CANCEL);
+
+        for (int i = QUESTIONS - 1; i >= 0; i--)
+                end = stpcpy(end, order >> i & 1 ? ASK_TYPE : ASK_STATUS);
+        return write_all(fd, text, (size_t)(end - text));
+}
+
+static void wait_for_answers(int fd, Answers *a) {
+        const uint64_t end = time_now_usec() + PATIENCE;
+        uint64_t now;
+        char data[512];
+
+        while (a->seen != a->expected && (now = time_now_usec()) < end) {
+                struct pollfd input = { .fd = fd, .events = POLLIN };
+                ssize_t n;
+
+                if (poll(&input, 1, (int)((end - now + 999) / 1000)) < 0 && errno != EINTR)
+                        return;
+                if (!input.revents)
+                        continue;
+                n = read(fd, data, sizeof(data));
+                if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+                        return;
+                for (ssize_t i = 0; i < n; i++)
+                        answers_take(a, (unsigned char)data[i]);
+        }
+}
+
+/* The mode that lets the answers through byte by byte, and does not echo them. */
+static void ask_and_wait(int fd) {
+        Answers answers = { 0 };
+        struct termios saved, mode;
+
+        if (getrandom(&answers.expected, sizeof(answers.expected), GRND_NONBLOCK) !=
+                    (ssize_t)sizeof(answers.expected) ||
+            tcgetattr(fd, &saved) < 0)
+                return;
+        answers.seen = ~answers.expected;
+        mode = saved;
+        mode.c_iflag &= ~(tcflag_t)(ISTRIP | INLCR | IGNCR | ICRNL | IXON);
+        mode.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG | IEXTEN);
+        if (tcsetattr(fd, TCSANOW, &mode) < 0)
+                return;
+        if (ask(fd, answers.expected))
+                wait_for_answers(fd, &answers);
+        (void)tcflush(fd, TCIFLUSH);
+        (void)tcsetattr(fd, TCSANOW, &saved);
+}
+
+void replies_discard(int fd, bool may_ask) {
+        sigset_t set, saved;
+
+        if (!replies_in_foreground(fd))
+                return;
+        /* Should the caller's shell take the terminal now, these would stop holt. */
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGTTOU);
+        (void)sigaddset(&set, SIGTTIN);
+        (void)sigprocmask(SIG_BLOCK, &set, &saved);
+        if (may_ask)
+                ask_and_wait(fd);
+        (void)tcflush(fd, TCIFLUSH);
+        (void)sigprocmask(SIG_SETMASK, &saved, NULL);
+}

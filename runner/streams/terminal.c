@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "streams/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/escapes.h"
+#include "base/util.h"
+#include "streams/replies.h"
+
+enum {
+        DRAIN_STALL_MS = 1000,
+        FLUSH_CHUNKS = 16,
+        DRAIN_CHUNKS = 1024, /* more than a terminal holds back */
+};
+
+struct Terminal {
+        TerminalPlan plan;
+        int master_fd;
+        int input_fd;       /* the caller's terminal to read keys from, or FD_NONE */
+        int output_fd;      /* the caller's terminal to print to */
+        bool output_blocks; /* it is the inherited fd itself */
+        bool entered, raw;
+        Escapes printed; /* the control sequences in what was printed */
+        bool asked;      /* the terminal may answer one of them */
+        struct termios saved;
+        Relay in, out;
+        Budget *budget; /* of the output, or NULL */
+};
+
+/* --- the caller's terminal --- */
+
+static void make_cooked(struct termios *mode) {
+        mode->c_iflag |= ICRNL | IXON;
+        mode->c_oflag |= OPOST | ONLCR;
+        mode->c_lflag |= ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
+}
+
+/* The inherited fd of the terminal that the output goes to. */
+static int printed_fd(const TerminalPlan *plan) {
+        return plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
+}
+
+void terminal_plan(TerminalPlan *ret) {
+        *ret = (TerminalPlan){ .output_fd = FD_NONE };
+        for (int fd = 0; fd <= 2; fd++) {
+                if (tcgetattr(fd, &ret->mode) < 0)
+                        continue;
+                ret->fds |= 1U << fd;
+                (void)ioctl(fd, TIOCGWINSZ, &ret->size);
+        }
+        if (!ret->fds)
+                return;
+        /* Who reads from a terminal in its background would be stopped, too; and its mode is
+         * somebody else's just now, a shell's that reads a line, say. */
+        ret->background = ret->fds & 1 && !replies_in_foreground(0);
+        if (ret->background)
+                make_cooked(&ret->mode);
+        ret->background |= (ret->fds & 3) == 1;
+        /* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it.
+         */
+        ret->output_fd = replies_open(printed_fd(ret));
+        ret->utf8 = escapes_utf8(printed_fd(ret));
+}
+
+Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) {
+        Terminal *t = calloc(1, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        t->plan = *plan;
+        t->master_fd = master_fd;
+        t->budget = budget;
+        t->input_fd = plan->fds & 1 ? 0 : FD_NONE;
+        t->output_fd = plan->output_fd;
+        t->output_blocks = t->output_fd < 0;
+        if (t->output_blocks)
+                t->output_fd = printed_fd(plan);
+        t->printed.utf8 = plan->utf8;
+        (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
+        return t;
+}
+
+/* So that the caller's shell does not get the terminal's answers. */
+static void discard_replies(Terminal *t) {
+        if (!t->asked && !escapes_open(&t->printed))
+                return;
+        replies_discard(t->output_fd, !t->output_blocks);
+        t->printed = (Escapes){ .utf8 = t->plan.utf8 };
+        t->asked = false;
+}
+
+Terminal *terminal_free(Terminal *t) {
+        if (t)
+                discard_replies(t);
+        if (t && t->raw)
+                (void)tcsetattr(t->input_fd, TCSAFLUSH, &t->saved);
+        free(t);
+        return NULL;
+}
+
+/* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
+ * mode. */
+bool terminal_in_foreground(const Terminal *t) {
+        return t->input_fd >= 0 && replies_in_foreground(t->input_fd);
+}
+
+void terminal_enter(Terminal *t) {
+        struct termios mode;
+
+        if (t->entered || !terminal_in_foreground(t))
+                return;
+        t->entered = true;
+        if (tcgetattr(t->input_fd, &t->saved) < 0)
+                return;
+        mode = t->saved;
+        cfmakeraw(&mode);
+        /* Output that others print to this terminal meanwhile still gets its carriage returns. */
+        if (!(t->plan.fds & 2))
+                mode.c_oflag = t->saved.c_oflag;
+        t->raw = tcsetattr(t->input_fd, TCSADRAIN, &mode) == 0;
+        terminal_resize(t);
+}
+
+void terminal_leave(Terminal *t) {
+        discard_replies(t);
+        if (t->raw)
+                (void)tcsetattr(t->input_fd, TCSADRAIN, &t->saved);
+        t->raw = t->entered = false;
+}
+
+static void stop_job(pid_t pid, const Waker *waker) {
+        sigset_t stop;
+
+        (void)sigemptyset(&stop);
+        (void)sigaddset(&stop, SIGTSTP);
+        (void)kill(pid, SIGTSTP);
+        waker_repeat(waker);
+        (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+        (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
+        terminal_flush(t);
+        terminal_leave(t);
+        /* Asked as late as can be: to flush may take a second. */
+        if (!for_keys || !terminal_in_foreground(t))
+                stop_job(pid, waker);
+        if (!t->plan.background)
+                terminal_enter(t);
+}
+
+void terminal_resize(Terminal *t) {
+        struct winsize size;
+
+        if (ioctl(t->output_fd, TIOCGWINSZ, &size) == 0)
+                (void)ioctl(t->master_fd, TIOCSWINSZ, &size);
+}
+
+/* --- bytes on their way --- */
+
+size_t terminal_poll(const Terminal *t, struct pollfd *fds) {
+        short master = 0;
+
+        if (relay_empty(&t->out) && !t->out.closed)
+                master |= POLLIN;
+        if (!relay_empty(&t->in))
+                master |= POLLOUT;
+        fds[0] = (struct pollfd){ .fd = t->out.closed ? -1 : t->master_fd, .events = master };
+        fds[1] = (struct pollfd){ .fd = relay_empty(&t->out) ? -1 : t->output_fd,
+                                  .events = POLLOUT };
+        fds[2] = (struct pollfd){
+                .fd = t->entered && !t->in.closed && relay_empty(&t->in) ? t->input_fd : -1,
+                .events = POLLIN,
+        };
+        return 3;
+}
+
+/* Where the caller's terminal is not raw it puts a carriage return before each newline itself. */
+static void drop_returns(Relay *p, const Budget *budget) {
+        size_t kept = 0;
+
+        if (!p->closed && !budget_spent(budget) && p->end > 0 && p->data[p->end - 1] == '\r') {
+                p->held = true;
+                p->end--;
+        }
+        for (size_t i = 0; i < p->end; i++)
+                if (p->data[i] != '\r' || i + 1 == p->end || p->data[i + 1] != '\n')
+                        p->data[kept++] = p->data[i];
+        p->end = kept;
+}
+
+/* Returns whether anything was read, which may have been dropped. */
+static bool fill_output(Terminal *t) {
+        bool more = relay_fill(&t->out, t->master_fd, t->budget) > 0;
+
+        if (!t->raw)
+                drop_returns(&t->out, t->budget);
+        return more;
+}
+
+static void empty_input(Terminal *t) {
+        Relay *r = &t->in;
+
+        if (!relay_advance(r, write(t->master_fd, r->data + r->start, r->end - r->start)))
+                relay_discard(r, NULL);
+}
+
+/* What is printed when nobody reads is lost, as with a closed window. */
+static void empty_output(Terminal *t) {
+        Relay *r = &t->out;
+        const char *data = r->data + r->start;
+        size_t size = r->end - r->start;
+        ssize_t n = t->output_blocks ? patience_write(t->output_fd, data, size)
+                                     : write(t->output_fd, data, size);
+
+        if (!relay_advance(r, n))
+                relay_discard(r, t->budget);
+        if (n > 0)
+                t->asked |= escapes_ask(&t->printed, data, (size_t)n);
+}
+
+void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
+        if (count < 3)
+                return;
+        if (fds[0].revents & POLLOUT)
+                empty_input(t);
+        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && relay_empty(&t->out))
+                (void)fill_output(t);
+        if (fds[1].revents)
+                empty_output(t);
+        if (fds[2].revents)
+                (void)relay_fill(&t->in, t->input_fd, NULL);
+}
+
+/* One chunk on its way out; false when there is none, or nobody takes it. */
+static bool move_output(Terminal *t) {
+        struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
+
+        if (relay_empty(&t->out) && !fill_output(t) && relay_empty(&t->out))
+                return false;
+        if (relay_empty(&t->out))
+                return true; /* it was dropped */
+        if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
+                return false;
+        empty_output(t);
+        return true;
+}
+
+void terminal_drain(Terminal *t) {
+        for (int i = 0; i < DRAIN_CHUNKS && (!t->out.closed || !relay_empty(&t->out)); i++)
+                if (!move_output(t))
+                        break;
+        relay_discard(&t->out, t->budget);
+}
+
+void terminal_flush(Terminal *t) {
+        for (int i = 0; i < FLUSH_CHUNKS && move_output(t); i++)
+                ;
+}
