@@ -14,6 +14,9 @@ int waker_make(Waker *ret) {
         return 0;
 }
 
+/* Somebody may stop the process again after its time has come. */
+enum { AGAIN = 100000000 }; /* nsec */
+
 void waker_set(Waker *waker, uint64_t at) {
         if (!waker->made || waker->at == at)
                 return;
@@ -22,7 +25,7 @@ void waker_set(Waker *waker, uint64_t at) {
 }
 
 void waker_repeat(const Waker *waker) {
-        struct itimerspec when = { 0 };
+        struct itimerspec when = { .it_interval.tv_nsec = AGAIN };
 
         if (!waker || !waker->made)
                 return;

@@ -18,7 +18,8 @@ typedef struct Waker {
 /* Makes a timer that is not set. SIGCONT must be blocked. 0, or a negative errno of
  * timer_create(2): -EAGAIN if the caller has used up its pending signals (RLIMIT_SIGPENDING). */
 int waker_make(Waker *ret);
-/* Continues the process at that time, or at once if it has passed. Nothing if none was made. */
+/* Continues the process at that time, or at once if it has passed, and every 100 ms from then on.
+ * Does nothing if no timer was made. */
 void waker_set(Waker *waker, uint64_t at);
 /* Starts the timer again. A stop signal discards a pending SIGCONT, so this comes after each stop
  * signal that the process sends to itself. NULL is legal. */

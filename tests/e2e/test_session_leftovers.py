@@ -165,7 +165,7 @@ def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session
     name = workspace / hidden(workspace)[0]
     inode = name.stat().st_ino
     shutil.rmtree(name)
-    for i in range(2000):
+    for i in range(20000):
         name.mkdir()
         if name.stat().st_ino == inode:
             break
