@@ -34,7 +34,8 @@ typedef struct Receive {
 } Receive;
 
 struct Receives {
-        Keeper *keeper;
+        Loop *loop;
+        Files *files;
         Threads *threads;
         Receive *first;
         unsigned count;
@@ -204,8 +205,7 @@ static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret
 }
 
 static int begin(Receive *receive, Error *reterr) {
-        int r = loop_timer_new(receive->all->keeper->loop, on_grace, receive, &receive->grace,
-                               reterr);
+        int r = loop_timer_new(receive->all->loop, on_grace, receive, &receive->grace, reterr);
 
         if (r < 0)
                 return r;
@@ -213,18 +213,18 @@ static int begin(Receive *receive, Error *reterr) {
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread") : 0;
 }
 
-int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode, bool make_parents,
+int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode, bool make_parents,
                   ReceiveFn fn, Error *reterr) {
         _cleanup_close_ int fd = rpc_take_fd(call, 0);
         const int source_fd = fd;
         Receive *receive = NULL;
-        int r = check(keeper->receives, fd, reterr);
+        int r = check(all, fd, reterr);
 
         if (r < 0)
                 return r;
-        r = receive_new(keeper->receives, call, fn, &receive, reterr);
+        r = receive_new(all, call, fn, &receive, reterr);
         if (r == 0)
-                r = files_upload_new(keeper->files, path, TAKE_FD(fd), mode, make_parents,
+                r = files_upload_new(all->files, path, TAKE_FD(fd), mode, make_parents,
                                      &receive->upload, reterr);
         if (r == 0) {
                 receive->source_fd = source_fd;
@@ -241,14 +241,14 @@ int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode
 
 /* --- all of them --- */
 
-int receives_new(Keeper *keeper, Receives **ret, Error *reterr) {
+int receives_new(Loop *loop, Files *files, Receives **ret, Error *reterr) {
         Receives *all = calloc(1, sizeof(*all));
         int r;
 
         if (!all)
                 return error_oom(reterr);
-        *all = (Receives){ .keeper = keeper };
-        r = threads_new(keeper->loop, &all->threads, reterr);
+        *all = (Receives){ .loop = loop, .files = files };
+        r = threads_new(loop, &all->threads, reterr);
         if (r < 0)
                 (void)receives_free(all);
         else

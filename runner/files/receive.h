@@ -11,14 +11,15 @@
  * from theirs. */
 #pragma once
 
-#include "keeper/keeper.h"
+#include "files/files.h"
+#include "rpc/server.h"
 
 enum { RECEIVES_MAX = 32 }; /* at the same time, of all clients: each has a thread */
 
 typedef struct Receives Receives;
 
-/* 0 or a negative errno. */
-int receives_new(Keeper *keeper, Receives **ret, Error *reterr);
+/* loop and files are borrowed until receives_free(). 0 or a negative errno. */
+int receives_new(Loop *loop, Files *files, Receives **ret, Error *reterr);
 /* Whether there are some. */
 bool receives_busy(const Receives *all);
 /* When their calls have ended. NULL is legal; returns NULL. */
@@ -29,5 +30,5 @@ typedef void (*ReceiveFn)(const RpcCall *call, JsonWriter *w);
 
 /* Takes the fd of the call's and answers the call by itself; fn may be NULL. Otherwise as
  * files_upload_new(), -EBUSY with an ERROR_LIMIT at RECEIVES_MAX, and -EINVAL where no fd came. */
-int receive_start(Keeper *keeper, RpcCall *call, const char *path, unsigned mode, bool make_parents,
+int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode, bool make_parents,
                   ReceiveFn fn, Error *reterr);

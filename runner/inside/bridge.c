@@ -43,7 +43,8 @@ typedef struct Connection {
 } Connection;
 
 struct Bridge {
-        Keeper *keeper;
+        Loop *loop;
+        Tools *tools;
         int fd;
         LoopWatch *watch;
         LoopTimer *accept_again;
@@ -143,7 +144,7 @@ static void call_tool(Connection *c, uint64_t id, Grant *grant, const JsonValue 
         *asked = (Asked){ .next = c->asked, .connection = c, .id = id };
         if (payload && json_type(payload) == JSON_NULL)
                 payload = NULL;
-        if (tools_call(c->bridge->keeper->tools, grant, name, payload, on_done, asked, &asked->call,
+        if (tools_call(c->bridge->tools, grant, name, payload, on_done, asked, &asked->call,
                        &failure) < 0) {
                 free(asked);
                 return send_failure(c, id, &failure);
@@ -157,7 +158,7 @@ static void list_tools(Connection *c, uint64_t id, const Grant *grant) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         write_id(&w, id);
-        tools_write(c->bridge->keeper->tools, grant, "tools", &w);
+        tools_write(c->bridge->tools, grant, "tools", &w);
         json_write_end(&w);
         send_line(c, &w);
 }
@@ -182,7 +183,7 @@ static void obey(Connection *c, const JsonValue *root) {
         if ((name != NULL) == lists)
                 return refuse(c, id, TOOL_VALIDATION,
                               "a request has either call, a tool's name, or list, which is true");
-        grant = token ? tools_find_grant(c->bridge->keeper->tools, token) : NULL;
+        grant = token ? tools_find_grant(c->bridge->tools, token) : NULL;
         if (!grant)
                 return refuse(c, id, TOOL_PERMISSION,
                               token ? "this token is none, or its exec has ended"
@@ -363,9 +364,9 @@ static int connection_new(Bridge *bridge, int fd, Error *reterr) {
                            .fd = FD_NONE,
                            .in = { .max = BRIDGE_LINE_MAX },
                            .out = { .fd = fd, .socket = true } };
-        r = loop_timer_new(bridge->keeper->loop, on_again, c, &c->again, reterr);
+        r = loop_timer_new(bridge->loop, on_again, c, &c->again, reterr);
         if (r == 0)
-                r = loop_watch(bridge->keeper->loop, fd, EPOLLIN, on_event, c, &c->watch, reterr);
+                r = loop_watch(bridge->loop, fd, EPOLLIN, on_event, c, &c->watch, reterr);
         if (r < 0) {
                 (void)loop_timer_free(c->again);
                 free(c);
@@ -428,36 +429,34 @@ static void on_listen(void *data, uint32_t events) {
 }
 
 /* Nothing runs inside yet that could be in the way of the path. */
-static int listen_inside(const Keeper *keeper, int *ret, Error *reterr) {
+static int listen_inside(int root_fd, int *ret, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make the bridge's socket");
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d" BRIDGE_SOCKET,
-                       keeper->sandbox.root_fd);
+                       root_fd);
         if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 256) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot listen at " BRIDGE_SOCKET);
         *ret = TAKE_FD(fd);
         return 0;
 }
 
-int bridge_new(Keeper *keeper, Bridge **ret, Error *reterr) {
+int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reterr) {
         Bridge *bridge = calloc(1, sizeof(*bridge));
         int r;
 
         if (!bridge)
                 return error_oom(reterr);
-        *bridge = (Bridge){ .keeper = keeper, .fd = FD_NONE };
-        r = listen_inside(keeper, &bridge->fd, reterr);
+        *bridge = (Bridge){ .loop = loop, .tools = tools, .fd = FD_NONE };
+        r = listen_inside(root_fd, &bridge->fd, reterr);
         if (r == 0)
-                r = loop_timer_new(keeper->loop, accept_again, bridge, &bridge->accept_again,
-                                   reterr);
+                r = loop_timer_new(loop, accept_again, bridge, &bridge->accept_again, reterr);
         if (r == 0)
-                r = loop_timer_new(keeper->loop, on_next_slice, bridge, &bridge->next_slice,
-                                   reterr);
+                r = loop_timer_new(loop, on_next_slice, bridge, &bridge->next_slice, reterr);
         if (r == 0)
-                r = loop_watch(keeper->loop, bridge->fd, EPOLLIN, on_listen, bridge, &bridge->watch,
+                r = loop_watch(loop, bridge->fd, EPOLLIN, on_listen, bridge, &bridge->watch,
                                reterr);
         if (r < 0)
                 (void)bridge_free(bridge);

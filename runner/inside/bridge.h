@@ -21,7 +21,8 @@
  * each other's environment. */
 #pragma once
 
-#include "keeper/keeper.h"
+#include "inside/tools.h"
+#include "policy/plan.h"
 
 enum {
         BRIDGE_LINE_MAX = 1 << 20, /* bytes of a request */
@@ -37,7 +38,7 @@ enum {
 typedef struct Bridge Bridge;
 
 /* Listens; BRIDGE_DIRECTORY has to be there. 0 or a negative errno. */
-int bridge_new(Keeper *keeper, Bridge **ret, Error *reterr);
+int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reterr);
 /* Before the tools are freed. NULL is legal; returns NULL. */
 Bridge *bridge_free(Bridge *bridge);
 

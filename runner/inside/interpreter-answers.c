@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inside/interpreter-internal.h"
-#include "keeper/methods.h"
+#include "process/report.h"
 
 /* NULL, or why it is not in the history yet. */
 static const char *note(const Request *request, const char *cause, int exit_code) {
-        Keeper *keeper = request->interpreter->all->keeper;
+        const InterpreterSession *session = &request->interpreter->all->session;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
@@ -13,7 +13,7 @@ static const char *note(const Request *request, const char *cause, int exit_code
         json_write_end(&w);
         if (!request->params || json_write_finish(&w) < 0)
                 return NULL;
-        return keeper_note_call(keeper, "python.run", request->params, w.data, request->came_ms);
+        return session->note(session->data, request->params, w.data, request->came_ms);
 }
 
 /* What both a run that was answered and one that took its interpreter with it have. */
@@ -32,12 +32,12 @@ static void write_run(const Request *request, const char *cause, int exit_code, 
         json_write_bool(w, "state_kept", state_kept);
         json_write_string(w, "lost", state_kept ? i->lost : NULL);
         i->lost = NULL;
-        method_write_output(process, 0, "stdout", request->base64, w);
-        method_write_output(process, 1, "stderr", request->base64, w);
+        process_write_output(process, 0, "stdout", request->base64, w);
+        process_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        method_write_denials(i->all->keeper, process, w);
-        method_write_set_aside(process, w);
+        i->all->session.write_denials(i->all->session.data, process, w);
+        process_write_set_aside(process, w);
 }
 
 /* Members that are text, and no others: of an attacker's value, which may be no object. */

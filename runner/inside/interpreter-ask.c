@@ -105,7 +105,7 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         if (!request)
                 return error_oom(reterr);
         request->what = what;
-        request->timeout = all->keeper->plan.timeout; /* values have code of their own: __repr__ */
+        request->timeout = all->session.plan->timeout; /* values have code of their own: __repr__ */
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
         return finish(all, request, call, false, reterr);

@@ -52,7 +52,7 @@ typedef struct Interpreter {
 } Interpreter;
 
 struct Interpreters {
-        Keeper *keeper;
+        InterpreterSession session;
         Interpreter *lasting, *once;
         uint64_t last_number;
 };

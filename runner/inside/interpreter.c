@@ -138,9 +138,9 @@ int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *rete
                             .once = once,
                             .channel = FD_NONE,
                             .in = { .max = INTERPRETER_ANSWER_MAX } };
-        r = loop_timer_new(all->keeper->loop, on_wake, i, &i->wake, reterr);
+        r = loop_timer_new(all->session.loop, on_wake, i, &i->wake, reterr);
         if (r == 0)
-                r = loop_timer_new(all->keeper->loop, on_deadline, i, &i->deadline, reterr);
+                r = loop_timer_new(all->session.loop, on_deadline, i, &i->deadline, reterr);
         if (r < 0) {
                 (void)interpreter_free(i);
                 return r;
@@ -181,7 +181,7 @@ static void end_watch(Interpreter *i) {
 /* A process that was ended for that has a row already. */
 static void audit_time(const Interpreter *i) {
         if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
-                keeper_audit_end(i->all->keeper, i->process->id, CAUSE_TIMEOUT);
+                i->all->session.on_timeout(i->all->session.data, i->process->id);
 }
 
 static void answer_first(Interpreter *i) {
@@ -230,7 +230,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         loop_timer_set(i->deadline, 0);
         i->said = TAKE_PTR(document);
         if (i->first->is_run && !i->process->settled)
-                keeper_sweep_behind(i->all->keeper, i->process);
+                i->all->session.on_run_end(i->all->session.data, i->process);
         if (process_is_swept(i->process))
                 answer_first(i);
 }
@@ -278,23 +278,23 @@ static void resume(Interpreter *i) {
         if (!i->paused || i->said || i->channel < 0)
                 return;
         i->paused = false;
-        if (loop_watch(i->all->keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch,
+        if (loop_watch(i->all->session.loop, i->channel, EPOLLIN, on_channel, i, &i->watch,
                        &ignored) < 0)
                 give_up(i);
 }
 
 /* It has no token of its own: each run has one. What the session's home has for python3 to run at
  * its start (-s), and variables that do the same (-E), have no say in whether it becomes ready. */
-static int fill_command(const Keeper *keeper, ProcessSpec *spec) {
-        const char *program = keeper->settings.policy.python;
+static int fill_command(const InterpreterSession *session, ProcessSpec *spec) {
+        const char *program = session->program;
         int r = strlist_add(&spec->argv, program ? program : "python3");
 
         if (r == 0)
                 r = strlist_add(&spec->argv, "-s") < 0 ? -ENOMEM : strlist_add(&spec->argv, "-E");
         if (r == 0)
                 r = strlist_add(&spec->argv, INTERPRETER_MODULE);
-        for (size_t n = 0; r == 0 && n < keeper->plan.env.count; n++)
-                r = strlist_add(&spec->env, keeper->plan.env.items[n]);
+        for (size_t n = 0; r == 0 && n < session->plan->env.count; n++)
+                r = strlist_add(&spec->env, session->plan->env.items[n]);
         return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
 }
 
@@ -308,15 +308,15 @@ static uint64_t ready_time(const Interpreter *i) {
 }
 
 static int start(Interpreter *i, Error *reterr) {
-        Keeper *keeper = i->all->keeper;
-        ProcessSpec spec = { .cwd = keeper->plan.cwd,
+        const InterpreterSession *session = &i->all->session;
+        ProcessSpec spec = { .cwd = session->plan->cwd,
                              .fds = { FD_NONE, FD_NONE, FD_NONE },
                              .input = INPUT_SOCKET,
                              .kept = CAPTURE_KEPT };
-        int r = fill_command(keeper, &spec) < 0 ? error_oom(reterr) : 0;
+        int r = fill_command(session, &spec) < 0 ? error_oom(reterr) : 0;
 
         if (r == 0)
-                r = process_start(keeper->processes, &spec, &i->process, reterr);
+                r = process_start(session->processes, &spec, &i->process, reterr);
         strlist_clear(&spec.argv);
         strlist_clear(&spec.env);
         if (r < 0)
@@ -329,7 +329,7 @@ static int start(Interpreter *i, Error *reterr) {
         i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
         if (i->channel < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");
-        return loop_watch(keeper->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
+        return loop_watch(session->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
 }
 
 /* The answer may be large, so who leaves others unread waits; but nobody waits for him. What one
@@ -384,7 +384,7 @@ void interpreter_signal(Interpreter *i) {
 }
 
 static void ask_next(Interpreter *i) {
-        Keeper *keeper = i->all->keeper;
+        const InterpreterSession *session = &i->all->session;
         Request *request;
         Error error;
 
@@ -393,7 +393,7 @@ static void ask_next(Interpreter *i) {
         request = take_next(i);
         if (!request)
                 return;
-        i->process->denied_before = keeper->denials;
+        i->process->denied_before = *session->denials;
         strlist_clear(&i->process->set_aside);
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);
@@ -407,7 +407,7 @@ static void ask_next(Interpreter *i) {
         i->asked = true;
         if (request->grant)
                 grant_set_exec(request->grant, i->process->id);
-        keeper_used(keeper);
+        session->on_run(session->data);
         if (request->timeout)
                 loop_timer_set(i->deadline, request->asked_at + request->timeout);
 }
@@ -440,7 +440,7 @@ static void on_deadline(void *data) {
         }
         i->first->timed_out = true;
         interpreter_signal(i);
-        loop_timer_set(i->deadline, time_now_usec() + i->all->keeper->plan.kill_after);
+        loop_timer_set(i->deadline, time_now_usec() + i->all->session.plan->kill_after);
 }
 
 static void remove_once(Interpreter *i) {
@@ -572,12 +572,12 @@ void interpreter_end(Interpreter *i) {
 
 /* --- all of them --- */
 
-int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr) {
+int interpreters_new(const InterpreterSession *session, Interpreters **ret, Error *reterr) {
         Interpreters *all = calloc(1, sizeof(*all));
 
         if (!all)
                 return error_oom(reterr);
-        all->keeper = keeper;
+        all->session = *session;
         *ret = all;
         return 0;
 }

@@ -16,7 +16,8 @@
  * everybody's; a run with an interpreter of its own has nobody left, and ends. */
 #pragma once
 
-#include "keeper/keeper.h"
+#include "inside/tools.h"
+#include "process/process.h"
 
 enum {
         INTERPRETER_QUEUE_MAX = 64,        /* requests that wait */
@@ -28,8 +29,29 @@ enum {
 
 typedef struct Interpreters Interpreters;
 
-/* 0 or -ENOMEM. */
-int interpreters_new(Keeper *keeper, Interpreters **ret, Error *reterr);
+/* What the interpreters need of the session that they belong to. */
+typedef struct InterpreterSession {
+        /* borrowed */
+        Loop *loop;
+        Processes *processes;
+        const LaunchPlan *plan;
+        const char *program;        /* the policy's python, or NULL */
+        const Denials *denials;     /* of the session so far */
+        void *data;                 /* handed to the functions */
+        void (*on_run)(void *data); /* a run begins */
+        /* A run has ended, and its process goes on. interpreter_swept() must follow. */
+        void (*on_run_end)(void *data, Process *process);
+        /* A run has exceeded its time; id is that of its process. */
+        void (*on_timeout)(void *data, const char *id);
+        /* Notes a run, both texts JSON. NULL, or why it is not in the history yet. */
+        const char *(*note)(void *data, const char *params, const char *result,
+                            uint64_t started_ms);
+        /* Writes the member "denials". */
+        void (*write_denials)(void *data, const Process *process, JsonWriter *w);
+} InterpreterSession;
+
+/* session is copied. 0 or -ENOMEM. */
+int interpreters_new(const InterpreterSession *session, Interpreters **ret, Error *reterr);
 /* NULL is legal; returns NULL. Before the processes are freed. */
 Interpreters *interpreters_free(Interpreters *all);
 

@@ -107,7 +107,7 @@ static void note_end(const ToolCall *call, const JsonValue *value, const char *f
                             .response = response,
                             .failure_name = failure_name };
 
-        write_down(call->all->keeper->unwritten, &note);
+        write_down(call->all->unwritten, &note);
 }
 
 /* One that never came to be. */
@@ -121,7 +121,7 @@ static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonV
         grant->refusals++;
         request = preview(payload);
         (void)snprintf(shown, sizeof(shown), "%s", name);
-        write_down(all->keeper->unwritten,
+        write_down(all->unwritten,
                    &(const Note){ .tool = shown,
                                   .exec = grant->exec,
                                   .request = request,
@@ -406,7 +406,7 @@ static ToolCall *call_new(Tools *all, Grant *grant, Tool *tool, const JsonValue 
         (void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, ++all->last_call);
         (void)snprintf(call->exec, sizeof(call->exec), "%s", grant->exec);
         if (write_params(call, payload) == 0 &&
-            loop_timer_new(all->keeper->loop, on_time, call, &call->timer, NULL) == 0) {
+            loop_timer_new(all->loop, on_time, call, &call->timer, NULL) == 0) {
                 call_link(call);
                 return call;
         }

@@ -26,7 +26,8 @@ struct Grant {
 };
 
 struct Tools {
-        Keeper *keeper;
+        Loop *loop;
+        Unwritten *unwritten;
         Tool *tools;
         Grant *grants;
         ToolCall *first, *last; /* in the order that they came */

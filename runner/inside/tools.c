@@ -21,12 +21,13 @@ const char *tool_failure_name(ToolFailureKind kind) {
 
 /* --- the table --- */
 
-int tools_new(Keeper *keeper, Tools **ret, Error *reterr) {
+int tools_new(Loop *loop, Unwritten *unwritten, Tools **ret, Error *reterr) {
         Tools *all = calloc(1, sizeof(*all));
 
         if (!all)
                 return error_oom(reterr);
-        all->keeper = keeper;
+        all->loop = loop;
+        all->unwritten = unwritten;
         *ret = all;
         return 0;
 }

@@ -15,7 +15,9 @@
 #pragma once
 
 #include "base/json.h"
-#include "keeper/keeper.h"
+#include "base/loop.h"
+#include "rpc/server.h"
+#include "store/unwritten.h"
 
 enum {
         TOOLS_MAX = 256,
@@ -54,7 +56,7 @@ typedef struct Grant Grant;       /* what one exec may call */
 typedef struct ToolCall ToolCall; /* that goes on */
 
 /* 0 or -ENOMEM. */
-int tools_new(Keeper *keeper, Tools **ret, Error *reterr);
+int tools_new(Loop *loop, Unwritten *unwritten, Tools **ret, Error *reterr);
 /* With all grants; calls are not answered any more. NULL is legal; returns NULL. */
 Tools *tools_free(Tools *all);
 

@@ -8,19 +8,25 @@
 #include "keeper/methods.h"
 #include "store/unwritten.h"
 
-struct Act {
-        Act *next;
+typedef struct Act {
+        struct Act *next;
         const RpcConnection *connection;
         uint64_t row; /* of the history */
+} Act;
+
+struct Acts {
+        Store *store;
+        Unwritten *unwritten;
+        Act *first;
 };
 
-static Act **find(Act **list, const RpcConnection *connection) {
+static Act **act_find(Act **list, const RpcConnection *connection) {
         while (*list && (*list)->connection != connection)
                 list = &(*list)->next;
         return list;
 }
 
-static int check_name(const char *name, Error *reterr) {
+static int act_check_name(const char *name, Error *reterr) {
         bool taken = name[0] == '\0' || streq(name, "tool.call");
         char quoted[160];
         int r;
@@ -34,29 +40,50 @@ static int check_name(const char *name, Error *reterr) {
         return error_cure(reterr, r, "It is not empty, and no method's.");
 }
 
-int act_begin(Keeper *keeper, RpcConnection *connection, const char *name, const char *params,
-              Error *reterr) {
-        _cleanup_free_ Act *act = calloc(1, sizeof(*act));
-        int r = act ? check_name(name, reterr) : error_oom(reterr);
+int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr) {
+        Acts *all = calloc(1, sizeof(*all));
 
-        if (r < 0)
-                return r;
-        if (act_goes_on(keeper, connection)) {
-                (void)error_set(reterr, ERROR_BUSY, 0, "an act of this connection goes on");
-                return error_cure(reterr, -EBUSY, "history.end ends it.");
-        }
-        r = store_history_begin(keeper->store, name, params, &act->row, reterr);
-        if (r < 0)
-                return r;
-        act->connection = connection;
-        act->next = keeper->acts;
-        keeper->acts = TAKE_PTR(act);
+        if (!all)
+                return error_oom(reterr);
+        *all = (Acts){ .store = store, .unwritten = unwritten };
+        *ret = all;
         return 0;
 }
 
-int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
+Acts *acts_free(Acts *all) {
+        while (all && all->first) {
+                Act *act = all->first;
+
+                all->first = act->next;
+                free(act);
+        }
+        free(all);
+        return NULL;
+}
+
+int act_begin(Acts *all, RpcConnection *connection, const char *name, const char *params,
+              Error *reterr) {
+        _cleanup_free_ Act *act = calloc(1, sizeof(*act));
+        int r = act ? act_check_name(name, reterr) : error_oom(reterr);
+
+        if (r < 0)
+                return r;
+        if (act_goes_on(all, connection)) {
+                (void)error_set(reterr, ERROR_BUSY, 0, "an act of this connection goes on");
+                return error_cure(reterr, -EBUSY, "history.end ends it.");
+        }
+        r = store_history_begin(all->store, name, params, &act->row, reterr);
+        if (r < 0)
+                return r;
+        act->connection = connection;
+        act->next = all->first;
+        all->first = TAKE_PTR(act);
+        return 0;
+}
+
+int act_end(Acts *all, const RpcConnection *connection, const char *result,
             const char **ret_unrecorded, Error *reterr) {
-        Act **at = find(&keeper->acts, connection);
+        Act **at = act_find(&all->first, connection);
         _cleanup_free_ Act *act = *at;
 
         if (!act) {
@@ -64,24 +91,24 @@ int act_end(Keeper *keeper, const RpcConnection *connection, const char *result,
                 return error_cure(reterr, -ENOENT, "history.begin begins one.");
         }
         *at = act->next;
-        *ret_unrecorded = unwritten_record(keeper->unwritten,
+        *ret_unrecorded = unwritten_record(all->unwritten,
                                            &(const StoreHistory){ .id = act->row,
                                                                   .result = result,
                                                                   .ended_ms = time_epoch_ms() });
         return 0;
 }
 
-bool act_goes_on(const Keeper *keeper, const RpcConnection *connection) {
-        Act *first = keeper->acts;
+bool act_goes_on(const Acts *all, const RpcConnection *connection) {
+        Act *first = all->first;
 
-        return *find(&first, connection) != NULL;
+        return *act_find(&first, connection) != NULL;
 }
 
-void acts_forget(Keeper *keeper, const RpcConnection *connection) {
+void acts_forget(Acts *all, const RpcConnection *connection) {
         static const char gone[] = "{\"success\":false,\"kind\":\"setup\",\"errno\":\"ECANCELED\","
                                    "\"error\":\"the client has gone\"}";
         const char *unrecorded;
         Error ignored;
 
-        (void)act_end(keeper, connection, gone, &unrecorded, &ignored);
+        (void)act_end(all, connection, gone, &unrecorded, &ignored);
 }

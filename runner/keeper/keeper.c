@@ -26,6 +26,7 @@
 #include "session/sources.h"
 #include "files/staged.h"
 #include "inside/tools.h"
+#include "files/staged.h"
 #include "store/unwritten.h"
 #include "base/own-limits.h"
 
@@ -280,8 +281,8 @@ static void on_connection_end(RpcConnection *connection, void *data) {
         keeper_used(keeper);
         processes_forget(keeper->processes, connection);
         tools_forget(keeper->tools, connection);
-        acts_forget(keeper, connection);
-        staged_forget(keeper, connection);
+        acts_forget(keeper->acts, connection);
+        staged_forget(keeper->staged, connection);
 }
 
 static void on_room(RpcConnection *connection, void *data) {
@@ -393,40 +394,87 @@ static int watch_all(Keeper *keeper, Error *reterr) {
         return r;
 }
 
-static int serve(Keeper *keeper, Error *reterr) {
+/* --- what its interpreters tell (inside/interpreter.h) --- */
+
+static void on_run(void *data) {
+        keeper_used(data);
+}
+
+static void on_run_end(void *data, Process *process) {
+        keeper_sweep_behind(data, process);
+}
+
+static void on_run_timeout(void *data, const char *id) {
+        keeper_audit_end(data, id, CAUSE_TIMEOUT);
+}
+
+static const char *on_run_note(void *data, const char *params, const char *result,
+                               uint64_t started_ms) {
+        return keeper_note_call(data, "python.run", params, result, started_ms);
+}
+
+static void on_write_denials(void *data, const Process *process, JsonWriter *w) {
+        method_write_denials(data, process, w);
+}
+
+/* --- its parts, in the order in which they are made --- */
+
+static int keeper_make_processes(Keeper *keeper, Error *reterr) {
         const ProcessEvents events = { on_answered, on_stopped, on_settled, on_gone,
                                        on_stuck,    on_dropped, keeper };
-        int fd, r;
 
-        r = loop_new(&keeper->loop, reterr);
+        return processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
+                             &keeper->processes, reterr);
+}
+
+static int keeper_make_files(Keeper *keeper, Error *reterr) {
+        int r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
+
+        if (r < 0)
+                return r;
+        files_know_plan(keeper->files, &keeper->plan);
+        r = works_new(keeper->loop, &keeper->works, reterr);
         if (r == 0)
-                r = watch_all(keeper, reterr);
+                r = receives_new(keeper->loop, keeper->files, &keeper->receives, reterr);
+        return r == 0 ? staged_new(keeper->files, keeper->works, &keeper->staged, reterr) : r;
+}
+
+static int keeper_make_notes(Keeper *keeper, Error *reterr) {
+        int r = unwritten_new(keeper->loop, keeper->store, &keeper->unwritten, reterr);
+
+        return r == 0 ? acts_new(keeper->store, keeper->unwritten, &keeper->acts, reterr) : r;
+}
+
+static int keeper_make_bridge(Keeper *keeper, Error *reterr) {
+        const int root_fd = keeper->sandbox.root_fd;
+        int r = inside_write(root_fd, reterr);
+
         if (r == 0)
-                r = processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
-                                  &keeper->processes, reterr);
-        if (r == 0)
-                r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
-        if (r == 0)
-                files_know_plan(keeper->files, &keeper->plan);
-        if (r == 0)
-                r = works_new(keeper->loop, &keeper->works, reterr);
-        if (r == 0)
-                r = receives_new(keeper, &keeper->receives, reterr);
-        if (r == 0)
-                r = unwritten_new(keeper, &keeper->unwritten, reterr);
-        if (r == 0)
-                r = keeper_sweep_temporaries(keeper, reterr);
-        if (r == 0)
-                r = inside_write(keeper->sandbox.root_fd, reterr);
-        if (r == 0)
-                r = tools_new(keeper, &keeper->tools, reterr);
-        if (r == 0)
-                r = bridge_new(keeper, &keeper->bridge, reterr);
-        if (r == 0)
-                r = interpreters_new(keeper, &keeper->interpreters, reterr);
-        if (r == 0)
-                r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
+                r = tools_new(keeper->loop, keeper->unwritten, &keeper->tools, reterr);
+        return r == 0 ? bridge_new(keeper->loop, keeper->tools, root_fd, &keeper->bridge, reterr)
+                      : r;
+}
+
+static int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
+        const InterpreterSession session = { .loop = keeper->loop,
+                                             .processes = keeper->processes,
+                                             .plan = &keeper->plan,
+                                             .program = keeper->settings.policy.python,
+                                             .denials = &keeper->denials,
+                                             .data = keeper,
+                                             .on_run = on_run,
+                                             .on_run_end = on_run_end,
+                                             .on_timeout = on_run_timeout,
+                                             .note = on_run_note,
+                                             .write_denials = on_write_denials };
+
+        return interpreters_new(&session, &keeper->interpreters, reterr);
+}
+
+static int keeper_make_server(Keeper *keeper, Error *reterr) {
+        int fd, r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
                                    &keeper->server, reterr);
+
         if (r < 0)
                 return r;
         rpc_server_on_end(keeper->server, on_connection_end);
@@ -436,34 +484,62 @@ static int serve(Keeper *keeper, Error *reterr) {
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), RPC_PEERS_PROVE, reterr);
 }
 
-static int start(Keeper *keeper, Error *reterr) {
+static int keeper_take_lock(Keeper *keeper, Error *reterr) {
         int r = session_lock(KEEPER_DIRECTORY_FD, &keeper->lock_fd, reterr);
 
-        if (r == 0)
-                r = owner_watch(KEEPER_DIRECTORY_FD, &keeper->owner_fd, reterr);
-        if (r == 0)
-                r = make_plan(keeper, reterr);
-        if (r == 0)
-                r = launch_prepare(&keeper->plan, &keeper->launch, reterr);
-        if (r == 0)
-                r = open_store(keeper, reterr);
-        if (r == 0)
-                r = keeper_due_begin(keeper, reterr);
-        if (r == 0)
-                r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
-        open_files_raise();
-        if (r == 0)
-                r = serve(keeper, reterr);
-        return r < 0 ? r : keeper_confine(keeper, reterr);
+        return r == 0 ? owner_watch(KEEPER_DIRECTORY_FD, &keeper->owner_fd, reterr) : r;
 }
 
-static void finish(Keeper *keeper) {
+static int keeper_prepare(Keeper *keeper, Error *reterr) {
+        return launch_prepare(&keeper->plan, &keeper->launch, reterr);
+}
+
+static int keeper_launch(Keeper *keeper, Error *reterr) {
+        int r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
+
+        open_files_raise();
+        return r == 0 ? loop_new(&keeper->loop, reterr) : r;
+}
+
+static int keeper_confine_itself(Keeper *keeper, Error *reterr) {
+        return keeper_confine(keeper, reterr);
+}
+
+static int (*const start_steps[])(Keeper *keeper, Error *reterr) = {
+        keeper_take_lock,
+        make_plan,
+        keeper_prepare,
+        open_store,
+        keeper_due_begin,
+        keeper_launch,
+        watch_all,
+        keeper_make_processes,
+        keeper_make_files,
+        keeper_make_notes,
+        keeper_sweep_temporaries,
+        keeper_make_bridge,
+        keeper_make_interpreters,
+        keeper_make_server,
+        keeper_confine_itself,
+};
+
+static int keeper_start(Keeper *keeper, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(start_steps); i++)
+                r = start_steps[i](keeper, reterr);
+        return r;
+}
+
+static void keeper_finish(Keeper *keeper) {
         keeper_deafen(keeper);
         keeper_sweep_wait(keeper);
         keeper_take_last_answers(keeper);
         keeper->server = rpc_server_free(keeper->server);
         keeper->receives = receives_free(keeper->receives);
         keeper->works = works_free(keeper->works);
+        keeper->staged = staged_free(keeper->staged);
+        keeper->acts = acts_free(keeper->acts);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);
         if (keeper->processes)
@@ -522,7 +598,7 @@ int keeper_main(int argc, char **argv) {
 #ifdef M_ARENA_MAX
         (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */
 #endif
-        if (start(&keeper, &error) < 0) {
+        if (keeper_start(&keeper, &error) < 0) {
                 /* The caller may go on with what needs a session at rest. */
                 sandbox_clear(&keeper.sandbox);
                 keeper_due_end(&keeper);
@@ -534,6 +610,6 @@ int keeper_main(int argc, char **argv) {
         (void)!write(KEEPER_READY_FD, "", 1);
         (void)close(KEEPER_READY_FD);
         (void)loop_run(keeper.loop);
-        finish(&keeper);
+        keeper_finish(&keeper);
         return 0;
 }

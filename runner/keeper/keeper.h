@@ -75,8 +75,8 @@ typedef struct Keeper {
         struct Tools *tools;
         struct Bridge *bridge;
         Waiter *waiters;
-        struct Act *acts;       /* that go on; keeper/acts.h */
-        struct Staged *staged;  /* directories that have no place yet; files/staged.h */
+        struct Acts *acts;
+        struct Staged *staged;
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         struct Receives *receives;
         Sweeper *sweeper;            /* keeper-sweep.c */

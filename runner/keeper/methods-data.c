@@ -56,7 +56,7 @@ void method_note(RpcCall *call, const Error *error, void *data) {
                 return keeper_touched(keeper, false);
         keeper_touched(keeper, true);
         keeper->used_at = time_now_usec();
-        if (act_goes_on(keeper, rpc_call_connection(call)))
+        if (act_goes_on(keeper->acts, rpc_call_connection(call)))
                 return;
         params = rpc_params_text(call);
         write_noted(&w, error);
@@ -137,8 +137,9 @@ int method_history_list(RpcCall *call, void *data, Error *error) {
 
 int method_history_begin(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *params = rpc_params_text(call);
-        int r = params ? act_begin(data, rpc_call_connection(call), rpc_string(call, "name"),
-                                   params, error)
+        const Keeper *keeper = data;
+        int r = params ? act_begin(keeper->acts, rpc_call_connection(call),
+                                   rpc_string(call, "name"), params, error)
                        : error_oom(error);
 
         return r < 0 ? r : reply_nothing(call);
@@ -146,6 +147,7 @@ int method_history_begin(RpcCall *call, void *data, Error *error) {
 
 int method_history_end(RpcCall *call, void *data, Error *error) {
         static const char *const texts[] = { "kind", "errno", "error" };
+        const Keeper *keeper = data;
         const bool success = rpc_bool(call, "success", false);
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const char *unrecorded = NULL;
@@ -158,7 +160,7 @@ int method_history_end(RpcCall *call, void *data, Error *error) {
         json_write_end(&w);
         r = json_write_finish(&w) < 0
                     ? error_oom(error)
-                    : act_end(data, rpc_call_connection(call), w.data, &unrecorded, error);
+                    : act_end(keeper->acts, rpc_call_connection(call), w.data, &unrecorded, error);
         if (r < 0)
                 return r;
         if (unrecorded)

@@ -60,7 +60,9 @@ int method_files_open(RpcCall *call, void *data, Error *error) {
 }
 
 int method_files_receive(RpcCall *call, void *data, Error *error) {
-        return receive_start(data, call, rpc_string(call, "path"), mode_of(call),
+        const Keeper *keeper = data;
+
+        return receive_start(keeper->receives, call, rpc_string(call, "path"), mode_of(call),
                              rpc_bool(call, "make_parents", false), NULL, error);
 }
 
@@ -237,7 +239,8 @@ int method_files_mkdir(RpcCall *call, void *data, Error *error) {
         int r;
 
         if (rpc_bool(call, "owned", false))
-                r = staged_make(keeper, rpc_call_connection(call), path, mode_of(call), error);
+                r = staged_make(keeper->staged, rpc_call_connection(call), path, mode_of(call),
+                                error);
         else
                 r = files_mkdir(keeper->files, path, mode_of(call),
                                 rpc_bool(call, "make_parents", false), error);

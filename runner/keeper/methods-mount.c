@@ -143,6 +143,7 @@ static void answer_upload(const RpcCall *call, const FilesWork *work, JsonWriter
 
 int method_mount_upload(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_upload, answer_upload, .ordered = true };
+        const Keeper *keeper = data;
         const unsigned mode = (unsigned)rpc_uint(call, "mode", 0);
         _cleanup_free_ char *path = NULL;
         int r = take_path(call, &path, error);
@@ -151,7 +152,7 @@ int method_mount_upload(RpcCall *call, void *data, Error *error) {
                 return r;
         if (!rpc_bool(call, "fd", false))
                 return method_write_content(data, call, &kind, path, mode, true, error);
-        return receive_start(data, call, path, mode, true, write_call, error);
+        return receive_start(keeper->receives, call, path, mode, true, write_call, error);
 }
 
 int method_mount_download(RpcCall *call, void *data, Error *error) {

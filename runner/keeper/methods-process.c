@@ -9,6 +9,7 @@
 #include "sandbox/result.h"
 #include "inside/bridge.h"
 #include "keeper/methods.h"
+#include "process/report.h"
 #include "inside/tools.h"
 #include "store/unwritten.h"
 #include "streams/stdio.h"
@@ -259,28 +260,6 @@ void method_write_denials(const Keeper *keeper, const Process *process, JsonWrit
         json_write_end(w);
 }
 
-void method_write_set_aside(const Process *process, JsonWriter *w) {
-        json_write_array(w, "set_aside");
-        for (size_t i = 0; i < process->set_aside.count; i++)
-                json_write_string(w, NULL, process->set_aside.items[i]);
-        json_write_end(w);
-        if (process->unguarded[0])
-                json_write_string(w, "unguarded", process->unguarded);
-        json_write_string(w, "replaced", process->replaced);
-}
-
-void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,
-                         JsonWriter *w) {
-        size_t length = 0;
-        _cleanup_free_ char *text = capture_text(&process->output, stream, &length);
-        _cleanup_free_ char *encoded = base64 && text ? base64_encode(text, length) : NULL;
-
-        if (base64)
-                json_write_string(w, key, encoded);
-        else
-                json_write_bytes(w, key, text ? text : "", length);
-}
-
 void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w) {
         const Outcome *out = &process->outcome;
 
@@ -301,13 +280,13 @@ void method_write_result(Keeper *keeper, const Process *process, WaitFor what, J
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         method_write_denials(keeper, process, w);
-        method_write_set_aside(process, w);
+        process_write_set_aside(process, w);
         if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);
         if (what < WAIT_END_TEXT)
                 return;
-        method_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
-        method_write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
+        process_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
+        process_write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
 }
 
 static const char *process_state(const Process *process) {

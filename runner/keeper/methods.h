@@ -100,10 +100,5 @@ int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
 /* What was refused in the session while the process ran, or since denied_before was set. */
 void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
-/* What was at protected paths behind it. */
-void method_write_set_aside(const Process *process, JsonWriter *w);
-/* What is kept of a stream. */
-void method_write_output(const Process *process, unsigned stream, const char *key, bool base64,
-                         JsonWriter *w);
 /* The answer's members of a process that has settled. */
 void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);

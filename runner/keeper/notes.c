@@ -5,6 +5,7 @@
 
 #include "sandbox/result.h"
 #include "base/time.h"
+#include "keeper/keeper.h"
 #include "store/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */

@@ -44,7 +44,7 @@ typedef struct Waiting {
 } Waiting;
 
 struct Unwritten {
-        Keeper *keeper;
+        Store *store;
         LoopTimer *timer; /* set while anything waits */
         Waiting *first;
         size_t counts[ROW_KIND_MAX];
@@ -161,7 +161,7 @@ static void drop_first(Unwritten *all) {
 
 /* -E2BIG: it is lost, for there never will be room. */
 static int write_row(Unwritten *all, const Row *row) {
-        int r = writers[row->kind](all->keeper->store, row, &all->error);
+        int r = writers[row->kind](all->store, row, &all->error);
 
         if (r == -E2BIG)
                 lose(all, LOSS_LARGE);
@@ -179,8 +179,7 @@ static int write_lost(Unwritten *all) {
                 (void)snprintf(detail, sizeof(detail),
                                "{\"cause\":\"%s\",\"unrecorded\":%" PRIu64 "}", loss_causes[i],
                                all->lost[i]);
-                r = store_audit_add(all->keeper->store, "limit", detail, time_epoch_ms(),
-                                    &all->error);
+                r = store_audit_add(all->store, "limit", detail, time_epoch_ms(), &all->error);
                 if (r == 0)
                         all->lost[i] = 0;
         }
@@ -246,7 +245,7 @@ void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind
 static void on_time(void *data) {
         Unwritten *all = data;
         Error ignored;
-        const int moved = store_history_flush(all->keeper->store, &ignored);
+        const int moved = store_history_flush(all->store, &ignored);
 
         if (moved < 0 || write_all(all) < 0)
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
@@ -258,17 +257,17 @@ static void on_pending(void *data) {
         loop_timer_set(all->timer, time_now_usec() + MOVE_TIME);
 }
 
-int unwritten_new(Keeper *keeper, Unwritten **ret, Error *reterr) {
+int unwritten_new(Loop *loop, Store *store, Unwritten **ret, Error *reterr) {
         Unwritten *all = calloc(1, sizeof(*all));
         int r;
 
         if (!all)
                 return error_oom(reterr);
-        all->keeper = keeper;
+        all->store = store;
         *ret = all;
-        r = loop_timer_new(keeper->loop, on_time, all, &all->timer, reterr);
+        r = loop_timer_new(loop, on_time, all, &all->timer, reterr);
         if (r == 0)
-                store_on_pending(keeper->store, on_pending, all);
+                store_on_pending(store, on_pending, all);
         return r;
 }
 
@@ -278,7 +277,7 @@ Unwritten *unwritten_free(Unwritten *all) {
         (void)write_all(all);
         while (all->first)
                 drop_first(all);
-        store_on_pending(all->keeper->store, NULL, NULL);
+        store_on_pending(all->store, NULL, NULL);
         (void)loop_timer_free(all->timer);
         free(all);
         return NULL;

@@ -12,14 +12,15 @@
  * what the answer warns of. */
 #pragma once
 
-#include "keeper/keeper.h"
+#include "base/loop.h"
+#include "store/store.h"
 
 enum { UNWRITTEN_MAX = 1000 };
 
 typedef struct Unwritten Unwritten;
 
-/* For keeper's store and loop, which are there. 0 or -ENOMEM. */
-int unwritten_new(Keeper *keeper, Unwritten **ret, Error *reterr);
+/* loop and store are borrowed until unwritten_free(). 0 or -ENOMEM. */
+int unwritten_new(Loop *loop, Store *store, Unwritten **ret, Error *reterr);
 /* After a last try. NULL is legal; returns NULL. */
 Unwritten *unwritten_free(Unwritten *all);
 

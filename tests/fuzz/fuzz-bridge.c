@@ -60,7 +60,10 @@ typedef struct World {
         Input in;
         Loop *loop;
         LoopTimer *timer;
-        Keeper keeper;
+        RpcServer *server;
+        Tools *tools;
+        Bridge *bridge;
+        int root_fd;
         Insider insiders[INSIDERS];
         Client clients[CLIENTS];
         Grant *grants[GRANTS]; /* the first for both, or the first client's; the others for "b" */
@@ -104,13 +107,13 @@ static void on_end(RpcConnection *connection, void *data) {
         for (int i = 0; i < CLIENTS; i++)
                 if (world.clients[i].connection == connection)
                         world.clients[i].connection = NULL;
-        if (world.keeper.tools)
-                tools_forget(world.keeper.tools, connection);
+        if (world.tools)
+                tools_forget(world.tools, connection);
 }
 
 static void on_room(RpcConnection *connection, void *data) {
         (void)data;
-        tools_pump(world.keeper.tools, connection);
+        tools_pump(world.tools, connection);
 }
 
 /* --- those inside --- */
@@ -126,7 +129,7 @@ static void insider_come(Insider *insider) {
 
         insider_leave(insider);
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d" BRIDGE_SOCKET,
-                       world.keeper.sandbox.root_fd);
+                       world.root_fd);
         insider->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         REQUIRE(insider->fd >= 0);
         if (connect(insider->fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
@@ -211,7 +214,7 @@ static void client_come(Client *client) {
         while (client->connection)
                 turn();
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-        REQUIRE(rpc_server_add(world.keeper.server, ends[0], ends[0], &client->connection, NULL) ==
+        REQUIRE(rpc_server_add(world.server, ends[0], ends[0], &client->connection, NULL) ==
                 0);
         client->fd = ends[1];
 }
@@ -230,7 +233,7 @@ static void client_register(const Client *client, unsigned what) {
         if (!client->connection)
                 return;
         REQUIRE(json_parse(text, strlen(text), "s", &schema, NULL) == 0);
-        (void)tools_register(world.keeper.tools, client->connection,
+        (void)tools_register(world.tools, client->connection,
                              &(const ToolSpec){ .name = what & 4 ? "a" : "b",
                                                 .description = "",
                                                 .input = json_root(schema),
@@ -239,7 +242,7 @@ static void client_register(const Client *client, unsigned what) {
                              &error);
         json_free(schema);
         if (what & 16)
-                (void)tools_unregister(world.keeper.tools, client->connection, "b", &error);
+                (void)tools_unregister(world.tools, client->connection, "b", &error);
 }
 
 static void client_take(Client *client, const JsonValue *root) {
@@ -324,7 +327,7 @@ static void renew_grant(unsigned i, bool only_end, bool own) {
                 return;
         REQUIRE(strlist_add(&names, "b") == 0);
         REQUIRE(i > 0 || strlist_add(&names, "a") == 0);
-        REQUIRE(tools_grant(world.keeper.tools, own ? NULL : &names, world.clients[0].connection,
+        REQUIRE(tools_grant(world.tools, own ? NULL : &names, world.clients[0].connection,
                             &world.grants[i], NULL) == 0);
         grant_set_exec(world.grants[i], own ? "own" : i ? "second" : "first");
         strlist_clear(&names);
@@ -393,19 +396,18 @@ static int open_root(void) {
 
 static void begin(const uint8_t *data, size_t size) {
         world = (World){ .in = { data, data + size },
-                         .keeper = { .sandbox.root_fd = open_root() } };
+                         .root_fd = open_root() };
         for (int i = 0; i < INSIDERS; i++)
                 world.insiders[i] = (Insider){ .fd = FD_NONE, .in = { .max = 1 << 20 } };
         for (int i = 0; i < CLIENTS; i++)
                 world.clients[i] = (Client){ .fd = FD_NONE, .in = { .max = 4 << 20 } };
         REQUIRE(loop_new(&world.loop, NULL) == 0);
         REQUIRE(loop_timer_new(world.loop, stop, world.loop, &world.timer, NULL) == 0);
-        world.keeper.loop = world.loop;
-        REQUIRE(rpc_server_new(world.loop, NULL, 0, NULL, &world.keeper.server, NULL) == 0);
-        rpc_server_on_end(world.keeper.server, on_end);
-        rpc_server_on_room(world.keeper.server, on_room);
-        REQUIRE(tools_new(&world.keeper, &world.keeper.tools, NULL) == 0);
-        REQUIRE(bridge_new(&world.keeper, &world.keeper.bridge, NULL) == 0);
+        REQUIRE(rpc_server_new(world.loop, NULL, 0, NULL, &world.server, NULL) == 0);
+        rpc_server_on_end(world.server, on_end);
+        rpc_server_on_room(world.server, on_room);
+        REQUIRE(tools_new(world.loop, NULL, &world.tools, NULL) == 0);
+        REQUIRE(bridge_new(world.loop, world.tools, world.root_fd, &world.bridge, NULL) == 0);
         for (unsigned i = 0; i < GRANTS; i++)
                 renew_grant(i, false, false);
         client_come(&world.clients[0]);
@@ -419,17 +421,17 @@ static void begin(const uint8_t *data, size_t size) {
 static void end(void) {
         for (int i = 0; i < INSIDERS; i++)
                 insider_leave(&world.insiders[i]);
-        for (int i = 0; i < 64 && world.keeper.tools->calls > 0; i++)
+        for (int i = 0; i < 64 && world.tools->calls > 0; i++)
                 turn();
-        REQUIRE(world.keeper.tools->calls == 0 && world.keeper.tools->waiting == 0);
-        REQUIRE(world.keeper.tools->first == NULL && world.keeper.tools->last == NULL);
-        REQUIRE(world.noted >= world.keeper.tools->last_call);
+        REQUIRE(world.tools->calls == 0 && world.tools->waiting == 0);
+        REQUIRE(world.tools->first == NULL && world.tools->last == NULL);
+        REQUIRE(world.noted >= world.tools->last_call);
         for (int i = 0; i < CLIENTS; i++)
                 client_leave(&world.clients[i]);
         turn();
-        world.keeper.bridge = bridge_free(world.keeper.bridge);
-        world.keeper.server = rpc_server_free(world.keeper.server);
-        world.keeper.tools = tools_free(world.keeper.tools);
+        world.bridge = bridge_free(world.bridge);
+        world.server = rpc_server_free(world.server);
+        world.tools = tools_free(world.tools);
         (void)loop_timer_free(world.timer);
         (void)loop_free(world.loop);
 }

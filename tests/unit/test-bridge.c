@@ -27,7 +27,10 @@ enum {
 
 typedef struct World {
         char root[32];
-        Keeper keeper;
+        Loop *loop;
+        Tools *tools;
+        Bridge *bridge;
+        int root_fd;
         LoopTimer *timer;
         int fds[CONNECTIONS];
 } World;
@@ -40,7 +43,7 @@ static void stop(void *loop) {
 
 static void turn(void) {
         loop_timer_set(world.timer, 1);
-        assert_int_equal(loop_run(world.keeper.loop), 0);
+        assert_int_equal(loop_run(world.loop), 0);
 }
 
 static int connect_inside(void) {
@@ -59,16 +62,16 @@ static int setup(void **state) {
         (void)state;
         world = (World){ .root = "/tmp/test-bridge-XXXXXX" };
         assert_non_null(mkdtemp(world.root));
-        world.keeper.sandbox.root_fd = open(world.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        assert_true(world.keeper.sandbox.root_fd >= 0);
-        assert_int_equal(mkdirat(world.keeper.sandbox.root_fd, "run", 0700), 0);
-        assert_int_equal(mkdirat(world.keeper.sandbox.root_fd, &BRIDGE_DIRECTORY[1], 0700), 0);
-        assert_int_equal(loop_new(&world.keeper.loop, &error), 0);
+        world.root_fd = open(world.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_true(world.root_fd >= 0);
+        assert_int_equal(mkdirat(world.root_fd, "run", 0700), 0);
+        assert_int_equal(mkdirat(world.root_fd, &BRIDGE_DIRECTORY[1], 0700), 0);
+        assert_int_equal(loop_new(&world.loop, &error), 0);
         assert_int_equal(
-                loop_timer_new(world.keeper.loop, stop, world.keeper.loop, &world.timer, &error),
+                loop_timer_new(world.loop, stop, world.loop, &world.timer, &error),
                 0);
-        assert_int_equal(tools_new(&world.keeper, &world.keeper.tools, &error), 0);
-        assert_int_equal(bridge_new(&world.keeper, &world.keeper.bridge, &error), 0);
+        assert_int_equal(tools_new(world.loop, NULL, &world.tools, &error), 0);
+        assert_int_equal(bridge_new(world.loop, world.tools, world.root_fd, &world.bridge, &error), 0);
         for (int i = 0; i < CONNECTIONS; i++)
                 world.fds[i] = connect_inside();
         return 0;
@@ -78,14 +81,14 @@ static int teardown(void **state) {
         (void)state;
         for (int i = 0; i < CONNECTIONS; i++)
                 (void)close(world.fds[i]);
-        (void)bridge_free(world.keeper.bridge);
-        (void)tools_free(world.keeper.tools);
+        (void)bridge_free(world.bridge);
+        (void)tools_free(world.tools);
         (void)loop_timer_free(world.timer);
-        (void)loop_free(world.keeper.loop);
-        (void)unlinkat(world.keeper.sandbox.root_fd, &BRIDGE_SOCKET[1], 0);
-        (void)unlinkat(world.keeper.sandbox.root_fd, &BRIDGE_DIRECTORY[1], AT_REMOVEDIR);
-        (void)unlinkat(world.keeper.sandbox.root_fd, "run", AT_REMOVEDIR);
-        (void)close(world.keeper.sandbox.root_fd);
+        (void)loop_free(world.loop);
+        (void)unlinkat(world.root_fd, &BRIDGE_SOCKET[1], 0);
+        (void)unlinkat(world.root_fd, &BRIDGE_DIRECTORY[1], AT_REMOVEDIR);
+        (void)unlinkat(world.root_fd, "run", AT_REMOVEDIR);
+        (void)close(world.root_fd);
         return rmdir(world.root);
 }
 

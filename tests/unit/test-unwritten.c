@@ -10,7 +10,8 @@
 static Error error;
 
 typedef struct World {
-        Keeper keeper;
+        Loop *loop;
+        Store *store;
         LoopTimer *stop;
         Unwritten *all;
         int pending_fd; /* while nothing can be written */
@@ -26,26 +27,26 @@ static int enter(void **state) {
         if (enter_directory(state) < 0)
                 return -1;
         world = (World){ .pending_fd = FD_NONE };
-        world.keeper.store = create_store();
-        OK(loop_new(&world.keeper.loop, &error));
-        OK(loop_timer_new(world.keeper.loop, stop, world.keeper.loop, &world.stop, &error));
-        OK(unwritten_new(&world.keeper, &world.all, &error));
+        world.store = create_store();
+        OK(loop_new(&world.loop, &error));
+        OK(loop_timer_new(world.loop, stop, world.loop, &world.stop, &error));
+        OK(unwritten_new(world.loop, world.store, &world.all, &error));
         return 0;
 }
 
 static int leave(void **state) {
         world.all = unwritten_free(world.all);
-        world.keeper.store = store_free(world.keeper.store);
-        world.keeper.loop = loop_free(world.keeper.loop);
+        world.store = store_free(world.store);
+        world.loop = loop_free(world.loop);
         return leave_directory(state);
 }
 
 /* Neither into the database nor beside it. */
 static void fill(void) {
-        Pending *pending = &world.keeper.store->pending;
+        Pending *pending = &world.store->pending;
 
         assert_int_equal(
-                sqlite3_exec(world.keeper.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL),
+                sqlite3_exec(world.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL),
                 SQLITE_OK);
         world.pending_fd = pending->fd;
         pending->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -53,10 +54,10 @@ static void fill(void) {
 }
 
 static void make_room(void) {
-        Pending *pending = &world.keeper.store->pending;
+        Pending *pending = &world.store->pending;
 
         assert_int_equal(
-                sqlite3_exec(world.keeper.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL),
+                sqlite3_exec(world.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL),
                 SQLITE_OK);
         (void)close(pending->fd);
         pending->fd = world.pending_fd;
@@ -94,14 +95,14 @@ static int say_audit(void *data, const StoreAudit *row) {
 static const char *history(void) {
         listing[0] = '\0';
         listed = 0;
-        OK(store_history_list(world.keeper.store, 0, NULL, 10000, say_history, NULL, &error));
+        OK(store_history_list(world.store, 0, NULL, 10000, say_history, NULL, &error));
         return listing;
 }
 
 static const char *audit(void) {
         listing[0] = '\0';
         listed = 0;
-        OK(store_audit_list(world.keeper.store, 0, NULL, 10000, say_audit, NULL, &error));
+        OK(store_audit_list(world.store, 0, NULL, 10000, say_audit, NULL, &error));
         return listing;
 }
 
@@ -114,7 +115,7 @@ static int take_time(void *data, const StoreAudit *row) {
 static uint64_t audit_time(const char *kind) {
         uint64_t at_ms = 0;
 
-        OK(store_audit_list(world.keeper.store, 0, kind, 1, take_time, &at_ms, &error));
+        OK(store_audit_list(world.store, 0, kind, 1, take_time, &at_ms, &error));
         return at_ms;
 }
 
@@ -156,7 +157,7 @@ static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
         uint64_t id = 0, before, after;
 
         (void)state;
-        OK(store_history_begin(world.keeper.store, "exec", "{}", &id, &error));
+        OK(store_history_begin(world.store, "exec", "{}", &id, &error));
         fill();
         before = time_epoch_ms();
         unwritten_audit(world.all, text, text);
@@ -245,7 +246,7 @@ static void test_what_is_too_large_is_counted_too(void **state) {
 static size_t rows_in_database(void) {
         StoreSize size;
 
-        OK(store_size(world.keeper.store, STORE_HISTORY, &size, &error));
+        OK(store_size(world.store, STORE_HISTORY, &size, &error));
         return size.rows;
 }
 
@@ -256,7 +257,7 @@ static void wait_for_rows(size_t count) {
         while (rows_in_database() < count) {
                 assert_true(time_now_usec() < end);
                 loop_timer_set(world.stop, time_now_usec() + 10000);
-                OK(loop_run(world.keeper.loop));
+                OK(loop_run(world.loop));
         }
 }
 
@@ -282,7 +283,7 @@ static void test_it_is_tried_until_there_is_room(void **state) {
         assert_non_null(record("waits", 0, "1"));
         while (time_now_usec() < begin + 1500000) {
                 loop_timer_set(world.stop, begin + 1500000);
-                OK(loop_run(world.keeper.loop));
+                OK(loop_run(world.loop));
         }
         make_room();
         wait_for_rows(1);
@@ -296,7 +297,7 @@ static void test_the_last_try_is_at_the_end(void **state) {
         world.all = unwritten_free(world.all);
         assert_string_equal(audit(), "denial:1 ");
         fill();
-        OK(unwritten_new(&world.keeper, &world.all, &error));
+        OK(unwritten_new(world.loop, world.store, &world.all, &error));
         unwritten_audit(world.all, "denial", "2");
         world.all = unwritten_free(world.all);
         make_room();

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process/report.h"
+
+#include <stdlib.h>
+
+#include "base/base64.h"
+
+void process_write_set_aside(const Process *process, JsonWriter *w) {
+        json_write_array(w, "set_aside");
+        for (size_t i = 0; i < process->set_aside.count; i++)
+                json_write_string(w, NULL, process->set_aside.items[i]);
+        json_write_end(w);
+        if (process->unguarded[0])
+                json_write_string(w, "unguarded", process->unguarded);
+        json_write_string(w, "replaced", process->replaced);
+}
+
+void process_write_output(const Process *process, unsigned stream, const char *key, bool base64,
+                          JsonWriter *w) {
+        size_t length = 0;
+        _cleanup_free_ char *text = capture_text(&process->output, stream, &length);
+        _cleanup_free_ char *encoded = base64 && text ? base64_encode(text, length) : NULL;
+
+        if (base64)
+                json_write_string(w, key, encoded);
+        else
+                json_write_bytes(w, key, text ? text : "", length);
+}
