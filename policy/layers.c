@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layers.h"
+#include "policy/layers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/strings.h"
 
@@ -28,4 +32,27 @@ Layer layer_from_name(const char *name) {
                 if (streq(layer_table[layer].name, name))
                         return layer;
         return LAYER_NONE;
+}
+
+int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr) {
+        for (size_t i = 0; i < layers->count; i++) {
+                const char *name = layers->items[i];
+                Layer layer = layer_from_name(name);
+                char quoted[80], names[256] = "";
+
+                if (layer != LAYER_NONE && layer_table[layer].degradable) {
+                        *ret |= LAYER_BIT(layer);
+                        continue;
+                }
+                for (Layer l = LAYER_USER; l < LAYER_MAX; l++)
+                        if (layer_table[l].degradable)
+                                (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                                               " %s", layer_table[l].name);
+                (void)str_quote(name, quoted, sizeof(quoted));
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "allow_degraded: \"%s\" is not a layer that can be left out; "
+                                 "these can:%s",
+                                 quoted, names);
+        }
+        return 0;
 }

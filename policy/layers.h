@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/strings.h"
+
 typedef enum Layer {
         LAYER_NONE, /* an error that belongs to no layer */
         LAYER_USER,
@@ -37,3 +39,7 @@ extern const LayerInfo layer_table[LAYER_MAX];
 
 /* The layer called name, or LAYER_NONE. */
 Layer layer_from_name(const char *name);
+
+/* The LAYER_BITs of what --allow-degraded was given, added to *ret. 0, or -EINVAL for what is no
+ * layer that can be left out. */
+int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr);

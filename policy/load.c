@@ -323,20 +323,22 @@ static int load_object(Loader *l, const JsonValue *object, const Spot *spot) {
         return 0;
 }
 
-int policy_load(Policy *policy, const char *bytes, size_t length, const char *name,
-                PolicyOrigin origin, Error *reterr) {
-        _cleanup_(json_freep) JsonDocument *document = NULL;
+int policy_load_value(Policy *policy, const JsonValue *document, const char *name,
+                      PolicyOrigin origin, Error *reterr) {
         Loader l = { .policy = policy, .origin = origin, .reterr = reterr };
         int r;
 
-        r = json_parse(bytes, length, name, &document, reterr);
-        if (r < 0)
-                return r;
         (void)str_quote(name, l.name, sizeof(l.name));
-        if (json_type(json_root(document)) != JSON_OBJECT)
-                return fail_type(&l, json_root(document), "$", "an object");
-        r = load_base(&l, json_root(document));
-        if (r < 0)
-                return r;
-        return load_object(&l, json_root(document), &(const Spot){ "$", "" });
+        if (json_type(document) != JSON_OBJECT)
+                return fail_type(&l, document, "$", "an object");
+        r = load_base(&l, document);
+        return r < 0 ? r : load_object(&l, document, &(const Spot){ "$", "" });
+}
+
+int policy_load(Policy *policy, const char *bytes, size_t length, const char *name,
+                PolicyOrigin origin, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        int r = json_parse(bytes, length, name, &document, reterr);
+
+        return r < 0 ? r : policy_load_value(policy, json_root(document), name, origin, reterr);
 }

@@ -2,6 +2,7 @@
 /* Policy documents: JSON -> Policy, by the table of fields. Pure: the caller has read the file. */
 #pragma once
 
+#include "base/json.h"
 #include "policy/policy.h"
 
 /* Applies a document to policy.
@@ -17,3 +18,7 @@
  * of json_parse() or policy_set(). On failure policy may have been changed in part. */
 int policy_load(Policy *policy, const char *bytes, size_t length, const char *name,
                 PolicyOrigin origin, Error *reterr);
+
+/* The same for a document that has been parsed. */
+int policy_load_value(Policy *policy, const JsonValue *document, const char *name,
+                      PolicyOrigin origin, Error *reterr);

@@ -467,3 +467,10 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
         policy->preset = strdup(name);
         return policy->preset ? 0 : error_oom(reterr);
 }
+
+bool policy_name_is_file(const char *name) {
+        size_t length = strlen(name);
+
+        return strchr(name, '/') || streq(name, "-") ||
+               (length > 5 && streq(name + length - 5, ".json"));
+}

@@ -221,3 +221,6 @@ typedef struct Preset {
 
 extern const Preset policy_presets[];
 extern const size_t policy_presets_count;
+
+/* Whether --policy NAME means a file: it has a '/' in it, ends in ".json", or is "-" for stdin. */
+bool policy_name_is_file(const char *name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ask.h"
+#include "session/settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -190,14 +191,13 @@ static int parse_answer(JsonWriter *w, Answer *ret, Error *reterr) {
 
 int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        char path[PATH_MAX], database[64];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = path_of_fd(dir_fd, path);
 
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_READ, &store, reterr);
+        r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
         json_write_object(&w, NULL);
         if (r == 0)
                 r = fn(store, path, data, &w, reterr);

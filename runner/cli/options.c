@@ -376,13 +376,6 @@ int options_apply(const OptionResult *result, Policy *policy, Error *reterr) {
         return 0;
 }
 
-bool options_policy_is_file(const char *name) {
-        size_t length = strlen(name);
-
-        return strchr(name, '/') || streq(name, "-") ||
-               (length > 5 && streq(name + length - 5, ".json"));
-}
-
 int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
         int r = 0;
 
@@ -391,35 +384,12 @@ int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
         for (size_t i = 0; r == 0 && i < result->policies_count; i++) {
                 const char *name = result->policies[i];
 
-                if (options_policy_is_file(name))
+                if (policy_name_is_file(name))
                         return error_set(reterr, ERROR_SETUP, 0,
                                          "--policy %s: this program reads no policy files", name);
                 r = policy_preset(policy, name, "--policy", reterr);
         }
         return r < 0 ? r : options_apply(result, policy, reterr);
-}
-
-int options_degraded(const StrList *layers, unsigned *ret, Error *reterr) {
-        for (size_t i = 0; i < layers->count; i++) {
-                const char *name = layers->items[i];
-                Layer layer = layer_from_name(name);
-                char quoted[80], names[256] = "";
-
-                if (layer != LAYER_NONE && layer_table[layer].degradable) {
-                        *ret |= LAYER_BIT(layer);
-                        continue;
-                }
-                for (Layer l = LAYER_USER; l < LAYER_MAX; l++)
-                        if (layer_table[l].degradable)
-                                (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
-                                               " %s", layer_table[l].name);
-                (void)str_quote(name, quoted, sizeof(quoted));
-                return error_set(reterr, ERROR_USAGE, 0,
-                                 "--allow-degraded: \"%s\" is not a layer that can be left out; "
-                                 "these can:%s",
-                                 quoted, names);
-        }
-        return 0;
 }
 
 /* --- help --- */

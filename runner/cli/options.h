@@ -75,18 +75,11 @@ int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv,
 /* Applies the noted policy options in order, as the caller's word. As policy_set(). */
 int options_apply(const OptionResult *result, Policy *policy, Error *reterr);
 
-/* Whether --policy NAME means a file: it has a '/' in it, ends in ".json", or is "-" for stdin. */
-bool options_policy_is_file(const char *name);
-
 /* Starts policy from the presets of --policy, or from POLICY_PRESET_DEFAULT where there is none,
  * then applies the options: all that a command line without policy files means.
- * 0, -EINVAL for a policy file (see options_policy_is_file; policy-files.h reads those), or as
+ * 0, -EINVAL for a policy file (see policy_name_is_file; policy-files.h reads those), or as
  * policy_preset() and policy_set(). */
 int options_policy(const OptionResult *result, Policy *policy, Error *reterr);
-
-/* The LAYER_BITs of what --allow-degraded was given, added to *ret. 0, or -EINVAL for what is no
- * layer that can be left out. */
-int options_degraded(const StrList *layers, unsigned *ret, Error *reterr);
 
 /* Adds to out how help says of what stands for a value: arg, what it is, and the words that there
  * are, each by its number, NULL past the last; or NULL. Completions read it. */

@@ -8,7 +8,8 @@
 #include "base/nearest.h"
 #include "cli/fail.h"
 #include "cli/options.h"
-#include "cli/policy-files.h"
+#include "session/policy-files.h"
+#include "cli/policy-words.h"
 #include "cli/verbs.h"
 #include "policy/load.h"
 #include "policy/schema.h"
@@ -95,7 +96,7 @@ static int resolve_shown(const OptionResult *result, Policy *policy, Error *rete
                result->operands_count * sizeof(*all));
         both.policies = all;
         both.policies_count += result->operands_count;
-        r = policy_files_resolve(policy, &both, reterr);
+        r = policy_words_resolve(policy, &both, reterr);
         free(all);
         return r;
 }

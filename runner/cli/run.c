@@ -14,14 +14,15 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
-#include "cli/warnings.h"
+#include "sandbox/warnings.h"
 #include "policy/plan.h"
 #include "guards/guard.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
 #include "streams/stdio.h"
 #ifdef HOLT_FULL
-#include "cli/policy-files.h"
+#include "session/policy-files.h"
+#include "cli/policy-words.h"
 #endif
 
 #ifdef HOLT_FULL
@@ -91,7 +92,7 @@ static int find_cwd(Run *run, Error *reterr) {
 
 #ifdef HOLT_FULL
 static int resolve_policy(Run *run, Error *reterr) {
-        return policy_files_resolve(&run->policy, &run->words, reterr);
+        return policy_words_resolve(&run->policy, &run->words, reterr);
 }
 #else
 static int resolve_policy(Run *run, Error *reterr) {
@@ -112,7 +113,7 @@ static bool needs_full(Run *run) {
 
 static bool names_policy_file(const Run *run) {
         for (size_t i = 0; i < run->words.policies_count; i++)
-                if (options_policy_is_file(run->words.policies[i]))
+                if (policy_name_is_file(run->words.policies[i]))
                         return true;
         return false;
 }
@@ -141,7 +142,7 @@ static int make_plan(Run *run, Error *reterr) {
                 .env = (const char *const *)environ,
                 .inside_cwd = run->options.cwd,
         };
-        int r = options_degraded(&run->options.allow_degraded, &context.degraded, reterr);
+        int r = layers_degraded(&run->options.allow_degraded, &context.degraded, reterr);
 
         if (r == 0)
                 r = plan_make(&run->policy, &context, &run->plan, reterr);

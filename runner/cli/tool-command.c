@@ -173,16 +173,13 @@ static int commands_check_all(const ToolCommands *commands, const Reach *reach, 
 static int read_plan(const char *session, LaunchPlan *ret, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         _cleanup_close_ int dir_fd = FD_NONE;
-        char database[64], path[PATH_MAX];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = session_open(session, &dir_fd, path, reterr);
 
         if (r < 0)
                 return r;
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_READ, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &settings, reterr);
+        r = settings_open(dir_fd, STORE_READ, &store, &settings, reterr);
         if (r == 0)
                 r = settings_plan(&settings, path, ret, reterr);
         if (r == 0)

@@ -298,17 +298,13 @@ static void on_room(RpcConnection *connection, void *data) {
 /* --- starting --- */
 
 static int make_plan(Keeper *keeper, Error *reterr) {
-        char path[PATH_MAX], database[64];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = path_of_fd(KEEPER_DIRECTORY_FD, path);
 
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE,
-                       KEEPER_DIRECTORY_FD);
-        r = store_open(database, STORE_WRITE, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &keeper->settings, reterr);
+        r = settings_open(KEEPER_DIRECTORY_FD, STORE_WRITE, &store, &keeper->settings, reterr);
         if (r == 0)
                 r = settings_plan(&keeper->settings, path, &keeper->plan, reterr);
         if (r == 0)
@@ -320,12 +316,8 @@ static int make_plan(Keeper *keeper, Error *reterr) {
 
 /* As whoever the keeper is by now. */
 static int open_store(Keeper *keeper, Error *reterr) {
-        char database[64];
-        int r;
+        int r = settings_open_store(keeper->plan.state.fd, STORE_WRITE, &keeper->store, reterr);
 
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE,
-                       keeper->plan.state.fd);
-        r = store_open(database, STORE_WRITE, &keeper->store, reterr);
         return r < 0 ? r : sources_write(keeper->store, &keeper->plan, reterr);
 }
 

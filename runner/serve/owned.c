@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "cli/stop.h"
+#include "keeper/stop.h"
 #include "session/directory.h"
 
 enum {
@@ -147,6 +147,19 @@ static void start_remover(Owned *owned, int dir_fd, const char *name,
                                  &remover->watch, NULL);
 }
 
+/* A failed look at protected paths is told, and is no reason to keep the session. */
+static int owned_stop_and_remove(const char *name, int dir_fd, Error *reterr) {
+        _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
+        int r = keeper_ask_to_stop(name, dir_fd, &message, reterr);
+        Error left;
+
+        if (r < 0)
+                return r;
+        if (keeper_check_swept(name, dir_fd, &left) < 0)
+                error_print(&left, stderr);
+        return session_remove(name, dir_fd, reterr);
+}
+
 /* Nobody can start it any more, but whoever tries holds its lock for a moment. */
 static void remove_session(const char *name) {
         const struct timespec pause = { .tv_nsec = REMOVE_PAUSE };
@@ -156,7 +169,7 @@ static void remove_session(const char *name) {
         for (int i = 0; r == -EWOULDBLOCK && i < REMOVE_TRIES; i++) {
                 if (i > 0)
                         (void)nanosleep(&pause, NULL);
-                r = stop_and_remove(name, DIRECTORY_FD, &error);
+                r = owned_stop_and_remove(name, DIRECTORY_FD, &error);
         }
         if (r < 0 && r != -ENOENT)
                 error_print(&error, stderr);
@@ -197,7 +210,7 @@ static int take_away(void *data, const char *name, int dir_fd) {
 
         (void)data;
         if (owner_is_gone(dir_fd))
-                (void)stop_and_remove(name, dir_fd, &ignored);
+                (void)owned_stop_and_remove(name, dir_fd, &ignored);
         return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "keeper/keeper.h"
 #include "keeper/methods.h"
+#include "serve/methods.h"
 #include "serve/proxy-tools.h"
 
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
@@ -479,7 +480,7 @@ static int proxy_call(RpcCall *call, void *data, Error *error) {
                 return error_oom(error);
         pending->call = call;
         rpc_call_on_end(call, on_call_end, pending);
-        return ask(data, pending, error);
+        return ask(((const Server *)data)->proxy, pending, error);
 }
 
 static void ask_again(Proxy *proxy, Pending *pending) {

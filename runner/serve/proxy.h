@@ -16,7 +16,8 @@ typedef struct Proxy Proxy;
 int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
                   Error *reterr);
 
-/* data of the server that has these methods has to be the Proxy. 0 or -ENOMEM. */
+/* The data of the server that has these methods must begin with a Server (methods.h). 0 or -ENOMEM.
+ */
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Proxy *proxy_free(Proxy *proxy);

@@ -160,16 +160,13 @@ typedef struct Writers {
 
 static int read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
-        char database[64], path[PATH_MAX];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = path_of_fd(dir_fd, path);
 
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_READ, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &settings, reterr);
+        r = settings_open(dir_fd, STORE_READ, &store, &settings, reterr);
         store_free(store);
         return r < 0 ? r : settings_plan(&settings, path, ret, reterr);
 }

@@ -216,21 +216,21 @@ static int refuse_owned(const Comparison *c) {
         return error_cure(c->reterr, -EEXIST, "Choose another name.");
 }
 
-static int compare(const Comparison *c, const CreateAsked *asked) {
+static int compare(const Comparison *c, const SessionSpec *spec) {
         const Settings *one = c->asked, *two = c->there;
         int r = two->owned ? refuse_owned(c) : 0;
 
-        if (r == 0 && asked->preset && !streq(preset_of(one), preset_of(two)))
+        if (r == 0 && spec->preset && !streq(preset_of(one), preset_of(two)))
                 r = refuse_value(c, "policy", preset_of(two), preset_of(one));
-        if (r == 0 && asked->tier && (!two->tier || !streq(one->tier, two->tier)))
+        if (r == 0 && spec->tier && (!two->tier || !streq(one->tier, two->tier)))
                 r = refuse_value(c, "tier", two->tier, one->tier);
         if (r == 0)
                 r = compare_fields(c);
         if (r == 0)
-                r = compare_env(c, asked->env);
-        if (r == 0 && asked->idle && one->idle != two->idle)
+                r = compare_env(c, &spec->env);
+        if (r == 0 && spec->idle && one->idle != two->idle)
                 r = compare_idle(c);
-        if (r == 0 && asked->degraded && one->degraded != two->degraded)
+        if (r == 0 && spec->degraded && one->degraded != two->degraded)
                 r = refuse(c, "allow_degraded", NULL);
         return r;
 }
@@ -260,23 +260,20 @@ static int list_sources(const Settings *settings, Store *store, const char *path
         return add_sources(&plan, ret_recorded) < 0 ? error_oom(reterr) : 0;
 }
 
-int create_found(const char *name, const CreateAsked *asked, Error *reterr) {
+int session_compare(const char *name, const SessionSpec *spec, Error *reterr) {
         _cleanup_(settings_clear) Settings there = { 0 };
         _cleanup_(strlist_clear) StrList given = { 0 }, recorded = { 0 };
-        const Comparison c = { name, asked->settings, &there, &given, &recorded, reterr };
+        const Comparison c = { name, &spec->settings, &there, &given, &recorded, reterr };
         _cleanup_close_ int dir_fd = FD_NONE;
-        char database[64], path[PATH_MAX];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = session_open(name, &dir_fd, path, reterr);
 
         if (r < 0)
                 return r;
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_READ, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &there, reterr);
+        r = settings_open(dir_fd, STORE_READ, &store, &there, reterr);
         if (r == 0)
                 r = list_sources(&there, store, path, &given, &recorded, reterr);
         store_free(store);
-        return r < 0 ? r : compare(&c, asked);
+        return r < 0 ? r : compare(&c, spec);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/settings.h"
+#include "session/directory.h"
+#include <stdio.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -178,4 +180,21 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
                 if (settings->degraded & LAYER_BIT(layer))
                         json_write_string(w, NULL, layer_table[layer].name);
         json_write_end(w);
+}
+
+/* --- the database --- */
+
+int settings_open_store(int dir_fd, StoreMode mode, Store **ret, Error *reterr) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
+        return store_open(path, mode, ret, reterr);
+}
+
+int settings_open(int dir_fd, StoreMode mode, Store **ret, Settings *ret_settings, Error *reterr) {
+        int r = settings_open_store(dir_fd, mode, ret, reterr);
+
+        if (r == 0)
+                r = settings_read(*ret, ret_settings, reterr);
+        return r;
 }

@@ -22,6 +22,13 @@ typedef struct Settings {
 
 void settings_clear(Settings *settings);
 
+/* Opens the database of the session whose directory is dir_fd. The errors are those of
+ * store_open().
+ */
+int settings_open_store(int dir_fd, StoreMode mode, Store **ret, Error *reterr);
+/* The same, and reads its settings into ret, which is zeroed; the caller clears it in any case. */
+int settings_open(int dir_fd, StoreMode mode, Store **ret, Settings *ret_settings, Error *reterr);
+
 /* 0, or a negative errno of store_meta_set(). */
 int settings_write(const Settings *settings, Store *store, Error *reterr);
 /* ret is zeroed. 0; -EINVAL with an ERROR_DATA where the database is no session's; or a negative

@@ -174,7 +174,7 @@ int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
         _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
         _cleanup_(settings_clear) Settings settings = { 0 };
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-        char database[64], path[PATH_MAX];
+        char path[PATH_MAX];
         Store *store = NULL;
         int r = session_open(session, &dir_fd, path, reterr);
 
@@ -182,10 +182,7 @@ int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
                 r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_WRITE, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &settings, reterr);
+        r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
         if (r == 0)
                 r = settings_plan(&settings, path, &plan, reterr);
         if (r == 0)

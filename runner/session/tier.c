@@ -45,14 +45,9 @@ int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reter
 /* The session's lock is held. */
 static int rewrite(int dir_fd, unsigned tier, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
-        char database[64];
         Store *store = NULL;
-        int r;
+        int r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
 
-        (void)snprintf(database, sizeof(database), "/proc/self/fd/%d/" SESSION_DATABASE, dir_fd);
-        r = store_open(database, STORE_WRITE, &store, reterr);
-        if (r == 0)
-                r = settings_read(store, &settings, reterr);
         if (r == 0)
                 r = tier_apply(tier, false, &settings, reterr);
         if (r == 0)
@@ -61,18 +56,25 @@ static int rewrite(int dir_fd, unsigned tier, Error *reterr) {
         return r;
 }
 
-int tier_change(const char *session, const char *tier, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
-        const unsigned found = find_tier(tier);
+int tier_from_name(const char *name, unsigned *ret, Error *reterr) {
         char quoted[80];
         int r;
 
-        if (found == TIERS) {
-                r = error_set(reterr, ERROR_USAGE, 0, "there is no tier \"%s\"",
-                              str_quote(tier, quoted, sizeof(quoted)));
-                return error_cure(reterr, r, "standard, medium, large or xlarge");
-        }
-        r = session_open(session, &dir_fd, NULL, reterr);
+        *ret = find_tier(name);
+        if (*ret < TIERS)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "there is no tier \"%s\"",
+                      str_quote(name, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "standard, medium, large or xlarge");
+}
+
+int tier_change(const char *session, const char *tier, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        unsigned found;
+        int r = tier_from_name(tier, &found, reterr);
+
+        if (r == 0)
+                r = session_open(session, &dir_fd, NULL, reterr);
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
         return r < 0 ? r : rewrite(dir_fd, found, reterr);

@@ -17,6 +17,9 @@ int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reter
 /* Of tier, or 0 for all there are: where the session has no tier, or one of another holt's. */
 unsigned tier_cpus(const char *tier);
 
+/* 0, or -EINVAL with an ERROR_USAGE for an unknown one. */
+int tier_from_name(const char *name, unsigned *ret, Error *reterr);
+
 /* Gives a session at rest another tier, from its next start on; all that it has stays. -EINVAL with
  * an ERROR_USAGE for an unknown tier, -EWOULDBLOCK with an ERROR_BUSY where the session is live, or
  * another negative errno. */

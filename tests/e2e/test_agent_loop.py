@@ -80,7 +80,7 @@ def mend(agent: Bound, path: str, old: str, new: str) -> None:
 
 def test_an_agent_works_rests_and_goes_on(sessions: Sessions, upstream: Path) -> None:
     with sessions.serve() as rpc:
-        rpc.call("session.create", name="w", options=["--ro", str(upstream)])
+        rpc.call("session.create", name="w", policy={"holt": 1, "filesystem": {"read_only": [str(upstream)]}})
         agent = Bound(rpc, {"session": "w"})
 
         cloned = agent.sh(f"git clone -q {upstream} project")

@@ -132,7 +132,10 @@ def test_a_link_that_leads_elsewhere_now(option: str, sessions: Sessions, place:
     options = [option, str(place / "link") + (":/x" if option == "--rw" else "")]
     sessions.create("work", *options)
     with sessions.serve() as rpc:
-        found = {"name": "work", "find": True, "options": options, "cwd": "/"}
+        asked = {"workspace": options[1]} if option == "--workspace" else {
+            "policy": {"holt": 1, "filesystem": {"read_write": [options[1]]}}
+        }
+        found = {"name": "work", "find": True, "cwd": "/", **asked}
         assert rpc.call("session.create", **found)["made"] is False
         (place / "link").unlink()
         (place / "link").symlink_to("two")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from lib.sessions import Rpc, RpcError, Session, Sessions, until
+from lib.sessions import Json, Rpc, RpcError, Session, Sessions, until
 
 
 def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) -> None:
     with sessions.serve() as rpc:
-        assert rpc.call("session.create", name="a", options=["--timeout", "60s"], cwd=str(workspace))["name"] == "a"
+        assert rpc.call("session.create", name="a", policy={"holt": 1, "limits": {"timeout": "60s"}}, cwd=str(workspace))["name"] == "a"
         assert rpc.refused("session.create", name="a").kind == "exists"
         assert rpc.call("session.list")["sessions"] == [{"name": "a", "state": "at rest"}]
         assert rpc.call("exec", session="a", argv=["echo", "hello"])["stdout"] == "hello\n"
@@ -32,38 +32,80 @@ def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) ->
 
 
 def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace: Path) -> None:
-    def find(*options: str, cwd: Path = workspace) -> bool:
-        return bool(rpc.call("session.create", name="a", find=True, options=[*options], cwd=str(cwd))["made"])
+    def find(cwd: Path = workspace, **asked: Json) -> bool:
+        return bool(rpc.call("session.create", name="a", find=True, cwd=str(cwd), **asked)["made"])
 
-    def differs(what: str, *options: str) -> None:
-        error = rpc.refused("session.create", name="a", find=True, options=[*options], cwd=str(workspace))
+    def differs(what: str, **asked: Json) -> None:
+        error = rpc.refused("session.create", name="a", find=True, cwd=str(workspace), **asked)
         assert (error.kind, what in error.message) == ("exists", True), error.message
 
+    def policy(**groups: Json) -> Json:
+        return {"holt": 1, **groups}
+
     (workspace / "d").mkdir()
-    made = [
-        "--policy", "strict", "--timeout", "60s", "--workspace", ".", "--ro", "/usr/bin", "--env", "A=1", "--env", "B=2",
-        "--idle", "5m", "--hide", "x", "--hide", "y", "--tier", "medium",
-    ]
+    files = {"read_only": ["/usr/bin"], "hide": ["x", "y"]}
+    made = {
+        "policy": policy(extends="strict", limits={"timeout": "60s"}, filesystem=files), "workspace": ".",
+        "env": {"A": "1", "B": "2"}, "idle": "5m", "tier": "medium",
+    }
     with sessions.serve() as rpc:
-        assert find(*made)
-        assert not find(*made) and not find() and not find(*made, cwd=workspace / "d" / "..")
-        for index in range(0, len(made), 2):
-            assert not find(*made[index : index + 2]), made[index]
-        differs("policy: strict, not standard", "--policy", "standard")
-        differs("limits.timeout: 1m, not 2m", "--timeout", "2m")
-        differs("filesystem.workspace.source", "--workspace", "d")
-        differs("filesystem.read_only: /usr/lib is not in it", "--ro", "/usr/bin", "--ro", "/usr/lib")
-        differs("filesystem.read_only: /usr/bin:/mnt/b is not in it", "--ro", "/usr/bin:/mnt/b")
-        differs("filesystem.hide: z is not in it", "--hide", "z")
-        differs("variable B", "--env", "B=3")
-        differs("idle: 5m, not none", "--idle", "none")
-        differs("tier: medium, not large", "--tier", "large")
-        differs("syscalls.allow: mount is not in it", "--allow-syscall", "mount")
+        assert find(**made)
+        assert not find(**made) and not find() and not find(workspace / "d" / "..", **made)
+        for name, value in made.items():
+            assert not find(**{name: value}), name
+        for group in (*({"filesystem": {name: value}} for name, value in files.items()), {"limits": {"timeout": "60s"}}):
+            assert not find(policy=policy(**group)), group
+        assert not find(policy_name="strict")
+        differs("policy: strict, not standard", policy_name="standard")
+        differs("policy: strict, not standard", policy=policy(extends="standard"))
+        differs("limits.timeout: 1m, not 2m", policy=policy(limits={"timeout": "2m"}))
+        differs("filesystem.workspace.source", workspace="d")
+        for more in ("/usr/lib", "/usr/bin:/mnt/b"):
+            differs(f"filesystem.read_only: {more} is not in it", policy=policy(filesystem={"read_only": ["/usr/bin", more]}))
+        differs("filesystem.hide: z is not in it", policy=policy(filesystem={"hide": ["z"]}))
+        differs("variable B", env={"B": "3"})
+        differs("idle: 5m, not none", idle="none")
+        differs("tier: medium, not large", tier="large")
+        differs("syscalls.allow: mount is not in it", policy=policy(syscalls={"allow": ["mount"]}))
         assert rpc.refused("session.create", name="a", find=True, owned=True).kind == "usage"
-        assert rpc.refused("session.create", name="a", options=made, cwd=str(workspace)).kind == "exists"
-        rpc.call("session.create", name="b", options=["--ro", "/usr/bin", "--ro", "/usr/lib"])
-        more = rpc.refused("session.create", name="b", find=True, options=["--ro", "/usr/bin"])
+        assert rpc.refused("session.create", name="a", cwd=str(workspace), **made).kind == "exists"
+        rpc.call("session.create", name="b", policy=policy(filesystem={"read_only": ["/usr/bin", "/usr/lib"]}))
+        more = rpc.refused("session.create", name="b", find=True, policy=policy(filesystem={"read_only": ["/usr/bin"]}))
         assert "filesystem.read_only: there is more in it" in more.message
+
+
+def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) -> None:
+    """The document adds to the preset or the file, which is found from the server's directory."""
+    file = workspace / "policy.json"
+    file.write_text('{"holt": 1, "extends": "strict", "limits": {"pids": 50}}')
+    with sessions.serve() as rpc:
+        rpc.call("session.create", name="a", policy_name=str(file), policy={"holt": 1, "limits": {"timeout": "9s"}})
+        shown = rpc.call("session.show", session="a")
+        assert (shown["preset"], shown["limits"]["pids"], shown["limits"]["timeout_us"]) == ("strict", 50, 9000000)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    (
+        ({"policy": {"holt": 1, "limits": {"pids": "many"}}}, "policy: $.limits.pids"),
+        ({"policy": {"holt": 1, "no": 1}}, "policy: $.no: unknown field"),
+        ({"policy": {"holt": 2}}, "policy: $.holt"),
+        ({"policy_name": "no-such-preset"}, "no-such-preset"),
+        ({"policy_name": "strict", "policy": {"holt": 1, "extends": "ci"}}, "extends"),
+        ({"policy_name": "/no/such.json"}, "/no/such.json"),
+        ({"tier": "huge"}, 'no tier "huge"'),
+        ({"idle": "soon"}, 'idle: "soon"'),
+        ({"allow_degraded": ["nothing"]}, '"nothing"'),
+        ({"workspace": "/no/such"}, "/no/such"),
+        ({"env": {"A=B": "1"}}, "a name in env"),
+        ({"cwd": "relative"}, "relative"),
+    ),
+)
+def test_bad_words_make_nothing(sessions: Sessions, params: Json, message: str) -> None:
+    with sessions.serve() as rpc:
+        error = rpc.refused("session.create", name="a", **params)
+        assert message in error.message, error.message
+        assert rpc.call("session.list")["sessions"] == []
 
 
 def test_one_that_goes_with_its_maker_is_not_found(sessions: Sessions) -> None:
@@ -126,7 +168,7 @@ def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> Non
     them. A hard one is refused as what it is, and what is there goes on."""
     with sessions.serve(prefix=("prlimit", "--nofile=64:")) as rpc:
         for number in range(40):
-            rpc.call("session.create", name=f"s{number}", options=["--policy", "permissive"], owned=True)
+            rpc.call("session.create", name=f"s{number}", policy_name="permissive", owned=True)
             assert rpc.call("exec", session=f"s{number}", shell="ulimit -Sn")["stdout"] == "64\n"
     with sessions.serve(prefix=("prlimit", "--nofile=64:64")) as rpc:
         refused = None

@@ -78,7 +78,7 @@ def orphan(sessions: Sessions) -> None:
     """An owned session whose server was killed; its processes are gone."""
     with sessions.start(["serve"], stdin=subprocess.PIPE) as server:
         rpc = Rpc.of_process(server.process)
-        rpc.call("session.create", name="own", options=["--kill-after", "100ms"], owned=True)
+        rpc.call("session.create", name="own", policy={"holt": 1, "limits": {"kill_after": "100ms"}}, owned=True)
         rpc.call("process.spawn", session="own", shell="trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done")
         (keeper,) = keepers()
         server.kill()

@@ -282,7 +282,7 @@ static void test_file_or_preset(void **state) {
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                assert_int_equal(options_policy_is_file(cases[i].name), cases[i].file);
+                assert_int_equal(policy_name_is_file(cases[i].name), cases[i].file);
 }
 
 /* Every option of every table is in the help, and no line of it is too long for its terminal. */

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session is made with, as holt create has it."""
+"""What a session is made with: the parameters of session.create."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
-from .errors import HoltError, UsageError
+from .errors import UsageError
 
 Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Time = Union[str, int, float]
@@ -30,16 +27,6 @@ def _text_of(value: Union[str, int, float], unit: str) -> str:
     return f"{round(value * 1000)}ms" if unit == "ms" else str(int(value))
 
 
-@contextlib.contextmanager
-def _named(name: str, file: str) -> Iterator[None]:
-    """Errors of a file that nobody has seen are of what it was made from."""
-    try:
-        yield
-    except HoltError as error:
-        error.reword(error.message.replace(file, name))
-        raise
-
-
 @dataclass(frozen=True)
 class Settings:
     """What a session is made with; see Sandbox."""
@@ -53,7 +40,6 @@ class Settings:
     env: Optional[Mapping[str, str]] = None
     read_only: Sequence[str] = ()
     read_write: Sequence[str] = ()
-    options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -71,30 +57,46 @@ class Settings:
             if value is None:
                 raise UsageError(f"env[{name!r}] is None", hint='Leave the variable out, or write "".')
 
-    @contextlib.contextmanager
-    def arguments(self) -> "Iterator[List[str]]":
-        """As holt create has them. A policy that is a dict is in a file meanwhile."""
-        argv: List[str] = []
-        with contextlib.ExitStack() as stack:
-            if isinstance(self.policy, Mapping):
-                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json"))
-                stack.enter_context(_named("policy", file.name))
-                json.dump({"holt": 1, **self.policy}, file)
-                file.flush()
-                argv += ["--policy", file.name]
-            elif self.policy is not None:
-                argv += ["--policy", os.fspath(self.policy)]
-            if self.workspace is not None:
-                argv += ["--workspace", os.path.abspath(os.fspath(self.workspace))]
-            for name, value, unit in (
-                ("--timeout", self.timeout, "ms"), ("--memory", self.memory, ""), ("--idle", self.idle, "ms"),
-                ("--tier", self.tier, ""),
-            ):
-                if value is not None:
-                    argv += [name, _text_of(value, unit)]
-            for name, text in (self.env or {}).items():
-                argv += ["--env", f"{name}={text}"]
-            for flag, paths in (("--ro", self.read_only), ("--rw", self.read_write)):
-                for path in paths:
-                    argv += [flag, os.fspath(path)]
-            yield [*argv, *self.options]
+    def params(self) -> Dict[str, Any]:
+        """The parameters of session.create that say what the session is to be."""
+        document: Dict[str, Any] = {"holt": 1, **self.policy} if isinstance(self.policy, Mapping) else {"holt": 1}
+        params: Dict[str, Any] = {"cwd": os.getcwd()}
+        if isinstance(self.policy, (str, os.PathLike)):
+            params["policy_name"] = _absolute_file(os.fspath(self.policy))
+        for name, limit in (
+            ("timeout", self.timeout is not None and _text_of(self.timeout, "ms")),
+            ("memory", self.memory is not None and _text_of(self.memory, "")),
+        ):
+            if limit is not False:
+                _merge(document, "limits", {name: limit})
+        for name, paths in (("read_only", self.read_only), ("read_write", self.read_write)):
+            if paths:
+                _merge(document, "filesystem", {name: [os.fspath(path) for path in paths]})
+        if document != {"holt": 1} or isinstance(self.policy, Mapping):
+            params["policy"] = document
+        if self.workspace is not None:
+            params["workspace"] = os.path.abspath(os.fspath(self.workspace))
+        if self.env:
+            params["env"] = dict(self.env)
+        if self.tier is not None:
+            params["tier"] = self.tier
+        if self.idle is not None:
+            params["idle"] = _text_of(self.idle, "ms")
+        return params
+
+
+def _absolute_file(name: str) -> str:
+    """A preset's name as it is, and the path of a policy file as one that any directory may read."""
+    return os.path.abspath(name) if "/" in name or name.endswith(".json") else name
+
+
+def _merge(document: Dict[str, Any], group: str, members: Mapping[str, Any]) -> None:
+    """Adds members to a group of the policy: a list goes behind the one that is there, any other value replaces it."""
+    there = document.get(group, {})
+    if not isinstance(there, Mapping):
+        return  # holt says what is wrong with it
+    merged = dict(there)
+    for name, value in members.items():
+        before = merged.get(name)
+        merged[name] = [*before, *value] if isinstance(value, list) and isinstance(before, list) else value
+    document[group] = merged

@@ -77,7 +77,6 @@ class SandboxApi(Part):
         env: Optional[Mapping[str, str]] = None,
         read_only: Sequence[str] = (),
         read_write: Sequence[str] = (),
-        options: Sequence[str] = (),
         holt: Optional[str] = None,
         server: Optional[Server] = None,
         **unknown: NoReturn,
@@ -90,7 +89,7 @@ class SandboxApi(Part):
         self._own_server = server is None
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
-            tuple(list_of(read_write, "read_write")), tuple(list_of(options, "options")),
+            tuple(list_of(read_write, "read_write")),
         )
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
@@ -109,12 +108,10 @@ class SandboxApi(Part):
     def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
         self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
         try:
-            with self._settings.arguments() as arguments:
-                # One of our own goes with this program, however that ends.
-                params: Dict[str, Any] = {"name": self.name, "options": arguments, "cwd": os.getcwd()}
-                # One that is there has its own settings: what was given here has to be what it has.
-                params["owned" if self.throwaway else "find"] = True
-                yield self._server.submit("session.create", params)
+            # A throwaway session goes with this program, however that ends. An existing one keeps its settings, and what
+            # was given here must agree with them.
+            params = {**self._settings.params(), "name": self.name, "owned" if self.throwaway else "find": True}
+            yield self._server.submit("session.create", params)
             if self.throwaway:
                 # Starts it. Our connection is a use from then on: the session does not rest while this program lives.
                 # A process would be one, too, but what the host changes at protected paths is known to be the host's
@@ -448,7 +445,6 @@ class Sandbox(SandboxApi, SyncFace):
     idle, tier  as in holt-create(1)
     env         variables of every command
     read_only, read_write   paths of the host, or PATH:TARGET
-    options     more of holt-create(1), as on the command line
     holt        the program, where it is neither $HOLT nor in the PATH
     server      a connection to share with other sandboxes
 

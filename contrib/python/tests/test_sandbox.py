@@ -288,7 +288,7 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
         assert box.kv.get("k") == "v" and box.files.read("file") == "1\n"
     for other in (
         {"policy": "strict"}, {"policy": {"limits": {"pids": 9}}}, {"timeout": "1s"}, {"memory": "1GiB"}, {"idle": 9},
-        {"tier": "large"}, {"env": {"A": "2"}}, {"workspace": place}, {"read_only": ["/usr"]}, {"options": ["--hide", "x"]},
+        {"tier": "large"}, {"env": {"A": "2"}}, {"workspace": place}, {"read_only": ["/usr"]}, {"policy": {"filesystem": {"hide": ["x"]}}},
     ):
         with pytest.raises(ExistsError, match="is there with another .*\n.*holt rm work"):
             Sandbox("work", **other)
@@ -310,7 +310,7 @@ def test_a_parameter_that_there_is_not() -> None:
 def test_policies(box: Sandbox) -> None:
     with Sandbox(policy={"extends": "strict", "env": {"set": {"FROM": "policy"}}}) as strict:
         assert strict.bash("echo $FROM").stdout == "policy\n"
-    with Sandbox(policy="strict", memory="512MiB", options=["--timeout", "5s"]) as strict:
+    with Sandbox(policy="strict", memory="512MiB", timeout="5s") as strict:
         assert strict.show()["limits"]["timeout_us"] == 5_000_000
     with pytest.raises(PolicyError, match="limits"):
         Sandbox(policy={"limits": {"timeuot": "1s"}})
@@ -402,7 +402,7 @@ def test_what_was_set_aside_is_in_the_result(tmp_path: Path) -> None:
 def test_a_result_names_the_path_for_which_the_session_was_stopped(tmp_path: Path) -> None:
     (tmp_path / "new").write_text("a=2\n")
     (tmp_path / ".env").write_text("a=1\n")
-    with Sandbox(workspace=tmp_path, options=["--hide", ".env"]) as box:
+    with Sandbox(workspace=tmp_path, policy={"filesystem": {"hide": [".env"]}}) as box:
         assert box.bash("true").replaced == ""
         process = box.spawn(["bash", "-c", "touch ready; sleep 60"])
         until(lambda: (tmp_path / "ready").exists(), "the command runs")
@@ -489,7 +489,7 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
 
 @pytest.mark.parametrize("settings, why", (
     ({"read_only": "/opt"}, "read_only is a list"), ({"read_write": "/opt"}, "read_write is a list"),
-    ({"options": "--ephemeral"}, "options is a list"), ({"tools": print}, "tools is a list"),
+    ({"tools": print}, "tools is a list"),
     ({"tools": 5}, "tools is a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
     ({"env": {"A": None}}, "env.'A'. is None"),
     ({"env": ["A=c"]}, "env is a dict"), ({"policy": ["strict"]}, "policy is a preset's name"),
@@ -519,7 +519,7 @@ def test_settings_are_whatever_can_be_gone_through(holt: str, tmp_path: Path) ->
     env = MappingProxyType({"A": "b"})
     with Sandbox(
         policy=MappingProxyType({"limits": {"pids": 64}}), workspace=tmp_path, env=env,
-        read_only=(path for path in ("/opt", "/srv")), tools=iter([shout]), options={"--network=none": 1}.keys(),
+        read_only=(path for path in ("/opt", "/srv")), tools=iter([shout]),
     ) as box:
         assert box.bash("echo $A; holt-tool shout '{\"text\": \"a\"}'").check().stdout == 'b\n"A"\n'
     with pytest.raises(TypeError, match="the caller's own"):

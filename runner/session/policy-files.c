@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/policy-files.h"
+#include "session/policy-files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,13 +123,13 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
         return read_open(name, project, &fd, ret, ret_length, reterr);
 }
 
-static int apply_one(Policy *policy, const char *name, Error *reterr) {
+static int policy_files_apply_one(Policy *policy, const char *name, Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
         _cleanup_close_ int fd = FD_NONE;
         size_t length = 0;
         int r;
 
-        if (!options_policy_is_file(name))
+        if (!policy_name_is_file(name))
                 return policy_preset(policy, name, "--policy", reterr);
         r = read_open(name, false, &fd, &bytes, &length, reterr);
         if (r < 0)
@@ -140,14 +140,12 @@ static int apply_one(Policy *policy, const char *name, Error *reterr) {
                            ORIGIN_CALLER, reterr);
 }
 
-int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr) {
-        int r = 0;
+int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr) {
+        int r = count == 0 ? policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr) : 0;
 
-        if (result->policies_count == 0)
-                r = policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr);
-        for (size_t i = 0; r == 0 && i < result->policies_count; i++)
-                r = apply_one(policy, result->policies[i], reterr);
-        return r < 0 ? r : options_apply(result, policy, reterr);
+        for (size_t i = 0; r == 0 && i < count; i++)
+                r = policy_files_apply_one(policy, names[i], reterr);
+        return r;
 }
 
 /* --- what has been read --- */
@@ -272,27 +270,4 @@ int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
         if (!name)
                 name = strdup(POLICY_PROJECT_FILE);
         return name ? load_project(policy, workspace_fd, name, reterr) : error_oom(reterr);
-}
-
-int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr) {
-        _cleanup_close_ int fd = FD_NONE;
-        const char *workspace;
-        char quoted[400];
-        int r;
-
-        r = policy_files_apply(policy, result, reterr);
-        if (r < 0 || policy->workspace_mode == WORKSPACE_NONE)
-                return r;
-        workspace = policy->workspace_source ? policy->workspace_source : ".";
-        fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0) {
-                const PolicyNote *note = policy_note(policy, "filesystem.workspace.source", NULL);
-                const char *where = note ? note->where : "--workspace";
-
-                r = error_set(reterr, ERROR_POLICY, errno, "%s%s %s", where,
-                              where[0] == '-' ? "" : ":",
-                              str_quote(workspace, quoted, sizeof(quoted)));
-                return path_cure(workspace, r, reterr);
-        }
-        return policy_files_project(policy, fd, reterr);
 }

@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include "cli/options.h"
 #include "policy/plan.h"
 
 /* In the workspace; may only narrow. */
@@ -21,10 +20,10 @@
 int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
                       Error *reterr);
 
-/* Starts policy (zeroed) from what --policy names, presets and files in their order, or else from
- * POLICY_PRESET_DEFAULT; then applies the options. 0, or a negative errno of policy_files_read(),
- * policy_load(), policy_preset() or policy_set(). */
-int policy_files_apply(Policy *policy, const OptionResult *result, Error *reterr);
+/* Starts policy (zeroed) from presets and files, in the order of their names, or from
+ * POLICY_PRESET_DEFAULT if there are none. 0, or a negative errno of policy_files_read(),
+ * policy_load() or policy_preset(). */
+int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr);
 
 /* Hands over the files that made the policy, open since they were read: those of --policy, and
  * that of the project, as one of workspace (NULL: it was not asked for). stdin is among them if it
@@ -40,6 +39,3 @@ int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr);
  * 0 (narrowed, or there is no such file), -ELOOP (it is a link), -EPERM (it would widen), or as
  * policy_files_read(). */
 int policy_files_project(Policy *policy, int workspace_fd, Error *reterr);
-
-/* All of it: policy_files_apply(), then the project's file of the workspace that came out. */
-int policy_files_resolve(Policy *policy, const OptionResult *result, Error *reterr);

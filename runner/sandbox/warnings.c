@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/warnings.h"
+#include "sandbox/warnings.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods that are no session's own: making, listing and removing sessions. */
+#include "serve/methods.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "policy/load.h"
+#include "session/directory.h"
+#include "session/make.h"
+#include "session/policy-files.h"
+#include "session/sources.h"
+#include "session/tier.h"
+
+/* --- session.create --- */
+
+static int create_take_cwd(const RpcCall *call, SessionSpec *spec, Error *error) {
+        const char *cwd = rpc_string(call, "cwd");
+        char own[PATH_MAX];
+
+        if (cwd && cwd[0] != '/')
+                return error_set(error, ERROR_USAGE, 0, "cwd is \"%s\", which is not absolute",
+                                 cwd);
+        if (!cwd && !getcwd(own, sizeof(own)))
+                return error_set(error, ERROR_SETUP, errno, "cannot tell the working directory");
+        spec->settings.cwd = strdup(cwd ? cwd : own);
+        return spec->settings.cwd ? 0 : error_oom(error);
+}
+
+/* policy_name first, if both are given: the document adds to it. */
+static int create_take_policy(const RpcCall *call, SessionSpec *spec, Error *error) {
+        const char *name = rpc_string(call, "policy_name");
+        const JsonValue *document = rpc_object(call, "policy");
+        Policy *policy = &spec->settings.policy;
+        int r = 0;
+
+        spec->preset = name || (document && json_member(document, "extends"));
+        if (name || !document)
+                r = policy_files_apply(policy, &name, name ? 1 : 0, error);
+        if (r == 0)
+                r = policy_files_inputs(NULL, &spec->settings.inputs, error);
+        return r == 0 && document
+                       ? policy_load_value(policy, document, "policy", ORIGIN_CALLER, error)
+                       : r;
+}
+
+static int create_take_workspace(const RpcCall *call, SessionSpec *spec, Error *error) {
+        const char *workspace = rpc_string(call, "workspace");
+
+        return workspace ? policy_set(&spec->settings.policy, "filesystem.workspace.source",
+                                      workspace, ORIGIN_CALLER, "workspace", error)
+                         : 0;
+}
+
+static int create_take_env(const RpcCall *call, SessionSpec *spec, Error *error) {
+        _cleanup_(strlist_clear) StrList env = { 0 };
+        int r = rpc_strings(call, "env", &env, error);
+
+        for (size_t i = 0; r == 0 && i < env.count; i++)
+                r = policy_set(&spec->settings.policy, "env.set", env.items[i], ORIGIN_CALLER,
+                               "env", error);
+        return r;
+}
+
+static int create_take_tier(const RpcCall *call, SessionSpec *spec, Error *error) {
+        const char *name = rpc_string(call, "tier");
+        const bool has_memory = policy_note(&spec->settings.policy, "limits.memory", NULL);
+        unsigned tier;
+        int r;
+
+        if (!name)
+                return 0;
+        r = tier_from_name(name, &tier, error);
+        spec->tier = true;
+        return r == 0 ? tier_apply(tier, has_memory, &spec->settings, error) : r;
+}
+
+static int create_take_idle(const RpcCall *call, SessionSpec *spec, Error *error) {
+        const char *idle = rpc_string(call, "idle");
+
+        return idle ? session_spec_idle(spec, idle, error) : 0;
+}
+
+static int create_take_degraded(const RpcCall *call, SessionSpec *spec, Error *error) {
+        _cleanup_(strlist_clear) StrList layers = { 0 };
+        int r = rpc_strings(call, "allow_degraded", &layers, error);
+
+        return r == 0 ? session_spec_degraded(spec, &layers, error) : r;
+}
+
+/* The policy before what goes on top of it. */
+static int (*const create_steps[])(const RpcCall *call, SessionSpec *spec, Error *error) = {
+        create_take_cwd,  create_take_policy, create_take_workspace, create_take_env,
+        create_take_tier, create_take_idle,   create_take_degraded,
+};
+
+static int create_by(const RpcCall *call, const SessionMake *how, Error *error) {
+        _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(create_steps); i++)
+                r = create_steps[i](call, &spec, error);
+        return r == 0 ? session_make(rpc_string(call, "name"), &spec, how, error) : r;
+}
+
+static int create_owned(const RpcCall *call, Owned *owned, Error *error) {
+        OwnedSession *session;
+        int r = owned_prepare(owned, rpc_string(call, "name"), &session, error);
+
+        if (r < 0)
+                return r;
+        r = create_by(call, &(const SessionMake){ .ret_owner = owned_owner(session) }, error);
+        if (r < 0)
+                owned_discard(session);
+        else
+                owned_add(session, rpc_call_connection(call));
+        return r;
+}
+
+static int method_create(RpcCall *call, void *data, Error *error) {
+        const bool owned = rpc_bool(call, "owned", false), find = rpc_bool(call, "find", false);
+        const Server *server = data;
+        bool made = true;
+        int r;
+
+        if (owned && find)
+                return error_set(error, ERROR_USAGE, 0,
+                                 "session.create takes either owned or find");
+        r = owned ? create_owned(call, server->owned, error)
+                  : create_by(call, &(const SessionMake){ .ret_made = find ? &made : NULL }, error);
+        if (r < 0)
+                return r;
+        json_write_string(rpc_result(call), "name", rpc_string(call, "name"));
+        json_write_bool(rpc_result(call), "made", made);
+        rpc_reply(call);
+        return 0;
+}
+
+/* --- sessions --- */
+
+static int add_session(void *data, const char *name, int dir_fd) {
+        JsonWriter *w = data;
+
+        json_write_object(w, NULL);
+        json_write_string(w, "name", name);
+        json_write_string(w, "state", session_is_live(dir_fd) ? "live" : "at rest");
+        json_write_end(w);
+        return 0;
+}
+
+static int method_list(RpcCall *call, void *data, Error *error) {
+        JsonWriter *w = rpc_result(call);
+
+        (void)data;
+        json_write_array(w, "sessions");
+        if (session_each(add_session, w, error) < 0) {
+                rpc_fail(call, error);
+                return 0;
+        }
+        json_write_end(w);
+        rpc_reply(call);
+        return 0;
+}
+
+/* Only one at rest: session.stop lets it rest, which takes the time that its commands take. */
+static int method_remove(RpcCall *call, void *data, Error *error) {
+        const char *name = rpc_string(call, "session");
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, error);
+
+        (void)data;
+        if (r == 0)
+                r = session_remove(name, dir_fd, error);
+        if (r < 0)
+                return r;
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
+
+static int method_set_tier(RpcCall *call, void *data, Error *error) {
+        int r = tier_change(rpc_string(call, "session"), rpc_string(call, "tier"), error);
+
+        (void)data;
+        if (r < 0)
+                return r;
+        (void)rpc_result(call);
+        rpc_reply(call);
+        return 0;
+}
+
+static int method_rebind(RpcCall *call, void *data, Error *error) {
+        _cleanup_(json_write_clear) JsonWriter rebound = { 0 };
+        int r;
+
+        (void)data;
+        json_write_array(&rebound, NULL);
+        r = sources_rebind(rpc_string(call, "session"), &rebound, error);
+        json_write_end(&rebound);
+        if (r < 0)
+                return r;
+        json_write_value(rpc_result(call), "rebound", &rebound);
+        rpc_reply(call);
+        return 0;
+}
+
+/* --- the table --- */
+
+static const RpcParam create_params[] = {
+        { "name", RPC_STRING, true, SESSION_NAME_MAX, "name of the new session" },
+        { "policy", RPC_OBJECT, false, 0, "policy document (holt-policy(5))" },
+        { "policy_name", RPC_PATH, false, 4095,
+          "name of a preset, or path of a policy file; policy adds to it" },
+        { "workspace", RPC_PATH, false, 4095,
+          "directory of the host that becomes the workspace; by default the session has its own" },
+        { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
+        { "tier", RPC_STRING, false, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
+        { "idle", RPC_STRING, false, 64,
+          "stop the session after so long without use, such as \"10m\"; \"none\" for never" },
+        { "allow_degraded", RPC_STRINGS, false, 64,
+          "layers of the sandbox that may be missing if this host refuses them" },
+        { "cwd", RPC_PATH, false, 4095,
+          "absolute directory that relative paths start from; by default that of the server" },
+        { "owned", RPC_BOOL, false, 0, "stop and remove the session when this connection ends" },
+        { "find", RPC_BOOL, false, 0,
+          "use an existing session if it is as asked for; what is not given may be anything" },
+};
+
+static const RpcParam remove_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+};
+
+static const RpcParam tier_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+        { "tier", RPC_STRING, true, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
+};
+
+static const RpcParam rebind_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+};
+
+const RpcMethod serve_methods[] = {
+        { "session.create", "makes a session, which its first use starts", "name, made",
+          create_params, ELEMENTSOF(create_params), method_create },
+        { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
+        { "session.set_tier", "gives a session another size, from its next start on", "nothing",
+          tier_params, ELEMENTSOF(tier_params), method_set_tier },
+        { "session.rebind",
+          "has a session take what is at the paths of its sources now, after one was replaced",
+          "rebound: [{target, source}]", rebind_params, ELEMENTSOF(rebind_params), method_rebind },
+        { "session.remove", "takes a session away with all its files", "nothing", remove_params,
+          ELEMENTSOF(remove_params), method_remove },
+};
+
+const size_t serve_methods_count = ELEMENTSOF(serve_methods);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/make.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "guards/inputs.h"
+#include "policy/layers.h"
+#include "policy/load.h"
+#include "reach/reach.h"
+#include "sandbox/landlock.h"
+#include "sandbox/prepare.h"
+#include "sandbox/warnings.h"
+#include "session/directory.h"
+#include "session/found.h"
+#include "session/sources.h"
+#include "session/tier.h"
+
+void session_spec_clear(SessionSpec *spec) {
+        settings_clear(&spec->settings);
+        strlist_clear(&spec->env);
+        *spec = (SessionSpec){ 0 };
+}
+
+/* --- what is asked for --- */
+
+int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
+        uint64_t *ret = &spec->settings.idle;
+        char quoted[80];
+        int r;
+
+        spec->idle = true;
+        if (streq(text, "none")) {
+                *ret = 0;
+                return 0;
+        }
+        if (str_to_usec(text, ret) == 0 && *ret >= 1000000)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "idle: \"%s\" is not a time",
+                      str_quote(text, quoted, sizeof(quoted)));
+        return error_cure(reterr, r,
+                          "Write a number with a unit, at least 1s, such as 10m; or none.");
+}
+
+int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reterr) {
+        spec->degraded = layers->count > 0;
+        return layers_degraded(layers, &spec->settings.degraded, reterr);
+}
+
+/* What the policy passes of the caller's environment is what it is now: the keeper has another. The
+ * names stay until it is known which of them pass nothing. */
+static int make_settle_env(Policy *policy, Error *reterr) {
+        for (size_t i = 0; i < policy->env_pass.count; i++) {
+                const char *name = policy->env_pass.items[i], *value = getenv(name);
+                _cleanup_free_ char *item = value ? str_format("%s=%s", name, value) : NULL;
+                int r;
+
+                if (!value)
+                        continue;
+                r = item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--env", reterr)
+                         : error_oom(reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Variables whose values are not the caller's environment's of this moment. */
+static int make_collect_env(const Policy *policy, StrList *ret, Error *reterr) {
+        for (size_t i = 0; i < policy->env_set.count; i++) {
+                const char *item = policy->env_set.items[i];
+                _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
+
+                if (!name)
+                        return error_oom(reterr);
+                if (strlist_has(&policy->env_pass, name) && getenv(name))
+                        continue;
+                if (strlist_add(ret, item) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+/* --- one that is made --- */
+
+static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *warnings,
+                     Error *reterr) {
+        bool landlock = plan->landlock != LANDLOCK_OFF && landlock_abi() >= LANDLOCK_ABI_NEEDED;
+
+        return warnings_find(&settings->policy, plan, landlock, warnings) < 0 ? error_oom(reterr)
+                                                                              : 0;
+}
+
+/* The session lasts longer than the caller's word: its policy protects the policy files that lie in
+ * its workspace at every start. */
+static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
+        const bool needed = settings->inputs.count > 0 || plan->rootfs.source;
+        struct Reach *reach = NULL;
+        size_t before;
+        int r = needed ? reach_new(plan, &reach, reterr) : 0;
+
+        /* Each start looks at the tree again. */
+        if (r == 0)
+                r = inputs_protect_rootfs(plan, reach, reterr);
+        before = plan->guards_count;
+        for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
+                r = inputs_protect_path(plan, reach, settings->inputs.items[i].path,
+                                        settings->inputs.items[i].fd, reterr);
+        for (size_t i = before; r == 0 && i < plan->guards_count; i++)
+                r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
+                               ORIGIN_CALLER, "--policy", reterr);
+        reach_free(reach);
+        return r;
+}
+
+/* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
+ * first use. */
+static int make_try_plan(Settings *settings, const char *path, Store *store, StrList *warnings,
+                         Error *reterr) {
+        LaunchPlan plan;
+        int r = settings_plan(settings, path, &plan, reterr);
+
+        if (r < 0)
+                return r;
+        r = sources_read(store, path, &plan, reterr);
+        if (r == 0)
+                r = prepare_try_mounts(&plan, reterr);
+        if (r == 0)
+                r = sources_write(store, &plan, reterr);
+        if (r == 0) {
+                r = warnings ? make_warn(settings, &plan, warnings, reterr) : 0;
+                if (r == 0)
+                        r = make_protect_inputs(settings, &plan, reterr);
+                prepare_close_mounts(&plan);
+        }
+        plan_clear(&plan);
+        return r;
+}
+
+static int make_add_grant(Store *store, const char *layer, const char *option, const char *what,
+                          Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *grant = str_format("%s %s", option, what);
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "layer", layer);
+        json_write_string(&w, "what", what);
+        json_write_string(&w, "grant", grant);
+        json_write_end(&w);
+        return !grant || json_write_finish(&w) < 0
+                       ? error_oom(reterr)
+                       : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
+}
+
+/* What takes a piece of the boundary away for as long as the session is there. */
+static int make_audit_grants(const Settings *settings, Store *store, Error *reterr) {
+        const StrList *allowed = &settings->policy.syscalls_allow;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < allowed->count; i++)
+                r = make_add_grant(store, "seccomp", "--allow-syscall", allowed->items[i], reterr);
+        for (Layer layer = LAYER_USER; r == 0 && layer < LAYER_MAX; layer++)
+                if (settings->degraded & LAYER_BIT(layer))
+                        r = make_add_grant(store, layer_table[layer].name, "--allow-degraded",
+                                           layer_table[layer].name, reterr);
+        return r;
+}
+
+static int make_fill(const char *path, Settings *settings, StrList *warnings, Error *reterr) {
+        _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
+        Store *store = NULL;
+        int r = database ? store_open(database, STORE_CREATE, &store, reterr) : error_oom(reterr);
+
+        if (r == 0)
+                r = make_try_plan(settings, path, store, warnings, reterr);
+        strlist_clear(&settings->policy.env_pass);
+        if (r == 0)
+                r = settings_write(settings, store, reterr);
+        if (r == 0)
+                r = make_audit_grants(settings, store, reterr);
+        store_free(store);
+        return r;
+}
+
+/* Under another name, until it has all that it is to have. */
+static int make_session(const char *name, Settings *settings, Owner *ret_owner, StrList *warnings,
+                        Error *reterr) {
+        _cleanup_close_ int lock_fd = FD_NONE;
+        Owner owner = OWNER_NONE;
+        char path[PATH_MAX];
+        int r = session_prepare(name, path, &lock_fd, reterr);
+
+        if (r < 0)
+                return r;
+        r = make_fill(path, settings, warnings, reterr);
+        if (r == 0 && ret_owner)
+                r = owner_make(path, &owner, reterr);
+        if (r == 0)
+                r = session_publish(path, name, reterr);
+        if (r < 0) {
+                session_discard(path);
+                owner_clear(&owner);
+        } else if (ret_owner) {
+                *ret_owner = owner;
+        }
+        return r;
+}
+
+/* One that is there will do, and is found; but somebody may be taking it away. */
+static int make_or_find(const char *name, SessionSpec *spec, bool *ret_made, Error *reterr) {
+        enum { TRIES = 5 };
+        int r = 0;
+
+        for (int i = 0; i < TRIES; i++) {
+                r = make_session(name, &spec->settings, NULL, NULL, reterr);
+                *ret_made = r == 0;
+                if (r != -EEXIST)
+                        break;
+                r = session_compare(name, spec, reterr);
+                if (r == 0 || r == -EEXIST)
+                        break;
+        }
+        return r;
+}
+
+int session_make(const char *name, SessionSpec *spec, const SessionMake *how, Error *reterr) {
+        Settings *settings = &spec->settings;
+        int r = make_collect_env(&settings->policy, &spec->env, reterr);
+
+        if (r == 0)
+                r = make_settle_env(&settings->policy, reterr);
+        if (r == 0)
+                r = owner_take_away(name, reterr);
+        if (r < 0)
+                return r;
+        settings->owned = how->ret_owner != NULL;
+        settings->created_ms = time_epoch_ms();
+        if (!spec->idle)
+                settings->idle = SETTINGS_IDLE_DEFAULT;
+        return how->ret_made ? make_or_find(name, spec, how->ret_made, reterr)
+                             : make_session(name, settings, how->ret_owner, how->warnings, reterr);
+}
