@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -14,21 +13,28 @@ from holt import Sandbox
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S)
 
-def examples() -> List[str]:
-    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", README.read_text(), re.M)
-    return [textwrap.dedent(each) for each in blocks if "import Sandbox" in each or "MissingError, Sandbox" in each]
+(AGENT,) = (each for each in EXAMPLES if "def bash_tool" in each)
 
 
-def test_the_first_example(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(examples()[0], str(README), "exec"), {})
-    assert capsys.readouterr().out == "3\n\n7\n"
+def shown(example: str) -> List[str]:
+    """The comments behind its calls of print(): what these print."""
+    return re.findall(r"^ *print\(.*\)  # (.*)$", example, re.M)
+
+
+@pytest.mark.parametrize("example", [each for each in EXAMPLES if each is not AGENT])
+@pytest.mark.usefixtures("bridge")
+def test_an_example_prints_what_its_comments_say(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(example, str(README), "exec"), {})
+    assert shown(example)
+    assert [line for line in capsys.readouterr().out.splitlines() if line] == shown(example)
 
 
 @pytest.mark.usefixtures("bridge")
 def test_the_tools_of_an_agent() -> None:
     found: Dict[str, Any] = {}
-    code, _, last = examples()[1].rpartition("\nbash_tool(")
+    code, _, last = AGENT.rpartition("\nbash_tool(")
     exec(compile(code, str(README), "exec"), found)
     try:
         call = "from host_tools import call, search\ncall('lookup', {'city': 'Oslo'})"
@@ -41,7 +47,7 @@ def test_the_tools_of_an_agent() -> None:
         assert found["write_file_tool"]("/usr/x", "").startswith("not written: ")
         assert "no file" in found["read_file_tool"]("none")
         found["box"].files.write("raw", b"\xff")
-        assert found["read_file_tool"]("raw") == "raw is no text: 1 bytes"
+        assert found["read_file_tool"]("raw") == "raw is not text: 1 bytes"
         assert found["read_file_tool"]("a").startswith("not read: ")
         assert found["python_tool"]("import sys; print('e', file=sys.stderr); 1") == "e\n1"
         assert "[exited, exit code 3: " in found["python_tool"]("import os; os._exit(3)")
