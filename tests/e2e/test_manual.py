@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual has what "holt --help" sends its reader there for."""
+"""The manual and "holt --help" describe the same verbs and options."""
 
 from __future__ import annotations
 
@@ -10,14 +10,46 @@ from lib.sandbox import Holt
 from lib.tools import needs
 
 
+def verbs_of(holt: Holt) -> list[str]:
+    return re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
+
+
+def options_of(holt: Holt, verb: str) -> set[str]:
+    return set(re.findall(r"^  (--?[a-z][a-z-]*)", holt([verb, "--help"]).ok().out, re.M))
+
+
+def source_of(verb: str) -> str:
+    """The source of the verb's page, which other verbs may share."""
+    page = (built_holt().parent.parent / "man" / f"holt-{verb}.1").read_text()
+    shared = re.fullmatch(r"\.so man1/(\S+)\n", page)
+    return (PROJECT / "man" / f"{shared[1] if shared else f'holt-{verb}.1'}.scd").read_text()
+
+
 @needs("scdoc")
 def test_each_verb_has_a_page(holt: Holt) -> None:
-    verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
-    pages = built_holt().parent.parent / "man"
+    verbs = verbs_of(holt)
 
     assert {"run", "sh", "help"} <= set(verbs)
     for verb in verbs:
-        shared = re.fullmatch(r"\.so man1/(\S+)\n", (pages / f"holt-{verb}.1").read_text())
-        page = shared[1] if shared else f"holt-{verb}.1"
-        assert (pages / page).is_file()
-        assert f"*holt {verb}" in (PROJECT / "man" / f"{page}.scd").read_text()
+        assert f"*holt {verb}" in source_of(verb)
+
+
+@needs("scdoc")
+def test_each_option_is_on_its_page(holt: Holt) -> None:
+    """holt create has the policy's options, which holt-run(1) describes."""
+    for verb in set(verbs_of(holt)) - {"help"}:
+        text = source_of(verb) + (source_of("run") if verb == "create" else "")
+        assert not [o for o in options_of(holt, verb) if f"*{o}*" not in text], verb
+
+
+@needs("scdoc")
+def test_each_option_of_a_page_exists(holt: Holt) -> None:
+    """holt policy show takes the options of holt run; the options of holt itself are in holt(1)."""
+    options: dict[str, set[str]] = {}
+    for verb in set(verbs_of(holt)) - {"help", "policy"}:
+        options.setdefault(source_of(verb), {"--help"}).update(options_of(holt, verb))
+
+    for text, known in options.items():
+        terms = re.findall(r"^\*-.*", text, re.M)
+        described = {option for term in terms for option in re.findall(r"\*(--?[a-z-]+)\*", term)}
+        assert described <= known
