@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources are laid out in folders of one subject, which include each other in one direction only."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lib import rooms
+
+
+def test_every_folder_has_a_place_in_the_order() -> None:
+    assert set(rooms.sources()) == set(rooms.ORDER)
+
+
+@pytest.mark.parametrize("room", rooms.ORDER)
+def test_no_folder_includes_one_that_stands_on_it(room: str) -> None:
+    """Without such an include there is no cycle either."""
+    above = set(rooms.ORDER[rooms.ORDER.index(room) :])
+    assert not above & set(rooms.graph()[room])
+
+
+@pytest.mark.parametrize("room", sorted(set(rooms.ORDER) - rooms.UNBOUNDED))
+def test_a_folder_holds_one_subject(room: str) -> None:
+    programs = [path for path in rooms.sources()[room] if path.suffix == ".c"]
+    lines = sum(len(path.read_text().splitlines()) for path in programs)
+    assert len(programs) <= rooms.FILES_MAX and lines <= rooms.LINES_MAX, (len(programs), lines)
+
+
+def test_every_source_is_built() -> None:
+    """A file that no meson.build lists would not be compiled, and nobody would miss it."""
+    for paths in rooms.sources().values():
+        for path in paths:
+            build = path.parent / "meson.build"
+            if path.suffix == ".c":
+                assert re.search(rf"'{re.escape(path.name)}'", build.read_text()), path

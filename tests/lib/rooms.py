@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folders of the C sources and the includes between them.
+
+    python3 tests/lib/rooms.py          prints the graph as a table: how many files of a folder include which other one
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A folder may include those above it in this list, and itself. helpers/ holds the protocols with what runs inside.
+ORDER = (
+    "helpers", "base", "policy", "store", "rpc", "streams", "reach", "guards", "sandbox", "process", "files", "session",
+    "inside", "keeper", "serve", "cli", "main",
+)
+
+# Beyond this a folder holds two subjects. cli/ has a file for each verb.
+FILES_MAX, LINES_MAX, UNBOUNDED = 25, 5000, {"cli", "helpers"}
+
+INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
+
+
+def sources() -> "dict[str, list[Path]]":
+    """The C sources and headers of each folder."""
+    found = defaultdict(list)
+    for top in ("helpers", "policy", "runner"):
+        for path in sorted((ROOT / top).rglob("*.[ch]")):
+            parts = path.relative_to(ROOT).parts
+            found["main" if parts == ("runner", "main.c") else parts[1] if top == "runner" else top].append(path)
+    return found
+
+
+def target(path: Path, name: str) -> "str | None":
+    """The folder that an include leads to; None for a header that the build makes."""
+    for start in (path.parent, ROOT, ROOT / "runner"):
+        if (start / name).is_file():
+            parts = (start / name).resolve().relative_to(ROOT).parts
+            return parts[1] if parts[0] == "runner" else parts[0]
+    return None
+
+
+def graph() -> "dict[str, Counter[str]]":
+    """The folders that each folder includes, with the number of its files that do."""
+    edges: "dict[str, Counter[str]]" = {room: Counter() for room in sources()}
+    for room, paths in sources().items():
+        for path in paths:
+            edges[room].update({target(path, name) for name in INCLUDE.findall(path.read_text())} - {None, room})
+    return edges
+
+
+def main() -> None:
+    edges = graph()
+    rooms = [room for room in ORDER if room in edges]
+    width = max(map(len, rooms))
+    print(" " * width, *(f"{room[:7]:>7}" for room in rooms))
+    for room in reversed(rooms):
+        print(f"{room:{width}}", *(f"{edges[room][other] or '':>7}" for other in rooms))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
