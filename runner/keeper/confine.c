@@ -10,7 +10,7 @@
 
 #include "base/sys.h"
 #include "policy/syscalls.h"
-#include "sandbox/landlock.h"
+#include "child/landlock.h"
 #include "reach/mount-table.h"
 #include "keeper/keeper.h"
 

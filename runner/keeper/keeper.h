@@ -11,7 +11,7 @@
  * on disk.
  *
  * Run by root, the keeper is the session's unprivileged uid like its sandbox, and reaches the
- * session's directory by an id-mapped mount (sandbox/identity.h). */
+ * session's directory by an id-mapped mount (child/identity.h). */
 #pragma once
 
 #include <signal.h>

@@ -13,13 +13,13 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "helpers/init-protocol.h"
-#include "sandbox/clone.h"
+#include "child/clone.h"
 #include "sandbox/diagnose.h"
 #include "sandbox/failure.h"
-#include "sandbox/identity.h"
+#include "child/identity.h"
 #include "sandbox/prepare.h"
 #include "sandbox/probe.h"
-#include "sandbox/step.h"
+#include "child/step.h"
 #include "guards/watch.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC

@@ -12,7 +12,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/diagnose.h"
-#include "sandbox/identity.h"
+#include "child/identity.h"
 #include "reach/mount-table.h"
 #include "sandbox/prepare.h"
 #include "base/home.h"

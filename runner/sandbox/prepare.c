@@ -9,9 +9,9 @@
 #include <sys/sysinfo.h>
 
 #include "base/sys.h"
-#include "sandbox/identity.h"
-#include "sandbox/landlock.h"
-#include "sandbox/limits.h"
+#include "child/identity.h"
+#include "child/landlock.h"
+#include "child/limits.h"
 #include "sandbox/prepare.h"
 #include "sandbox/stdio-files.h"
 #include "guards/guards.h"

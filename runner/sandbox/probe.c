@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 
 #include "base/sys.h"
-#include "sandbox/clone.h"
-#include "sandbox/landlock.h"
+#include "child/clone.h"
+#include "child/landlock.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)

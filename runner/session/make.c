@@ -13,7 +13,7 @@
 #include "policy/layers.h"
 #include "policy/load.h"
 #include "reach/reach.h"
-#include "sandbox/landlock.h"
+#include "child/landlock.h"
 #include "sandbox/prepare.h"
 #include "sandbox/warnings.h"
 #include "session/directory.h"

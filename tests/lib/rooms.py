@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A folder may include those above it in this list, and itself. helpers/ holds the protocols with what runs inside.
 ORDER = (
-    "helpers", "base", "policy", "store", "rpc", "streams", "reach", "guards", "sandbox", "process", "files", "session",
+    "helpers", "base", "policy", "store", "rpc", "streams", "reach", "guards", "child", "sandbox", "process", "files", "session",
     "inside", "keeper", "serve", "cli", "main",
 )
 

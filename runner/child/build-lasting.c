@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "sandbox/build.h"
+#include "child/build.h"
 
 static int refuse_place(const char *name, int errnum, Error *error) {
         int r = step_fail(error, LAYER_NONE, errnum,

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "sandbox/step.h"
+#include "child/step.h"
 
 #define MS_PRIVATE_FLAG                                                                            \
         (1UL << 18) /* MS_PRIVATE; sys/mount.h and linux/mount.h exclude each other */

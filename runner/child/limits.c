@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/limits.h"
+#include "child/limits.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/own-limits.h"
-#include "sandbox/step.h"
+#include "child/step.h"
 
 /* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
  * sandbox and not the user. */

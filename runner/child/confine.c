@@ -14,9 +14,9 @@
 #include "base/sys.h"
 #include "helpers/init-protocol.h"
 #include "policy/syscalls.h"
-#include "sandbox/landlock.h"
-#include "sandbox/limits.h"
-#include "sandbox/step.h"
+#include "child/landlock.h"
+#include "child/limits.h"
+#include "child/step.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)

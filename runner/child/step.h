@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "sandbox/launch.h"
+#include "child/child.h"
 
 typedef struct Step {
         const char *name; /* infinitive, for "cannot NAME" */

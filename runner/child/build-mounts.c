@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "sandbox/build.h"
+#include "child/build.h"
 
 /* --- private directories --- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/clone.h"
+#include "child/clone.h"
 
 #include <errno.h>
 #include <string.h>

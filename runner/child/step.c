@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/step.h"
+#include "child/step.h"
 
 #include <string.h>
 

@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "sandbox/build.h"
-#include "sandbox/identity.h"
+#include "child/build.h"
+#include "child/identity.h"
 
 #define MNT_DETACH_FLAG 2
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/identity.h"
+#include "child/identity.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/sys.h"
-#include "sandbox/clone.h"
+#include "child/clone.h"
 
 extern char **environ;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/landlock.h"
+#include "child/landlock.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "sandbox/step.h"
+#include "child/step.h"
 
 /* linux/landlock.h of the build host may be older than the kernel it runs on: the rights by their
  * ABI, from landlock(7) and the header of Linux 6.18. */

@@ -2,7 +2,7 @@
 /* The limits of the plan that are rlimits of the kernel (setrlimit(2)), and the processors. */
 #pragma once
 
-#include "sandbox/launch.h"
+#include "child/child.h"
 
 /* Lowers the plan's limits to what the caller itself is held to by a hard limit, so that the plan,
  * and with it the report, says what will be in force; and chooses processors. holt's own soft limit

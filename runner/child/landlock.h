@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "sandbox/launch.h"
+#include "child/child.h"
 
 enum { LANDLOCK_ABI_NEEDED = 2 };
 

@@ -23,7 +23,7 @@
 #include "base/sys.h"
 #include "helpers/raw-call.h"
 #include "helpers/raw-clone.h"
-#include "sandbox/build.h"
+#include "child/build.h"
 
 enum { THREAD_STACK_SIZE = 16 * 1024 };
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "sandbox/launch.h"
+#include "child/child.h"
 
 /* Fills launch->identity; changes nothing yet. */
 int identity_choose(Launch *launch, Error *reterr);
