@@ -10,12 +10,14 @@ import collections
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from lib import identity as identities
 from lib.paths import PROJECT
 
 SUITE = PROJECT / "tests" / "e2e"
+
+# Files that start no holt, and README, which speaks to an ordinary user.
+EXEMPT = {"test_lanes.py", "test_rooms.py", "test_readme.py"}
 
 
 def test_each_file_has_a_smoke_test_of_each_identity() -> None:
@@ -26,6 +28,5 @@ def test_each_file_has_a_smoke_test_of_each_identity() -> None:
         seen[name] |= set(re.split(r"[-,]", parameters)) & {*identities.applicable()}
 
     assert listed.returncode == 0, listed.stdout[-2000:]
-    del seen[Path(__file__).name]  # starts no holt
     assert len(seen) > 40
-    assert {name: found for name, found in seen.items() if found != {*identities.applicable()}} == {}
+    assert {name: found for name, found in seen.items() if name not in EXEMPT and found != {*identities.applicable()}} == {}
