@@ -10,7 +10,7 @@
 
 #include "policy/syscalls.h"
 
-static int refuse(const char **ret_why, const char *why) {
+static int field_refuse(const char **ret_why, const char *why) {
         *ret_why = why;
         return -EINVAL;
 }
@@ -42,7 +42,7 @@ static bool part_is(const char *part, size_t length, const char *name) {
 
 /* The number of parts, or -EINVAL where one is "..": it would be taken apart by name before any
  * link is looked at, and mean another place than the one that is written. */
-static int count_parts(const char *path) {
+static int field_count_parts(const char *path) {
         const char *part;
         size_t length;
         int count = 0;
@@ -55,12 +55,13 @@ static int count_parts(const char *path) {
         return count;
 }
 
-static int check_path(const char *path, const char **ret_why) {
+static int field_check_path(const char *path, const char **ret_why) {
         if (strlen(path) > POLICY_PATH_MAX)
-                return refuse(ret_why, "is longer than any path can be (4095 bytes)");
+                return field_refuse(ret_why, "is longer than any path can be (4095 bytes)");
         if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
-                return refuse(ret_why, "starts with \"~\", which only a shell expands; write the "
-                                       "directory in full");
+                return field_refuse(ret_why,
+                                    "starts with \"~\", which only a shell expands; write the "
+                                    "directory in full");
         return 0;
 }
 
@@ -70,21 +71,24 @@ int policy_target_check(const char *target, const char **ret_why) {
         int parts;
 
         if (target[0] != '/')
-                return refuse(ret_why, "is not an absolute path; a place inside starts with /");
+                return field_refuse(ret_why,
+                                    "is not an absolute path; a place inside starts with /");
         if (strlen(target) > POLICY_PATH_MAX)
-                return refuse(ret_why, "is longer than any path can be (4095 bytes)");
-        parts = count_parts(target);
+                return field_refuse(ret_why, "is longer than any path can be (4095 bytes)");
+        parts = field_count_parts(target);
         if (parts < 0)
-                return refuse(ret_why, "has a \"..\" in it; write the place inside without");
+                return field_refuse(ret_why, "has a \"..\" in it; write the place inside without");
         if (parts == 0 || !next_part(&rest, &part, &length))
-                return refuse(ret_why, "is / itself, the sandbox's root; choose a directory in it");
+                return field_refuse(ret_why,
+                                    "is / itself, the sandbox's root; choose a directory in it");
         if (part_is(part, length, "proc") || part_is(part, length, "dev"))
-                return refuse(ret_why,
-                              "is in /proc or /dev, which the sandbox makes itself; choose "
-                              "another place");
+                return field_refuse(ret_why,
+                                    "is in /proc or /dev, which the sandbox makes itself; choose "
+                                    "another place");
         if (parts == 1 && part_is(part, length, "etc"))
-                return refuse(ret_why, "is /etc, which the sandbox makes itself; choose a file or "
-                                       "directory in it");
+                return field_refuse(ret_why,
+                                    "is /etc, which the sandbox makes itself; choose a file or "
+                                    "directory in it");
         return 0;
 }
 
@@ -103,44 +107,47 @@ static int check_bind(const char *text, const char **ret_why) {
         size_t length;
         int r;
 
-        r = check_path(text, ret_why);
+        r = field_check_path(text, ret_why);
         if (r < 0)
                 return r;
         target = policy_bind_split(text, &length);
         if (length == 0)
-                return refuse(ret_why, "has no path before the \":\"; write PATH:/TARGET");
+                return field_refuse(ret_why, "has no path before the \":\"; write PATH:/TARGET");
         if (target)
                 return policy_target_check(target, ret_why);
         if (strchr(text, ':'))
-                return refuse(ret_why, "has a target that is not absolute; write PATH:/TARGET (as "
-                                       "well where the colon is part of PATH)");
+                return field_refuse(ret_why,
+                                    "has a target that is not absolute; write PATH:/TARGET (as "
+                                    "well where the colon is part of PATH)");
         /* A relative path becomes its own target when the plan makes it absolute. */
-        return text[0] == '/' && count_parts(text) >= 0 ? policy_target_check(text, ret_why) : 0;
+        return text[0] == '/' && field_count_parts(text) >= 0 ? policy_target_check(text, ret_why)
+                                                              : 0;
 }
 
 static int check_hide(const char *path, const char **ret_why) {
         const char *part;
         size_t length;
-        int r = check_path(path, ret_why);
+        int r = field_check_path(path, ret_why);
 
         if (r < 0)
                 return r;
-        r = count_parts(path);
+        r = field_count_parts(path);
         if (r < 0)
-                return refuse(ret_why, "has a \"..\" in it; write the path without");
+                return field_refuse(ret_why, "has a \"..\" in it; write the path without");
         if (r == 0)
-                return refuse(ret_why, "is the whole tree; name a file or directory in it");
+                return field_refuse(ret_why, "is the whole tree; name a file or directory in it");
         /* Half of all programs read there, and what is there is the sandbox's own. */
         if (path[0] == '/' && next_part(&path, &part, &length) &&
             (part_is(part, length, "proc") || part_is(part, length, "dev")))
-                return refuse(ret_why, "is in /proc or /dev, which the sandbox makes itself, with "
-                                       "nothing of the host's");
+                return field_refuse(ret_why,
+                                    "is in /proc or /dev, which the sandbox makes itself, with "
+                                    "nothing of the host's");
         return 0;
 }
 
 static int check_protect(const char *path, const char **ret_why) {
         if (path[0] == '/')
-                return refuse(ret_why, "is absolute; write it relative to the workspace");
+                return field_refuse(ret_why, "is absolute; write it relative to the workspace");
         return check_hide(path, ret_why);
 }
 
@@ -157,9 +164,10 @@ static int check_env_name(const char *text, const char **ret_why) {
         size_t length = env_name_length(text);
 
         if (length > 0 && text[length] == '=')
-                return refuse(ret_why, "has a value; a variable that is passed has only a name");
+                return field_refuse(ret_why,
+                                    "has a value; a variable that is passed has only a name");
         if (length == 0 || text[length] != '\0')
-                return refuse(ret_why, "is not the name of a variable (" ENV_NAME_RULE ")");
+                return field_refuse(ret_why, "is not the name of a variable (" ENV_NAME_RULE ")");
         return 0;
 }
 
@@ -167,19 +175,19 @@ static int check_env_set(const char *text, const char **ret_why) {
         size_t length = env_name_length(text);
 
         if (length == 0 || (text[length] != '=' && text[length] != '\0'))
-                return refuse(ret_why,
-                              "does not start with the name of a variable (" ENV_NAME_RULE ")");
+                return field_refuse(
+                        ret_why, "does not start with the name of a variable (" ENV_NAME_RULE ")");
         if (text[length] == '\0')
-                return refuse(ret_why, "has no value; write NAME=VALUE");
+                return field_refuse(ret_why, "has no value; write NAME=VALUE");
         return 0;
 }
 
 static int check_network(const char *text, const char **ret_why) {
         if (streq(text, "none"))
                 return 0;
-        return refuse(ret_why,
-                      "is not there: this version has no network yet but a loopback of the "
-                      "sandbox's own; write \"none\"");
+        return field_refuse(ret_why,
+                            "is not there: this version has no network yet but a loopback of the "
+                            "sandbox's own; write \"none\"");
 }
 
 static int set_workspace_paths(Policy *policy, const char *path, const char *target,
@@ -307,7 +315,7 @@ const PolicyField policy_fields[] = {
         { .path = "filesystem.workspace.source",
           .kind = FIELD_PATH,
           .offset = AT(workspace_source),
-          .check = check_path,
+          .check = field_check_path,
           .option = "--workspace",
           .option_arg = "DIR[:TARGET]",
           .set_option = set_workspace,
@@ -332,14 +340,14 @@ const PolicyField policy_fields[] = {
         { .path = "filesystem.files.source",
           .kind = FIELD_PATH,
           .offset = AT(files),
-          .check = check_path,
+          .check = field_check_path,
           .option = "--files",
           .option_arg = "DIR",
           .help = "directory at /mnt/files, read-write" },
         { .path = "filesystem.rootfs",
           .kind = FIELD_PATH,
           .offset = AT(rootfs),
-          .check = check_path,
+          .check = field_check_path,
           .option = "--rootfs",
           .option_arg = "DIR",
           .help = "system tree to use instead of the host's",
@@ -408,7 +416,7 @@ const PolicyField policy_fields[] = {
         { .path = "python.program",
           .kind = FIELD_PATH,
           .offset = AT(python),
-          .check = check_path,
+          .check = field_check_path,
           .option = "--python",
           .option_arg = "PROGRAM",
           .help = "the interpreter of holt python: a name, or its path inside",
@@ -416,7 +424,7 @@ const PolicyField policy_fields[] = {
         { .path = "python.wheels",
           .kind = FIELD_PATH,
           .offset = AT(wheels),
-          .check = check_path,
+          .check = field_check_path,
           .option = "--wheels",
           .option_arg = "DIR",
           .help = "wheels that pip and imports install from, at /mnt/wheels" },

@@ -59,7 +59,7 @@ static void print_string(const char *text) {
 
 /* One row, tried as policy_preset() will: a value that can be loaded and not set again (a limit
  * that the preset forgets, and that has no "none") fails here and not at a user's. */
-static int print_row(const PolicyField *field, const char *text, Policy *again, Error *reterr) {
+static int gen_print_row(const PolicyField *field, const char *text, Policy *again, Error *reterr) {
         int r = policy_set(again, field->path, text, ORIGIN_PRESET, field->path, reterr);
 
         if (r < 0)
@@ -70,7 +70,7 @@ static int print_row(const PolicyField *field, const char *text, Policy *again, 
         return 0;
 }
 
-static int print_rows(const Policy *policy, Error *reterr) {
+static int gen_print_rows(const Policy *policy, Error *reterr) {
         _cleanup_(policy_clear) Policy again = { 0 };
 
         for (size_t i = 0; i < policy_fields_count; i++) {
@@ -80,7 +80,7 @@ static int print_rows(const Policy *policy, Error *reterr) {
 
                         if (!text)
                                 break;
-                        r = print_row(&policy_fields[i], text, &again, reterr);
+                        r = gen_print_row(&policy_fields[i], text, &again, reterr);
                         if (r < 0)
                                 return r;
                 }
@@ -96,12 +96,12 @@ static int print_preset(const Input *input, const char *path, Error *reterr) {
         if (r < 0)
                 return r;
         (void)printf("static const PresetRow rows_%s[] = {\n", input->name);
-        r = print_rows(&policy, reterr);
+        r = gen_print_rows(&policy, reterr);
         (void)printf("};\n\n");
         return r;
 }
 
-static int print_entry(const Input *input, const char *path, Error *reterr) {
+static int gen_print_entry(const Input *input, const char *path, Error *reterr) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *description;
         int r;
@@ -118,8 +118,8 @@ static int print_entry(const Input *input, const char *path, Error *reterr) {
         return 0;
 }
 
-static int each(int argc, char **argv, int (*print)(const Input *, const char *, Error *),
-                Error *reterr) {
+static int gen_each(int argc, char **argv, int (*print)(const Input *, const char *, Error *),
+                    Error *reterr) {
         static Input input;
 
         for (int i = 1; i < argc; i++) {
@@ -139,10 +139,10 @@ int main(int argc, char **argv) {
 
         (void)printf("/* Made by gen-presets from policy/presets/. */\n"
                      "#include \"policy/policy.h\"\n\n");
-        r = each(argc, argv, print_preset, &error);
+        r = gen_each(argc, argv, print_preset, &error);
         if (r == 0) {
                 (void)printf("const Preset policy_presets[] = {\n");
-                r = each(argc, argv, print_entry, &error);
+                r = gen_each(argc, argv, gen_print_entry, &error);
                 (void)printf("};\n"
                              "const size_t policy_presets_count = ELEMENTSOF(policy_presets);\n");
         }

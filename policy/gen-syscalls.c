@@ -85,7 +85,7 @@ static const struct {
 };
 
 /* -1 where the architecture has no such call. */
-static int number_of(const char *name, const Arch *arch) {
+static int gen_number_of(const char *name, const Arch *arch) {
         int nr;
 
         for (size_t i = 0; i < ELEMENTSOF(generic_numbers); i++)
@@ -101,9 +101,9 @@ static int number_of(const char *name, const Arch *arch) {
 
 /* A name that no architecture has is a slip in the table, and would leave the call that was meant
  * unknown. */
-static int check_row(const SyscallRow *row) {
+static int gen_check_row(const SyscallRow *row) {
         for (size_t i = 0; i < ELEMENTSOF(arches); i++)
-                if (number_of(row->name, &arches[i]) >= 0)
+                if (gen_number_of(row->name, &arches[i]) >= 0)
                         return 0;
         (void)fprintf(stderr, "gen-syscalls: no system call is called \"%s\"\n", row->name);
         return -EINVAL;
@@ -117,9 +117,9 @@ static int print_numbers(const Arch *arch) {
                "const int16_t syscall_numbers[] = {\n",
                arch->audit_arch);
         for (size_t i = 0; i < syscall_rows_count; i++) {
-                int nr = number_of(syscall_rows[i].name, arch);
+                int nr = gen_number_of(syscall_rows[i].name, arch);
 
-                if (check_row(&syscall_rows[i]) < 0)
+                if (gen_check_row(&syscall_rows[i]) < 0)
                         return -EINVAL;
                 if (nr >= SYSCALL_NUMBERS_END) {
                         (void)fprintf(stderr, "gen-syscalls: %s is %d, past SYSCALL_NUMBERS_END\n",

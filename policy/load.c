@@ -44,7 +44,7 @@ static int check_version(Loader *l, const JsonValue *value, const char *path) {
         return error_cure(l->reterr, r, "Write \"holt\": %d.", DOCUMENT_VERSION);
 }
 
-static int check_text(Loader *l, const JsonValue *value, const char *path) {
+static int load_check_text(Loader *l, const JsonValue *value, const char *path) {
         return json_string(value) ? 0 : fail_type(l, value, path, "a string");
 }
 
@@ -71,8 +71,8 @@ static const struct {
 } top_members[] = {
         { "holt", NULL },
         { "extends", NULL },
-        { "description", check_text },
-        { "$schema", check_text },
+        { "description", load_check_text },
+        { "$schema", load_check_text },
 };
 
 /* The version first, since another one may mean anything, then the preset, which all the rest comes
@@ -242,7 +242,7 @@ static bool child_name(const PolicyField *field, const char *prefix, char *name,
         return true;
 }
 
-static void allow(char *list, size_t size, Nearest *nearest, const char *name) {
+static void load_allow(char *list, size_t size, Nearest *nearest, const char *name) {
         size_t length = strlen(list);
 
         (void)snprintf(list + length, size - length, "%s%s", length ? ", " : "", name);
@@ -256,14 +256,14 @@ static int fail_unknown(const Loader *l, const Spot *spot, const char *key, cons
         int r;
 
         for (size_t i = 0; spot->prefix[0] == '\0' && i < ELEMENTSOF(top_members); i++)
-                allow(allowed, sizeof(allowed), &nearest, top_members[i].key);
+                load_allow(allowed, sizeof(allowed), &nearest, top_members[i].key);
         for (size_t i = 0; i < policy_fields_count && n < ELEMENTSOF(names); i++) {
                 if (!child_name(&policy_fields[i], spot->prefix, names[n], sizeof(names[n])))
                         continue;
                 /* Fields of one group stand together. */
                 if (n > 0 && streq(names[n - 1], names[n]))
                         continue;
-                allow(allowed, sizeof(allowed), &nearest, names[n++]);
+                load_allow(allowed, sizeof(allowed), &nearest, names[n++]);
         }
         r = error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: unknown field%s%s%s", l->name, path,
                       nearest.best ? "; did you mean \"" : "", nearest.best ? nearest.best : "",

@@ -23,8 +23,8 @@ static char *make_origin(const char *where, const char *text) {
 }
 
 /* Adds a mount and takes source and target (NULL counts as memory being out). */
-static int add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
-                     char *target, const char *where, const char *text, Error *reterr) {
+static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
+                          char *target, const char *where, const char *text, Error *reterr) {
         PlanMount *mount;
 
         if (plan->mounts_count == PLAN_MOUNTS_MAX) {
@@ -58,7 +58,7 @@ static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags
                 return error_oom(reterr);
         source = path_join(context->cwd, path);
         target = path_join("/", inside ? inside : source ? source : "");
-        return add_mount(plan, PLAN_BIND, flags, source, target, where, text, reterr);
+        return plan_add_mount(plan, PLAN_BIND, flags, source, target, where, text, reterr);
 }
 
 static int add_read_only(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
@@ -112,9 +112,9 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
         if (policy->workspace_target)
                 otherwise = policy->workspace_target;
         target = path_join("/", otherwise ? otherwise : path ? path : "");
-        r = add_mount(plan, PLAN_BIND, flags, path, target,
-                      asked_by(policy, "filesystem.workspace.source", source, "--workspace"),
-                      source, reterr);
+        r = plan_add_mount(plan, PLAN_BIND, flags, path, target,
+                           asked_by(policy, "filesystem.workspace.source", source, "--workspace"),
+                           source, reterr);
         if (r < 0)
                 return r;
         plan->workspace = strdup(target);
@@ -127,29 +127,30 @@ static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *
 
         if (!policy->files && !context->session)
                 return 0;
-        return add_mount(plan, PLAN_BIND, PLAN_WIDE_CHECK,
-                         path_join(policy->files ? context->cwd : own_directory(context), source),
-                         strdup("/mnt/files"),
-                         asked_by(policy, "filesystem.files.source", source, "--files"), source,
-                         reterr);
+        return plan_add_mount(
+                plan, PLAN_BIND, PLAN_WIDE_CHECK,
+                path_join(policy->files ? context->cwd : own_directory(context), source),
+                strdup("/mnt/files"),
+                asked_by(policy, "filesystem.files.source", source, "--files"), source, reterr);
 }
 
 static int add_wheels(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                       Error *reterr) {
         return policy->wheels
-                       ? add_mount(plan, PLAN_BIND, PLAN_READ_ONLY,
-                                   path_join(context->cwd, policy->wheels), strdup(PLAN_WHEELS),
-                                   asked_by(policy, "python.wheels", policy->wheels, "--wheels"),
-                                   policy->wheels, reterr)
+                       ? plan_add_mount(
+                                 plan, PLAN_BIND, PLAN_READ_ONLY,
+                                 path_join(context->cwd, policy->wheels), strdup(PLAN_WHEELS),
+                                 asked_by(policy, "python.wheels", policy->wheels, "--wheels"),
+                                 policy->wheels, reterr)
                        : 0;
 }
 
 static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->tmpfs.count; i++) {
                 const char *target = policy->tmpfs.items[i];
-                int r = add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target),
-                                  asked_by(policy, "filesystem.tmpfs", target, "--tmpfs"), target,
-                                  reterr);
+                int r = plan_add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target),
+                                       asked_by(policy, "filesystem.tmpfs", target, "--tmpfs"),
+                                       target, reterr);
 
                 if (r < 0)
                         return r;
@@ -160,10 +161,10 @@ static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
 static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
-                int r = add_mount(plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0, NULL,
-                                  path_join(plan->workspace ? plan->workspace : "/", path),
-                                  asked_by(policy, "filesystem.hide", path, "--hide"), path,
-                                  reterr);
+                int r = plan_add_mount(
+                        plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0, NULL,
+                        path_join(plan->workspace ? plan->workspace : "/", path),
+                        asked_by(policy, "filesystem.hide", path, "--hide"), path, reterr);
 
                 if (r < 0)
                         return r;
@@ -177,8 +178,8 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *ret
         if (!mounts)
                 return error_oom(reterr);
         plan->mounts = mounts;
-        return add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest), "hidden", rest,
-                         reterr);
+        return plan_add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest), "hidden",
+                              rest, reterr);
 }
 
 const PlanMount *plan_workspace(const LaunchPlan *plan) {
@@ -331,7 +332,7 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
         return 0;
 }
 
-static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+static int plan_add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
         char *copy = strdup(path);
 
         if (!copy)
@@ -362,7 +363,7 @@ static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mo
                 if (!path)
                         return error_oom(reterr);
                 if (plan_guards_others(path + 1))
-                        r = add_guard(other, path + 1, reterr);
+                        r = plan_add_guard(other, path + 1, reterr);
         }
         return r;
 }
@@ -400,7 +401,7 @@ static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         for (size_t i = 0; r == 0 && i < policy->protect.count; i++) {
                 _cleanup_free_ char *path = path_join("/", policy->protect.items[i]);
 
-                r = path ? add_guard(plan, path + 1, reterr) : error_oom(reterr);
+                r = path ? plan_add_guard(plan, path + 1, reterr) : error_oom(reterr);
         }
         return r;
 }
@@ -429,7 +430,7 @@ bool plan_protects_git(const LaunchPlan *plan) {
         return false;
 }
 
-static int add_session(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+static int plan_add_session(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
         const struct {
                 PlanMount *mount;
                 const char *source;
@@ -480,7 +481,7 @@ int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context
                 return error_oom(reterr);
         r = add_rootfs(plan, policy, context, reterr);
         if (r == 0)
-                r = add_session(plan, context, reterr);
+                r = plan_add_session(plan, context, reterr);
         if (r == 0)
                 r = add_workspace(plan, policy, context, reterr);
         if (r == 0)

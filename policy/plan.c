@@ -239,8 +239,8 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
 
 /* --- confinement --- */
 
-static int compile(const Policy *policy, bool notify, struct sock_filter **ret,
-                   unsigned short *ret_length, Error *reterr) {
+static int plan_compile(const Policy *policy, bool notify, struct sock_filter **ret,
+                        unsigned short *ret_length, Error *reterr) {
         struct sock_filter *program = calloc(SYSCALLS_PROGRAM_MAX, sizeof(*program));
         int r;
 
@@ -263,10 +263,11 @@ static int plan_confine(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         plan->syscall_preset = policy->syscall_preset;
         if (policy->syscalls_allow.count == 0 && policy->syscalls_deny.count == 0)
                 return 0;
-        r = compile(policy, true, &plan->program, &plan->program_length, reterr);
+        r = plan_compile(policy, true, &plan->program, &plan->program_length, reterr);
         if (r < 0)
                 return r;
-        return compile(policy, false, &plan->program_quiet, &plan->program_quiet_length, reterr);
+        return plan_compile(policy, false, &plan->program_quiet, &plan->program_quiet_length,
+                            reterr);
 }
 
 static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {

@@ -10,7 +10,7 @@ static const char project_cure[] =
         "the sandbox can write. Give this by a flag or in a policy file of your own (--policy "
         "FILE).";
 
-static void *member(Policy *policy, const PolicyField *field) {
+static void *policy_member(Policy *policy, const PolicyField *field) {
         return (char *)policy + field->offset;
 }
 
@@ -18,7 +18,7 @@ static const void *member_const(const Policy *policy, const PolicyField *field) 
         return (const char *)policy + field->offset;
 }
 
-static bool is_list(const PolicyField *field) {
+static bool policy_is_list(const PolicyField *field) {
         return field->kind == FIELD_LIST || field->kind == FIELD_MAP;
 }
 
@@ -27,9 +27,9 @@ void policy_clear(Policy *policy) {
                 const PolicyField *field = &policy_fields[i];
 
                 if (field->kind == FIELD_PATH)
-                        free(*(char **)member(policy, field));
-                else if (is_list(field))
-                        strlist_clear(member(policy, field));
+                        free(*(char **)policy_member(policy, field));
+                else if (policy_is_list(field))
+                        strlist_clear(policy_member(policy, field));
         }
         for (size_t i = 0; i < policy->notes_count; i++) {
                 free(policy->notes[i].text);
@@ -121,7 +121,7 @@ typedef struct Word {
         Error *reterr;
 } Word;
 
-static int refuse_value(const Word *word, const char *what) {
+static int policy_refuse_value(const Word *word, const char *what) {
         char quoted[160];
 
         return error_set(word->reterr, ERROR_POLICY, 0, "%s: \"%s\" %s", word->where,
@@ -160,7 +160,7 @@ static int set_bool(const Word *word, void *value) {
         bool yes = streq(word->text, "true");
 
         if (!yes && !streq(word->text, "false"))
-                return refuse_value(word, "is neither true nor false");
+                return policy_refuse_value(word, "is neither true nor false");
         *(bool *)value = yes;
         return 0;
 }
@@ -220,7 +220,7 @@ static int refuse_number(const Word *word, int r) {
                 what = str_format("is out of range; write %s", range);
         else
                 what = str_format("is not %s%s", forms[field->kind], none_text(field));
-        return what ? refuse_value(word, what) : error_oom(word->reterr);
+        return what ? policy_refuse_value(word, what) : error_oom(word->reterr);
 }
 
 static int set_number(const Word *word, void *value) {
@@ -252,7 +252,7 @@ static char *name_list(const char *const *names) {
         return all;
 }
 
-static int set_enum(const Word *word, void *value) {
+static int policy_set_enum(const Word *word, void *value) {
         const PolicyField *field = word->field;
         unsigned *old = value, new = 0;
 
@@ -262,7 +262,7 @@ static int set_enum(const Word *word, void *value) {
                 _cleanup_free_ char *all = name_list(field->names);
                 _cleanup_free_ char *what = all ? str_format("is not known; write %s", all) : NULL;
 
-                return what ? refuse_value(word, what) : error_oom(word->reterr);
+                return what ? policy_refuse_value(word, what) : error_oom(word->reterr);
         }
         if (word->origin == ORIGIN_PROJECT && field->ranks[new] < field->ranks[*old])
                 return refuse_project(word, field->names[*old]);
@@ -294,7 +294,7 @@ static int set_list(const Word *word, void *value) {
         return strlist_add(list, word->text) < 0 ? error_oom(word->reterr) : 0;
 }
 
-static int set_map(const Word *word, void *value) {
+static int policy_set_map(const Word *word, void *value) {
         StrList *list = value;
         size_t name = strcspn(word->text, "=") + 1;
 
@@ -312,8 +312,8 @@ static const struct {
 } kinds[] = {
         [FIELD_PATH] = { set_string, text_path },    [FIELD_BOOL] = { set_bool, text_bool },
         [FIELD_UINT] = { set_number, text_number },  [FIELD_DURATION] = { set_number, text_number },
-        [FIELD_BYTES] = { set_number, text_number }, [FIELD_ENUM] = { set_enum, text_enum },
-        [FIELD_LIST] = { set_list, text_list },      [FIELD_MAP] = { set_map, text_list },
+        [FIELD_BYTES] = { set_number, text_number }, [FIELD_ENUM] = { policy_set_enum, text_enum },
+        [FIELD_LIST] = { set_list, text_list },      [FIELD_MAP] = { policy_set_map, text_list },
 };
 static_assert(ELEMENTSOF(kinds) == FIELD_KIND_MAX, "every kind has a setter");
 
@@ -380,12 +380,12 @@ static int check_word(const Word *word) {
         const char *why = NULL;
 
         if (word->text[0] == '\0')
-                return refuse_value(word, "is empty");
+                return policy_refuse_value(word, "is empty");
         if (word->field->kind != FIELD_MAP && has_control(word->text))
-                return refuse_value(word, "has a control character in it");
+                return policy_refuse_value(word, "has a control character in it");
         if (!word->field->check || (word->field->none && streq(word->text, "none")))
                 return 0;
-        return word->field->check(word->text, &why) < 0 ? refuse_value(word, why) : 0;
+        return word->field->check(word->text, &why) < 0 ? policy_refuse_value(word, why) : 0;
 }
 
 int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin origin,
@@ -402,7 +402,7 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
                 return r;
         if (origin == ORIGIN_PROJECT && field->merge == MERGE_CALLER)
                 return refuse_project(&word, NULL);
-        r = kinds[field->kind].set(&word, member(policy, field));
+        r = kinds[field->kind].set(&word, policy_member(policy, field));
         if (r == 0)
                 return add_note(policy, &word);
         return r == KEPT ? 0 : r;

@@ -227,19 +227,19 @@ void policy_schema_print(JsonWriter *w) {
 
 /* --- a policy as a document --- */
 
-static const StrList *list_of(const Policy *policy, const PolicyField *field) {
+static const StrList *schema_list_of(const Policy *policy, const PolicyField *field) {
         return (const StrList *)(const void *)((const char *)policy + field->offset);
 }
 
-static bool is_list(const PolicyField *field) {
+static bool schema_is_list(const PolicyField *field) {
         return field->kind == FIELD_LIST || field->kind == FIELD_MAP;
 }
 
 /* Whether an emptied list has to be said: what the preset has would come back otherwise, since a
  * document only adds. */
 static bool list_was_emptied(const Writer *writer, const PolicyField *field) {
-        const StrList *list = list_of(writer->policy, field);
-        const StrList *base = list_of(writer->preset, field);
+        const StrList *list = schema_list_of(writer->policy, field);
+        const StrList *base = schema_list_of(writer->preset, field);
 
         if (!field->none)
                 return false;
@@ -252,8 +252,9 @@ static bool list_was_emptied(const Writer *writer, const PolicyField *field) {
 static bool document_wanted(const Writer *writer, const PolicyField *field) {
         _cleanup_free_ char *text = NULL;
 
-        if (is_list(field))
-                return list_of(writer->policy, field)->count > 0 || list_was_emptied(writer, field);
+        if (schema_is_list(field))
+                return schema_list_of(writer->policy, field)->count > 0 ||
+                       list_was_emptied(writer, field);
         if (field->kind != FIELD_PATH)
                 return true;
         text = policy_field_text(writer->policy, field, 0);
@@ -265,7 +266,7 @@ static void document_begin(JsonWriter *w, const char *name) {
 }
 
 static void document_list(const Writer *writer, const PolicyField *field, const char *name) {
-        const StrList *list = list_of(writer->policy, field);
+        const StrList *list = schema_list_of(writer->policy, field);
 
         json_write_array(writer->w, name);
         if (list_was_emptied(writer, field))
@@ -276,7 +277,7 @@ static void document_list(const Writer *writer, const PolicyField *field, const 
 }
 
 static int document_map(const Writer *writer, const PolicyField *field, const char *name) {
-        const StrList *list = list_of(writer->policy, field);
+        const StrList *list = schema_list_of(writer->policy, field);
 
         json_write_object(writer->w, name);
         for (size_t i = 0; i < list->count; i++) {

@@ -98,7 +98,7 @@ static SyscallAction row_refusal(const SyscallRow *row) {
 /* --- writing a program --- */
 
 /* Returns the instruction's label. */
-static size_t emit(Program *p, struct sock_filter instruction) {
+static size_t syscalls_emit(Program *p, struct sock_filter instruction) {
         if (p->count == p->max) {
                 p->full = true;
                 return p->count;
@@ -118,8 +118,8 @@ static size_t bring_near(Program *p, size_t target, size_t limit) {
                 return target;
         there = &p->filter[p->max - target];
         if (BPF_CLASS(there->code) == BPF_RET)
-                return emit(p, *there);
-        return emit(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance));
+                return syscalls_emit(p, *there);
+        return syscalls_emit(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance));
 }
 
 static size_t emit_jump(Program *p, unsigned short test, uint32_t value, size_t yes, size_t no) {
@@ -130,7 +130,7 @@ static size_t emit_jump(Program *p, unsigned short test, uint32_t value, size_t 
         no = bring_near(p, no, JUMP_MAX);
         jump.jt = (uint8_t)(p->count - yes);
         jump.jf = (uint8_t)(p->count - no);
-        return emit(p, jump);
+        return syscalls_emit(p, jump);
 }
 
 static size_t emit_check(Program *p, const SyscallCheck *check);
@@ -141,8 +141,9 @@ static size_t action_label(Program *p, SyscallAction action) {
         if (*label == 0 && action >= ACTION_CHECK_FIRST)
                 *label = emit_check(p, &syscall_checks[action - ACTION_CHECK_FIRST]);
         else if (*label == 0)
-                *label = emit(p, (struct sock_filter)BPF_STMT(
-                                         BPF_RET | BPF_K, syscall_action_value(action, p->notify)));
+                *label = syscalls_emit(
+                        p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                                        syscall_action_value(action, p->notify)));
         return *label;
 }
 
@@ -213,7 +214,8 @@ static void emit_search_next(Program *p, const Runs *runs) {
 }
 
 static size_t emit_load(Program *p, size_t offset) {
-        return emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+        return syscalls_emit(
+                p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
 }
 
 static size_t emit_check(Program *p, const SyscallCheck *check) {
@@ -233,7 +235,8 @@ static size_t emit_check(Program *p, const SyscallCheck *check) {
 
         emit_search_next(p, &runs);
         if (check->mask != UINT32_MAX)
-                (void)emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, check->mask));
+                (void)syscalls_emit(
+                        p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, check->mask));
         /* Both architectures are little-endian: the low half comes first. */
         return emit_load(p, offsetof(struct seccomp_data, args) + 8UL * check->arg +
                                     4UL * check->high);
@@ -437,8 +440,8 @@ static int deny_row(const SyscallRow *row, uint8_t *action, bool by_group) {
         return 0;
 }
 
-static int resolve(unsigned preset, const StrList *allow, const StrList *deny, uint8_t *actions,
-                   Error *reterr) {
+static int syscalls_resolve(unsigned preset, const StrList *allow, const StrList *deny,
+                            uint8_t *actions, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; i < syscall_rows_count; i++)
@@ -457,7 +460,7 @@ int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const S
         int r;
 
         assert(preset < SYSCALLS_PRESET_MAX && syscall_rows_count <= ELEMENTSOF(by_row));
-        r = resolve(preset, allow, deny, by_row, reterr);
+        r = syscalls_resolve(preset, allow, deny, by_row, reterr);
         if (r < 0)
                 return r;
         memset(by_number, ACTION_ENOSYS, sizeof(by_number));

@@ -80,7 +80,7 @@ static int print_help(FILE *out) {
         return 0;
 }
 
-static int unknown_verb(const char *name, bool json) {
+static int main_unknown_verb(const char *name, bool json) {
         Nearest nearest = { .word = name };
         char quoted[80];
         Error error;
@@ -114,7 +114,7 @@ static void ask_verb(int argc, char **argv) {
 
 /* What was not written was not done: a value that a full disk has cut must not pass for all of it.
  */
-static int finish(int r, bool json) {
+static int main_finish(int r, bool json) {
         Error error;
 
         errno = 0;
@@ -126,7 +126,7 @@ static int finish(int r, bool json) {
         return fail_print(&error, json);
 }
 
-static int start(int argc, char **argv) {
+static int main_start(int argc, char **argv) {
         if (argc < 2) {
                 (void)print_help(stderr);
                 return 125;
@@ -145,7 +145,7 @@ static int start(int argc, char **argv) {
         for (size_t i = 0; i < ELEMENTSOF(hidden); i++)
                 if (streq(hidden[i].name, argv[1]) && hidden[i].run)
                         return hidden[i].run(argc - 1, argv + 1);
-        return unknown_verb(argv[1], fail_wants_json(argc, argv));
+        return main_unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
 /* A closed fd 0 to 2 would be taken by what is opened next, a keeper's socket for one, and what is
@@ -160,6 +160,6 @@ int main(int argc, char **argv) {
         int r;
 
         keep_places();
-        r = start(argc, argv);
-        return finish(r, fail_wants_json(argc, argv));
+        r = main_start(argc, argv);
+        return main_finish(r, fail_wants_json(argc, argv));
 }

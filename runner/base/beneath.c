@@ -62,7 +62,7 @@ static int walk_from_root(Walk *walk) {
 }
 
 /* Takes the next name off; "" at the end. */
-static int walk_take(Walk *walk, char name[NAME_MAX + 1]) {
+static int beneath_walk_take(Walk *walk, char name[NAME_MAX + 1]) {
         const char *start = walk->rest + strspn(walk->rest, "/");
         const size_t length = strcspn(start, "/");
         const char *next = start + length + strspn(start + length, "/");
@@ -88,7 +88,7 @@ static bool is_foreign_link(int dir_fd, const struct stat *link) {
 }
 
 /* Puts the text of a link in front of the rest. */
-static int walk_link(Walk *walk, int link_fd, const struct stat *link) {
+static int beneath_walk_link(Walk *walk, int link_fd, const struct stat *link) {
         char text[PATH_MAX];
         ssize_t n = readlinkat(link_fd, "", text, sizeof(text) - 1);
         const size_t rest = strlen(walk->rest), slash = rest > 0;
@@ -127,7 +127,7 @@ static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
         if (fd >= 0 && fstat(fd, &st) < 0)
                 return -errno;
         if (fd >= 0 && S_ISLNK(st.st_mode) && !(last && walk->flags & O_NOFOLLOW)) {
-                int r = walk_link(walk, fd, &st);
+                int r = beneath_walk_link(walk, fd, &st);
 
                 return r < 0 ? r : 1;
         }
@@ -145,7 +145,7 @@ static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
  * The links of the root directory (/home, /tmp) are the system's. */
 static int walk_open(Walk *walk, const StrList *untrusted, mode_t mode, int *ret) {
         char name[NAME_MAX + 1], real[PATH_MAX], rest[NAME_MAX + 1 + PATH_MAX];
-        int r = walk_take(walk, name);
+        int r = beneath_walk_take(walk, name);
 
         if (r < 0)
                 return r;

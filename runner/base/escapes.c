@@ -37,7 +37,7 @@ bool escapes_utf8(int fd) {
         return (tcgetattr(fd, &mode) == 0 && mode.c_iflag & IUTF8) || locale_is_utf8();
 }
 
-static Verdict hold(Escapes *e, unsigned char c) {
+static Verdict escape_hold(Escapes *e, unsigned char c) {
         if (e->length == sizeof(e->held))
                 return VERDICT_ASKS;
         e->held[e->length++] = (char)c;
@@ -62,7 +62,7 @@ static Verdict next_text(Escapes *e, unsigned char c) {
         if (c == ESC) {
                 e->more = 0;
                 e->state = STATE_ESCAPE;
-                return hold(e, c);
+                return escape_hold(e, c);
         }
         if (c == ENQ || (c >= 0x80 && c < 0xa0 && !inside_character)) {
                 e->more = 0;
@@ -79,7 +79,7 @@ static Verdict next_escape(Escapes *e, unsigned char c) {
                 e->state = STATE_CHARSET;
         else
                 return c == '7' || c == '8' || c == 'M' ? VERDICT_HARMLESS : VERDICT_ASKS;
-        return hold(e, c);
+        return escape_hold(e, c);
 }
 
 static bool is_harmless_end(const Escapes *e, unsigned char c) {
@@ -93,11 +93,11 @@ static bool is_harmless_end(const Escapes *e, unsigned char c) {
 
 static Verdict next_csi(Escapes *e, unsigned char c) {
         if ((c >= '0' && c <= ';') || (c == '?' && e->length == 2))
-                return hold(e, c);
+                return escape_hold(e, c);
         return is_harmless_end(e, c) ? VERDICT_HARMLESS : VERDICT_ASKS;
 }
 
-static Verdict next_byte(Escapes *e, unsigned char c) {
+static Verdict escape_next_byte(Escapes *e, unsigned char c) {
         switch (e->state) {
         case STATE_ESCAPE:
                 return next_escape(e, c);
@@ -119,7 +119,7 @@ bool escapes_ask(Escapes *e, const char *data, size_t size) {
         bool asks = false;
 
         for (size_t i = 0; i < size; i++) {
-                const Verdict verdict = next_byte(e, (unsigned char)data[i]);
+                const Verdict verdict = escape_next_byte(e, (unsigned char)data[i]);
 
                 asks |= verdict == VERDICT_ASKS;
                 if (verdict >= VERDICT_HARMLESS)
@@ -164,7 +164,7 @@ size_t escapes_disarm(Escapes *e, const char *data, size_t size, char *out) {
 
         for (size_t i = 0; i < size; i++) {
                 const unsigned char c = (unsigned char)data[i];
-                const Verdict verdict = next_byte(e, c);
+                const Verdict verdict = escape_next_byte(e, c);
 
                 if (verdict == VERDICT_TEXT) {
                         n += put_visible(out + n, c);

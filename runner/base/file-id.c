@@ -177,7 +177,7 @@ bool file_id_is_anew(const FileId *before, const FileId *now) {
 
 /* --- as text --- */
 
-static void print_bytes(const uint8_t *bytes, size_t size, char *out) {
+static void file_id_print_bytes(const uint8_t *bytes, size_t size, char *out) {
         for (size_t i = 0; i < size; i++)
                 (void)sprintf(out + 2 * i, "%02x", bytes[i]);
         out[2 * size] = '\0';
@@ -186,8 +186,8 @@ static void print_bytes(const uint8_t *bytes, size_t size, char *out) {
 const char *file_id_print(const FileId *id, char buf[FILE_ID_TEXT_MAX]) {
         char uuid[2 * sizeof(id->uuid) + 1], handle[2 * FILE_HANDLE_MAX + 1];
 
-        print_bytes(id->uuid, sizeof(id->uuid), uuid);
-        print_bytes(id->handle, id->handle_size, handle);
+        file_id_print_bytes(id->uuid, sizeof(id->uuid), uuid);
+        file_id_print_bytes(id->handle, id->handle_size, handle);
         (void)snprintf(buf, FILE_ID_TEXT_MAX,
                        "%" PRIx64 ":%" PRIx64 ":%s:%" PRIo32 ":%" PRIu32 ":%" PRIu64 ":%" PRIu64
                        ":%" PRIu32 ":%s",

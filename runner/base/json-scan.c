@@ -48,12 +48,12 @@ static int scan_fail(const Scanner *s, const char *what) {
         return scan_fail_at(s, s->at, what);
 }
 
-static int peek(const Scanner *s) {
+static int scan_peek(const Scanner *s) {
         return s->at < s->end ? (unsigned char)*s->at : -1;
 }
 
-static bool take(Scanner *s, char c) {
-        if (peek(s) != (unsigned char)c)
+static bool scan_take(Scanner *s, char c) {
+        if (scan_peek(s) != (unsigned char)c)
                 return false;
         s->at++;
         return true;
@@ -69,7 +69,7 @@ static int scan_hex4(Scanner *s) {
         int value = 0;
 
         for (int i = 0; i < 4; i++) {
-                int c = peek(s);
+                int c = scan_peek(s);
 
                 if (json_is_digit(c))
                         value = value * 16 + c - '0';
@@ -93,7 +93,7 @@ static int scan_unicode(Scanner *s) {
                 return scan_fail_at(s, begin, "\\u0000 would cut the string");
         if (value < 0xd800 || value > 0xdfff)
                 return 0;
-        if (value > 0xdbff || !take(s, '\\') || !take(s, 'u'))
+        if (value > 0xdbff || !scan_take(s, '\\') || !scan_take(s, 'u'))
                 return scan_fail_at(s, begin, "half of a surrogate pair");
         low = scan_hex4(s);
         if (low < 0xdc00 || low > 0xdfff)
@@ -102,7 +102,7 @@ static int scan_unicode(Scanner *s) {
 }
 
 static int scan_escape(Scanner *s) {
-        int c = peek(s);
+        int c = scan_peek(s);
 
         if (c <= 0 || !strchr("\"\\/bfnrtu", c))
                 return scan_fail_at(s, s->at - 1, "unknown escape in a string");
@@ -115,7 +115,7 @@ static int scan_string(Scanner *s) {
 
         for (;;) {
                 size_t sequence;
-                int c = peek(s), r;
+                int c = scan_peek(s), r;
 
                 if (c < 0)
                         return scan_fail_at(s, begin, "this string does not end");
@@ -142,7 +142,7 @@ static int scan_string(Scanner *s) {
 static size_t scan_digits(Scanner *s) {
         const char *begin = s->at;
 
-        while (json_is_digit(peek(s)))
+        while (json_is_digit(scan_peek(s)))
                 s->at++;
         return (size_t)(s->at - begin);
 }
@@ -211,18 +211,18 @@ static int check_number(const Scanner *s, const char *begin) {
 static int scan_number(Scanner *s) {
         const char *begin = s->at;
 
-        (void)take(s, '-');
-        if (take(s, '0')) {
-                if (json_is_digit(peek(s)))
+        (void)scan_take(s, '-');
+        if (scan_take(s, '0')) {
+                if (json_is_digit(scan_peek(s)))
                         return scan_fail_at(s, begin, "a number starts with 0");
         } else if (scan_digits(s) == 0) {
                 return scan_fail_at(s, begin, "not a JSON value");
         }
-        if (take(s, '.') && scan_digits(s) == 0)
+        if (scan_take(s, '.') && scan_digits(s) == 0)
                 return scan_fail(s, "a number needs a digit behind its point");
-        if (take(s, 'e') || take(s, 'E')) {
-                if (!take(s, '+'))
-                        (void)take(s, '-');
+        if (scan_take(s, 'e') || scan_take(s, 'E')) {
+                if (!scan_take(s, '+'))
+                        (void)scan_take(s, '-');
                 if (scan_digits(s) == 0)
                         return scan_fail(s, "a number needs a digit in its exponent");
         }
@@ -248,13 +248,13 @@ static int scan_word(Scanner *s) {
 static int scan_key(Scanner *s) {
         int r;
 
-        if (peek(s) != '"')
+        if (scan_peek(s) != '"')
                 return scan_fail(s, "a key in double quotes should be here");
         r = scan_string(s);
         if (r < 0)
                 return r;
         skip_blank(s);
-        return take(s, ':') ? 0 : scan_fail(s, "a \":\" should be here");
+        return scan_take(s, ':') ? 0 : scan_fail(s, "a \":\" should be here");
 }
 
 /* The inside of an object or array whose opening bracket has been taken. */
@@ -263,11 +263,11 @@ static int scan_members(Scanner *s, bool object) {
         int r;
 
         skip_blank(s);
-        if (take(s, close))
+        if (scan_take(s, close))
                 return 0;
         for (bool first = true;; first = false) {
                 skip_blank(s);
-                if (!first && peek(s) == close)
+                if (!first && scan_peek(s) == close)
                         return scan_fail(s, object ? "a \",\" too many before this \"}\""
                                                    : "a \",\" too many before this \"]\"");
                 r = object ? scan_key(s) : 0;
@@ -275,9 +275,9 @@ static int scan_members(Scanner *s, bool object) {
                         r = scan_value(s);
                 if (r < 0)
                         return r;
-                if (take(s, close))
+                if (scan_take(s, close))
                         return 0;
-                if (!take(s, ','))
+                if (!scan_take(s, ','))
                         return scan_fail(s, object ? "a \",\" or \"}\" should be here"
                                                    : "a \",\" or \"]\" should be here");
         }
@@ -288,7 +288,7 @@ static int scan_value(Scanner *s) {
         int c, r;
 
         skip_blank(s);
-        c = peek(s);
+        c = scan_peek(s);
         if (c == '{' || c == '[') {
                 if (s->depth == JSON_DEPTH_MAX)
                         return scan_fail(s, "more than 64 objects and arrays in each other");

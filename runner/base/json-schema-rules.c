@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "base/strings.h"
 
-static void append(char *text, size_t size, const char *more) {
+static void rule_append(char *text, size_t size, const char *more) {
         const size_t used = strlen(text);
 
         (void)snprintf(text + used, size - used, "%s", more);
@@ -19,9 +19,9 @@ bool schema_append_choice(char *text, size_t size, const char *word, bool first,
         const char *between = first ? "" : last ? " or " : ", ";
         const bool fits = strlen(text) + strlen(between) + strlen(word) + sizeof(", ...") <= size;
 
-        append(text, size, fits ? between : ", ...");
+        rule_append(text, size, fits ? between : ", ...");
         if (fits)
-                append(text, size, word);
+                rule_append(text, size, word);
         return fits;
 }
 
@@ -45,7 +45,7 @@ static int refuse_bound(const Check *check, const Place *place, const char *what
 
         if (check->quiet)
                 return -EINVAL;
-        append(text, sizeof(text), what);
+        rule_append(text, sizeof(text), what);
         (void)append_value(text, sizeof(text), bound, true, true);
         return schema_refuse(check, place, text);
 }
@@ -82,7 +82,7 @@ static const char *type_shown(const char *name) {
 }
 
 /* From 2^53 on there are no others. trunc(3) would take libm where the compiler calls it. */
-static bool is_whole(double number) {
+static bool rule_is_whole(double number) {
         const double most = 9007199254740992;
 
         return number <= -most || number >= most || (double)(int64_t)number == number;
@@ -97,7 +97,7 @@ bool schema_has_type(const JsonValue *value, const char *name) {
                 if (types[i].type != json_type(value))
                         return false;
                 (void)json_number(value, &number);
-                return !streq(name, "integer") || is_whole(number);
+                return !streq(name, "integer") || rule_is_whole(number);
         }
         return true; /* no type that is known */
 }
@@ -111,7 +111,7 @@ static int check_type(Check *check, const JsonValue *schema, const JsonValue *sa
         if (json_string(said)) {
                 if (schema_has_type(value, json_string(said)))
                         return 0;
-                append(text, sizeof(text), type_shown(json_string(said)));
+                rule_append(text, sizeof(text), type_shown(json_string(said)));
                 return schema_refuse(check, place, text);
         }
         if (json_type(said) != JSON_ARRAY || !first)
@@ -158,7 +158,7 @@ static int check_const(Check *check, const JsonValue *schema, const JsonValue *s
 
 /* How a number stands to a bound: below, at or above it; 0 too where there is nothing to compare.
  */
-static int compare(const JsonValue *value, const JsonValue *bound) {
+static int rule_compare(const JsonValue *value, const JsonValue *bound) {
         double number, limit;
 
         if (json_number(value, &number) < 0 || json_number(bound, &limit) < 0)
@@ -169,18 +169,20 @@ static int compare(const JsonValue *value, const JsonValue *bound) {
 static int check_minimum(Check *check, const JsonValue *schema, const JsonValue *said,
                          const JsonValue *value, const Place *place) {
         (void)schema;
-        return compare(value, said) < 0 ? refuse_bound(check, place, "must be at least ", said) : 0;
+        return rule_compare(value, said) < 0 ? refuse_bound(check, place, "must be at least ", said)
+                                             : 0;
 }
 
 static int check_maximum(Check *check, const JsonValue *schema, const JsonValue *said,
                          const JsonValue *value, const Place *place) {
         (void)schema;
-        return compare(value, said) > 0 ? refuse_bound(check, place, "must be at most ", said) : 0;
+        return rule_compare(value, said) > 0 ? refuse_bound(check, place, "must be at most ", said)
+                                             : 0;
 }
 
 /* The number that a value must not reach: in draft 4 true makes the other keyword's so. */
-static const JsonValue *exclusive(Check *check, const JsonValue *schema, const JsonValue *said,
-                                  const char *other) {
+static const JsonValue *rule_exclusive(Check *check, const JsonValue *schema, const JsonValue *said,
+                                       const char *other) {
         bool yes = false;
 
         if (json_bool(said, &yes) == 0)
@@ -188,25 +190,27 @@ static const JsonValue *exclusive(Check *check, const JsonValue *schema, const J
         return said;
 }
 
-static bool reaches(const JsonValue *value, const JsonValue *bound, int side) {
+static bool rule_reaches(const JsonValue *value, const JsonValue *bound, int side) {
         return bound && json_type(value) == JSON_NUMBER && json_type(bound) == JSON_NUMBER &&
-               compare(value, bound) * side >= 0;
+               rule_compare(value, bound) * side >= 0;
 }
 
 static int check_above(Check *check, const JsonValue *schema, const JsonValue *said,
                        const JsonValue *value, const Place *place) {
-        const JsonValue *bound = exclusive(check, schema, said, "minimum");
+        const JsonValue *bound = rule_exclusive(check, schema, said, "minimum");
 
-        return reaches(value, bound, -1) ? refuse_bound(check, place, "must be more than ", bound)
-                                         : 0;
+        return rule_reaches(value, bound, -1)
+                       ? refuse_bound(check, place, "must be more than ", bound)
+                       : 0;
 }
 
 static int check_below(Check *check, const JsonValue *schema, const JsonValue *said,
                        const JsonValue *value, const Place *place) {
-        const JsonValue *bound = exclusive(check, schema, said, "maximum");
+        const JsonValue *bound = rule_exclusive(check, schema, said, "maximum");
 
-        return reaches(value, bound, 1) ? refuse_bound(check, place, "must be less than ", bound)
-                                        : 0;
+        return rule_reaches(value, bound, 1)
+                       ? refuse_bound(check, place, "must be less than ", bound)
+                       : 0;
 }
 
 /* Of 0.1 there are 3 in 0.3, as people count, and almost 3 in doubles, whose last digits are lost.
@@ -215,8 +219,8 @@ static bool is_multiple(double number, double factor) {
         const double most = 9007199254740992, times = number / factor;
         double off;
 
-        if (number > -most && number < most && factor < most && is_whole(number) &&
-            is_whole(factor))
+        if (number > -most && number < most && factor < most && rule_is_whole(number) &&
+            rule_is_whole(factor))
                 return (int64_t)number % (int64_t)factor == 0;
         if (times >= most || times <= -most) /* its fraction is lost */
                 return true;
@@ -265,8 +269,8 @@ static const struct {
         { "maxProperties", "member", JSON_OBJECT, false },
 };
 
-static int check_size(Check *check, const JsonValue *schema, const JsonValue *said,
-                      const JsonValue *value, const Place *place) {
+static int rule_check_size(Check *check, const JsonValue *schema, const JsonValue *said,
+                           const JsonValue *value, const Place *place) {
         double bound;
         char text[100];
         size_t i = 0;
@@ -293,8 +297,8 @@ static int check_size(Check *check, const JsonValue *schema, const JsonValue *sa
 
 /* --- objects --- */
 
-static int check_required(Check *check, const JsonValue *schema, const JsonValue *said,
-                          const JsonValue *value, const Place *place) {
+static int rule_check_required(Check *check, const JsonValue *schema, const JsonValue *said,
+                               const JsonValue *value, const Place *place) {
         (void)schema;
         if (json_type(value) != JSON_OBJECT)
                 return 0;
@@ -373,8 +377,8 @@ static int check_prefix(Check *check, const JsonValue *schema, const JsonValue *
 }
 
 /* All but those that prefixItems has; an array of schemas is what prefixItems was once. */
-static int check_items(Check *check, const JsonValue *schema, const JsonValue *said,
-                       const JsonValue *value, const Place *place) {
+static int rule_check_items(Check *check, const JsonValue *schema, const JsonValue *said,
+                            const JsonValue *value, const Place *place) {
         const JsonValue *prefix = schema_find(check, schema, "prefixItems");
         size_t skipped;
         Place below = { place, NULL, 0 };
@@ -421,9 +425,9 @@ const SchemaKeyword *schema_keyword(const char *name) {
                 { "enum", SAYS_LIST, check_enum },
                 { "const", SAYS_ANYTHING, check_const },
                 { "properties", SAYS_NAMED_SCHEMAS, check_properties },
-                { "required", SAYS_NAMES, check_required },
+                { "required", SAYS_NAMES, rule_check_required },
                 { "additionalProperties", SAYS_SCHEMA, check_additional },
-                { "items", SAYS_SCHEMA_OR_ALL, check_items },
+                { "items", SAYS_SCHEMA_OR_ALL, rule_check_items },
                 { "prefixItems", SAYS_SCHEMAS, check_prefix },
                 { "uniqueItems", SAYS_BOOL, check_unique },
                 { "minimum", SAYS_NUMBER, check_minimum },
@@ -431,12 +435,12 @@ const SchemaKeyword *schema_keyword(const char *name) {
                 { "exclusiveMinimum", SAYS_BOUND, check_above },
                 { "exclusiveMaximum", SAYS_BOUND, check_below },
                 { "multipleOf", SAYS_FACTOR, check_multiple },
-                { "minLength", SAYS_COUNT, check_size },
-                { "maxLength", SAYS_COUNT, check_size },
-                { "minItems", SAYS_COUNT, check_size },
-                { "maxItems", SAYS_COUNT, check_size },
-                { "minProperties", SAYS_COUNT, check_size },
-                { "maxProperties", SAYS_COUNT, check_size },
+                { "minLength", SAYS_COUNT, rule_check_size },
+                { "maxLength", SAYS_COUNT, rule_check_size },
+                { "minItems", SAYS_COUNT, rule_check_size },
+                { "maxItems", SAYS_COUNT, rule_check_size },
+                { "minProperties", SAYS_COUNT, rule_check_size },
+                { "maxProperties", SAYS_COUNT, rule_check_size },
                 { "anyOf", SAYS_SCHEMAS, schema_check_any },
                 { "oneOf", SAYS_SCHEMAS, schema_check_one },
                 { "allOf", SAYS_SCHEMAS, schema_check_all },

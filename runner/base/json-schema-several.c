@@ -24,14 +24,14 @@ static const char *only_type(const JsonValue *schema) {
         return type;
 }
 
-static const char *shown(const char *type) {
+static const char *several_shown(const char *type) {
         const char *known = schema_type(type, NULL);
 
         return known ? known : type;
 }
 
 /* What a schema, or what it refers to, says of the type; NULL where that is nothing. */
-static const JsonValue *type_of(Check *check, const JsonValue *schema) {
+static const JsonValue *several_type_of(Check *check, const JsonValue *schema) {
         for (unsigned i = 0; i < REFERENCES_MAX; i++) {
                 const JsonValue *reference = schema_find(check, schema, "$ref");
 
@@ -42,7 +42,7 @@ static const JsonValue *type_of(Check *check, const JsonValue *schema) {
         return schema_find(check, schema, "type");
 }
 
-static bool fits(Check *check, const JsonValue *type, const JsonValue *value) {
+static bool several_fits(Check *check, const JsonValue *type, const JsonValue *value) {
         if (json_string(type))
                 return schema_has_type(value, json_string(type));
         for (const JsonValue *t = json_first(type); t && schema_step(check); t = json_next(t))
@@ -53,15 +53,16 @@ static bool fits(Check *check, const JsonValue *type, const JsonValue *value) {
 
 /* Of Optional and the like the one that takes value's type, whose own words say more; NULL for
  * none, or several, or where one may take any. */
-static const JsonValue *meant(Check *check, const JsonValue *schemas, const JsonValue *value) {
+static const JsonValue *several_meant(Check *check, const JsonValue *schemas,
+                                      const JsonValue *value) {
         const JsonValue *found = NULL;
 
         for (const JsonValue *s = json_first(schemas); s && schema_step(check); s = json_next(s)) {
-                const JsonValue *type = type_of(check, s);
+                const JsonValue *type = several_type_of(check, s);
 
-                if (!type || (found && fits(check, type, value)))
+                if (!type || (found && several_fits(check, type, value)))
                         return NULL;
-                if (!found && fits(check, type, value))
+                if (!found && several_fits(check, type, value))
                         found = s;
         }
         return found;
@@ -72,7 +73,7 @@ static const JsonValue *meant(Check *check, const JsonValue *schemas, const Json
 static int refuse_all(Check *check, const Place *place, const JsonValue *schemas,
                       const JsonValue *value, const char *fallback) {
         char text[200] = "must be ";
-        const JsonValue *one = check->quiet ? NULL : meant(check, schemas, value);
+        const JsonValue *one = check->quiet ? NULL : several_meant(check, schemas, value);
 
         if (check->quiet)
                 return -EINVAL;
@@ -83,16 +84,16 @@ static int refuse_all(Check *check, const Place *place, const JsonValue *schemas
 
                 if (!type)
                         return schema_refuse(check, place, fallback);
-                if (!schema_append_choice(text, sizeof(text), shown(type), s == json_first(schemas),
-                                          !json_next(s)))
+                if (!schema_append_choice(text, sizeof(text), several_shown(type),
+                                          s == json_first(schemas), !json_next(s)))
                         break;
         }
         return schema_refuse(check, place, text);
 }
 
 /* Whether one of them takes it, without a word; -ENOMEM. */
-static int takes(Check *check, const JsonValue *schema, const JsonValue *value,
-                 const Place *place) {
+static int several_takes(Check *check, const JsonValue *schema, const JsonValue *value,
+                         const Place *place) {
         const bool quiet = check->quiet;
         int r;
 
@@ -108,7 +109,7 @@ int schema_check_any(Check *check, const JsonValue *schema, const JsonValue *sai
         if (json_type(said) != JSON_ARRAY || !json_first(said))
                 return 0;
         for (const JsonValue *s = json_first(said); s && schema_step(check); s = json_next(s)) {
-                int r = takes(check, s, value, place);
+                int r = several_takes(check, s, value, place);
 
                 if (r != 0)
                         return r < 0 ? r : 0;
@@ -125,7 +126,7 @@ int schema_check_one(Check *check, const JsonValue *schema, const JsonValue *sai
                 return 0;
         for (const JsonValue *s = json_first(said); s && count < 2 && schema_step(check);
              s = json_next(s)) {
-                int r = takes(check, s, value, place);
+                int r = several_takes(check, s, value, place);
 
                 if (r < 0)
                         return r;
@@ -156,7 +157,7 @@ int schema_check_not(Check *check, const JsonValue *schema, const JsonValue *sai
         (void)schema;
         if (json_type(said) != JSON_OBJECT && json_type(said) != JSON_BOOL)
                 return 0;
-        r = takes(check, said, value, place);
+        r = several_takes(check, said, value, place);
         if (r <= 0 || check->over)
                 return r < 0 ? r : 0;
         return schema_refuse(check, place, "is what \"not\" excludes");
@@ -169,7 +170,7 @@ int schema_check_if(Check *check, const JsonValue *schema, const JsonValue *said
 
         if (json_type(said) != JSON_OBJECT && json_type(said) != JSON_BOOL)
                 return 0;
-        r = takes(check, said, value, place);
+        r = several_takes(check, said, value, place);
         if (r < 0 || check->over)
                 return r < 0 ? r : 0;
         then = schema_find(check, schema, r > 0 ? "then" : "else");

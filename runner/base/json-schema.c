@@ -79,12 +79,12 @@ bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b) {
         return json_type(a) == JSON_NULL || is_equal_inside(check, a, b);
 }
 
-static char *place_path(const Place *place) {
+static char *schema_place_path(const Place *place) {
         _cleanup_free_ char *above = NULL;
 
         if (!place->above)
                 return strdup("$");
-        above = place_path(place->above);
+        above = schema_place_path(place->above);
         if (!above)
                 return NULL;
         return place->key ? json_path_key(above, place->key) : json_path_index(above, place->index);
@@ -92,7 +92,7 @@ static char *place_path(const Place *place) {
 
 /* Cut where what is wrong would find no room behind it. */
 static char *path_of(const Place *place) {
-        _cleanup_free_ char *path = place_path(place);
+        _cleanup_free_ char *path = schema_place_path(place);
         char *shown;
 
         if (!path || strlen(path) < PATH_SHOWN_MAX)
@@ -160,7 +160,7 @@ static int hex_value(char c) {
 }
 
 /* What stands at a place of a URI's fragment, a byte or %XX for one; '\0' at its end. */
-static char next_byte(const char **at) {
+static char schema_next_byte(const char **at) {
         const char *s = *at;
         const int high = s[0] == '%' ? hex_value(s[1]) : -1;
         const int low = high >= 0 ? hex_value(s[2]) : -1;
@@ -176,7 +176,7 @@ static char next_byte(const char **at) {
 /* The same of a part of a JSON pointer (RFC 6901), at whose end it stays. */
 static char next_in_part(const char **at) {
         const char *next = *at;
-        const char c = next_byte(&next);
+        const char c = schema_next_byte(&next);
         char escaped;
 
         if (c == '\0' || c == '/')
@@ -184,14 +184,14 @@ static char next_in_part(const char **at) {
         *at = next;
         if (c != '~')
                 return c;
-        escaped = next_byte(&next);
+        escaped = schema_next_byte(&next);
         if (escaped != '0' && escaped != '1')
                 return c;
         *at = next;
         return escaped == '0' ? '~' : '/';
 }
 
-static bool is_part(const char *part, const char *key) {
+static bool schema_is_part(const char *part, const char *key) {
         char c = next_in_part(&part);
 
         while (c != '\0' && c == *key) {
@@ -203,7 +203,7 @@ static bool is_part(const char *part, const char *key) {
 
 static const JsonValue *member_of(Check *check, const JsonValue *object, const char *part) {
         for (const JsonValue *m = json_first(object); m && schema_step(check); m = json_next(m))
-                if (is_part(part, json_key(m)))
+                if (schema_is_part(part, json_key(m)))
                         return m;
         return NULL;
 }
@@ -231,7 +231,7 @@ const JsonValue *schema_resolve(Check *check, const char *reference) {
         if (*reference++ != '#')
                 return NULL;
         while (value && *reference != '\0') {
-                if (next_byte(&reference) != '/')
+                if (schema_next_byte(&reference) != '/')
                         return NULL;
                 if (json_type(value) == JSON_ARRAY)
                         value = item_of(check, value, reference);
@@ -262,7 +262,7 @@ typedef struct Verify {
 
 static int verify_schema(Verify *verify, const JsonValue *schema, const Place *place);
 
-static int senseless(const Verify *verify, const Place *place, const char *what) {
+static int schema_senseless(const Verify *verify, const Place *place, const char *what) {
         _cleanup_free_ char *path = path_of(place);
 
         if (!path)
@@ -276,12 +276,13 @@ static int verify_type(const Verify *verify, const JsonValue *said, const Place 
         int r;
 
         if (!json_string(said))
-                return senseless(verify, place, "must be the name of a type, or an array of them");
+                return schema_senseless(verify, place,
+                                        "must be the name of a type, or an array of them");
         if (schema_type(json_string(said), &meant))
                 return 0;
         (void)snprintf(text, sizeof(text), "no type is called \"%s\"",
                        str_quote(json_string(said), quoted, sizeof(quoted)));
-        r = senseless(verify, place, text);
+        r = schema_senseless(verify, place, text);
         if (meant)
                 return error_cure(verify->reterr, r, "Did you mean \"%s\"?", meant);
         return error_cure(verify->reterr, r,
@@ -294,11 +295,11 @@ static int verify_reference(Verify *verify, const JsonValue *said, const Place *
         int r;
 
         if (!reference)
-                return senseless(verify, place, "must be a string");
+                return schema_senseless(verify, place, "must be a string");
         other = schema_resolve(&verify->check, reference);
         if (other && (json_type(other) == JSON_OBJECT || json_type(other) == JSON_BOOL))
                 return 0;
-        r = senseless(verify, place, "leads to no schema");
+        r = schema_senseless(verify, place, "leads to no schema");
         return error_cure(verify->reterr, r,
                           "\"#/$defs/NAME\" is what \"$defs\" at the top of the same schema has; "
                           "elsewhere nothing is looked for.");
@@ -319,7 +320,7 @@ static int verify_each(Verify *verify, const JsonValue *said, const Place *place
 }
 
 static int verify_name(Verify *verify, const JsonValue *one, const Place *place) {
-        return json_string(one) ? 0 : senseless(verify, place, "must be a string");
+        return json_string(one) ? 0 : schema_senseless(verify, place, "must be a string");
 }
 
 static int verify_each_type(Verify *verify, const JsonValue *one, const Place *place) {
@@ -364,11 +365,11 @@ static int verify_keyword(Verify *verify, const JsonValue *said, const Place *pl
         if (says == SAYS_SCHEMA_OR_ALL)
                 says = array ? SAYS_SCHEMAS : SAYS_SCHEMA;
         if (json_type(said) != by_says[says].type && json_type(said) != by_says[says].or_type)
-                return senseless(verify, place, by_says[says].must);
+                return schema_senseless(verify, place, by_says[says].must);
         if (says == SAYS_FACTOR && json_number(said, &number) == 0 && !(number > 0))
-                return senseless(verify, place, by_says[says].must);
+                return schema_senseless(verify, place, by_says[says].must);
         if (says == SAYS_COUNT && json_uint(said, JSON_INTEGER_MAX, &count) < 0)
-                return senseless(verify, place, by_says[says].must);
+                return schema_senseless(verify, place, by_says[says].must);
         if (says == SAYS_SCHEMA)
                 return verify_schema(verify, said, place);
         return by_says[says].each ? verify_each(verify, said, place, by_says[says].each) : 0;
@@ -378,7 +379,8 @@ static int verify_schema(Verify *verify, const JsonValue *schema, const Place *p
         if (json_type(schema) == JSON_BOOL)
                 return 0;
         if (json_type(schema) != JSON_OBJECT)
-                return senseless(verify, place, "must be a schema: an object, true or false");
+                return schema_senseless(verify, place,
+                                        "must be a schema: an object, true or false");
         return verify_each(verify, schema, place, verify_keyword);
 }
 

@@ -17,7 +17,7 @@ void json_write_clear(JsonWriter *w) {
 }
 
 /* Room for more bytes and a NUL. */
-static bool reserve(JsonWriter *w, size_t more) {
+static bool json_reserve(JsonWriter *w, size_t more) {
         size_t size = w->size ? w->size : 512;
         char *data;
 
@@ -41,8 +41,8 @@ static bool reserve(JsonWriter *w, size_t more) {
         return true;
 }
 
-static void put(JsonWriter *w, const char *bytes, size_t length) {
-        if (!reserve(w, length))
+static void json_put(JsonWriter *w, const char *bytes, size_t length) {
+        if (!json_reserve(w, length))
                 return;
         memcpy(w->data + w->length, bytes, length);
         w->length += length;
@@ -50,15 +50,15 @@ static void put(JsonWriter *w, const char *bytes, size_t length) {
 }
 
 static void put_text(JsonWriter *w, const char *text) {
-        put(w, text, strlen(text));
+        json_put(w, text, strlen(text));
 }
 
 static void put_line(JsonWriter *w) {
         if (!w->pretty)
                 return;
-        put(w, "\n", 1);
+        json_put(w, "\n", 1);
         for (unsigned i = 0; i < w->depth; i++)
-                put(w, "  ", 2);
+                json_put(w, "  ", 2);
 }
 
 /* By hand: an answer may be millions of them. */
@@ -74,7 +74,7 @@ static const char *escape_number(unsigned char number, char buf[static 8]) {
 
 /* What a byte below 0x80 is written as, or NULL for itself. DEL and the C0 controls are escaped so
  * that a document can be looked at in a terminal. */
-static const char *escape(unsigned char byte, char buf[static 8]) {
+static const char *json_escape(unsigned char byte, char buf[static 8]) {
         static const char *const named[] = {
                 ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
                 ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t",
@@ -101,19 +101,19 @@ static size_t plain_length(const char *value, size_t length) {
 static void put_string(JsonWriter *w, const char *value, size_t length) {
         size_t i = 0;
 
-        put(w, "\"", 1);
+        json_put(w, "\"", 1);
         while (i < length) {
                 size_t plain = plain_length(value + i, length - i), sequence;
                 const char *escaped;
                 char buf[8];
 
                 if (plain > 0)
-                        put(w, value + i, plain);
+                        json_put(w, value + i, plain);
                 i += plain;
                 if (i == length)
                         break;
                 sequence = utf8_sequence(value + i, length - i);
-                escaped = sequence == 1 ? escape((unsigned char)value[i], buf) : NULL;
+                escaped = sequence == 1 ? json_escape((unsigned char)value[i], buf) : NULL;
                 if (sequence == 0 || value[i] == '\0')
                         put_text(w, "\xef\xbf\xbd");
                 else if (sequence == 2 && (unsigned char)value[i] == 0xc2 &&
@@ -123,10 +123,10 @@ static void put_string(JsonWriter *w, const char *value, size_t length) {
                 } else if (escaped)
                         put_text(w, escaped);
                 else
-                        put(w, value + i, sequence);
+                        json_put(w, value + i, sequence);
                 i += sequence ? sequence : 1;
         }
-        put(w, "\"", 1);
+        json_put(w, "\"", 1);
 }
 
 static bool in_object(const JsonWriter *w) {
@@ -140,7 +140,7 @@ static void put_head(JsonWriter *w, const char *key) {
         assert(object == (key != NULL));
         assert(w->depth > 0 || !w->filled);
         if (w->filled)
-                put(w, ",", 1);
+                json_put(w, ",", 1);
         if (w->depth > 0)
                 put_line(w);
         if (key) {
@@ -160,7 +160,7 @@ static void open_level(JsonWriter *w, const char *key, bool object) {
         *bits &= ~(UINT64_C(1) << w->depth % 64);
         *bits |= (uint64_t)object << w->depth % 64;
         w->filled = false;
-        put(w, object ? "{" : "[", 1);
+        json_put(w, object ? "{" : "[", 1);
 }
 
 void json_write_object(JsonWriter *w, const char *key) {
@@ -178,7 +178,7 @@ void json_write_end(JsonWriter *w) {
         w->depth--;
         if (w->filled)
                 put_line(w);
-        put(w, object ? "}" : "]", 1);
+        json_put(w, object ? "}" : "]", 1);
         w->filled = true;
 }
 
@@ -242,11 +242,11 @@ void json_write_value(JsonWriter *w, const char *key, const JsonWriter *value) {
         put_head(w, key);
         if (length > 0 && value->data[length - 1] == '\n')
                 length--;
-        put(w, value->data, length);
+        json_put(w, value->data, length);
 }
 
 int json_write_finish(JsonWriter *w) {
         assert(w->depth == 0 && w->filled);
-        put(w, "\n", 1);
+        json_put(w, "\n", 1);
         return w->error;
 }

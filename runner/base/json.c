@@ -24,12 +24,12 @@ typedef struct Place {
         size_t index;       /* when above is an array */
 } Place;
 
-static char *place_path(const Place *place) {
+static char *json_place_path(const Place *place) {
         _cleanup_free_ char *above = NULL;
 
         if (!place->above)
                 return strdup("$");
-        above = place_path(place->above);
+        above = json_place_path(place->above);
         if (!above)
                 return NULL;
         if (place->value->string)
@@ -38,7 +38,7 @@ static char *place_path(const Place *place) {
 }
 
 static int fail_duplicate(const Place *place, const char *key, const char *name, Error *reterr) {
-        _cleanup_free_ char *object = place_path(place);
+        _cleanup_free_ char *object = json_place_path(place);
         _cleanup_free_ char *path = object ? json_path_key(object, key) : NULL;
         char quoted[400];
 
@@ -140,7 +140,7 @@ int json_parse_large(const char *bytes, size_t length, size_t max, const char *n
 
 /* --- values --- */
 
-static const cJSON *node(const JsonValue *value) {
+static const cJSON *json_node(const JsonValue *value) {
         return (const cJSON *)(const void *)value;
 }
 
@@ -164,7 +164,7 @@ JsonType json_type(const JsonValue *value) {
 
         static_assert(ELEMENTSOF(types) == JSON_TYPE_MAX, "every type");
         for (size_t i = 0; i < ELEMENTSOF(types); i++)
-                if (node(value)->type & types[i].bits)
+                if (json_node(value)->type & types[i].bits)
                         return types[i].type;
         assert(false);
         return JSON_NULL;
@@ -182,15 +182,15 @@ const char *json_type_name(JsonType type) {
 }
 
 const JsonValue *json_first(const JsonValue *value) {
-        return from_node(node(value)->child);
+        return from_node(json_node(value)->child);
 }
 
 const JsonValue *json_next(const JsonValue *value) {
-        return from_node(node(value)->next);
+        return from_node(json_node(value)->next);
 }
 
 const char *json_key(const JsonValue *value) {
-        return node(value)->string;
+        return json_node(value)->string;
 }
 
 const JsonValue *json_member(const JsonValue *object, const char *key) {
@@ -203,18 +203,18 @@ const JsonValue *json_member(const JsonValue *object, const char *key) {
 }
 
 const char *json_string(const JsonValue *value) {
-        return json_type(value) == JSON_STRING ? node(value)->valuestring : NULL;
+        return json_type(value) == JSON_STRING ? json_node(value)->valuestring : NULL;
 }
 
 int json_bool(const JsonValue *value, bool *ret) {
         if (json_type(value) != JSON_BOOL)
                 return -EINVAL;
-        *ret = (node(value)->type & cJSON_True) != 0;
+        *ret = (json_node(value)->type & cJSON_True) != 0;
         return 0;
 }
 
 int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
-        double number = node(value)->valuedouble;
+        double number = json_node(value)->valuedouble;
 
         if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
                 return -EINVAL;
@@ -225,7 +225,7 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
 }
 
 int json_int(const JsonValue *value, int64_t *ret) {
-        double number = node(value)->valuedouble;
+        double number = json_node(value)->valuedouble;
 
         if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
                 return -EINVAL;
@@ -238,13 +238,13 @@ int json_int(const JsonValue *value, int64_t *ret) {
 int json_number(const JsonValue *value, double *ret) {
         if (json_type(value) != JSON_NUMBER)
                 return -EINVAL;
-        *ret = node(value)->valuedouble;
+        *ret = json_node(value)->valuedouble;
         return 0;
 }
 
 /* --- paths --- */
 
-static bool is_plain(const char *key) {
+static bool json_is_plain(const char *key) {
         static const char plain[] =
                 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789$-";
 
@@ -254,7 +254,7 @@ static bool is_plain(const char *key) {
 char *json_path_key(const char *path, const char *key) {
         char quoted[160];
 
-        if (is_plain(key) && strlen(key) < sizeof(quoted))
+        if (json_is_plain(key) && strlen(key) < sizeof(quoted))
                 return str_format("%s.%s", path, key);
         return str_format("%s[\"%s\"]", path, str_quote(key, quoted, sizeof(quoted)));
 }

@@ -6,7 +6,7 @@
 /* Longer words are not compared: a person doesn't type them. */
 enum { WORD_MAX = 40, PREFIX_MIN = 3 };
 
-static unsigned min3(unsigned a, unsigned b, unsigned c) {
+static unsigned nearest_min3(unsigned a, unsigned b, unsigned c) {
         unsigned least = a < b ? a : b;
 
         return least < c ? least : c;
@@ -22,8 +22,8 @@ static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t
         for (size_t i = 1; i <= a_len; i++) {
                 row[0] = (unsigned)i;
                 for (size_t j = 1; j <= b_len; j++) {
-                        row[j] = min3(last[j] + 1, row[j - 1] + 1,
-                                      last[j - 1] + (a[i - 1] != b[j - 1]));
+                        row[j] = nearest_min3(last[j] + 1, row[j - 1] + 1,
+                                              last[j - 1] + (a[i - 1] != b[j - 1]));
                         if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
                             before[j - 2] + 1 < row[j])
                                 row[j] = before[j - 2] + 1;

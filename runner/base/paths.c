@@ -11,7 +11,7 @@
 
 /* Appends the parts of path to out (normal form, "" for the root). out has room for both and a
  * slash. */
-static void append(char *out, const char *path) {
+static void path_append(char *out, const char *path) {
         while (*path) {
                 size_t length = strcspn(path, "/");
 
@@ -38,8 +38,8 @@ char *path_join(const char *base, const char *path) {
         if (!out)
                 return NULL;
         if (path[0] != '/')
-                append(out, base);
-        append(out, path);
+                path_append(out, base);
+        path_append(out, path);
         if (!out[0])
                 (void)strcpy(out, "/");
         return out;

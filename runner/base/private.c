@@ -17,7 +17,7 @@
 
 enum { WAY_LINKS_MAX = 40 }; /* as the kernel's own lookup */
 
-static int refuse_owner(const char *path, uid_t owner, Error *reterr) {
+static int private_refuse_owner(const char *path, uid_t owner, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EPERM, "%s belongs to uid %u, and holt runs as uid %u",
                         path, owner, geteuid());
         return error_cure(reterr, -EPERM,
@@ -46,7 +46,7 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
                                ? -ENOENT
                                : error_set(reterr, ERROR_SETUP, errno, "cannot look at %s", path);
         if (st.st_uid != geteuid())
-                return refuse_owner(path, st.st_uid, reterr);
+                return private_refuse_owner(path, st.st_uid, reterr);
         if (S_ISLNK(st.st_mode)) {
                 (void)error_set(reterr, ERROR_SETUP, EPERM, "%s is a symbolic link", path);
                 return error_cure(reterr, -EPERM,

@@ -66,7 +66,7 @@ char *str_format(const char *fmt, ...) {
  * turn the order of what is beside them: what is read is not what is there (CVE-2021-42574).
  * Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a dot. The
  * C1 controls (up to U+009F) start escape sequences in some terminals. */
-static bool is_hidden(uint32_t c) {
+static bool str_is_hidden(uint32_t c) {
         static const struct {
                 uint32_t first, last;
         } hidden[] = {
@@ -86,7 +86,7 @@ static bool is_hidden(uint32_t c) {
 }
 
 /* The character of a sequence that is well-formed, of 2 to 4 bytes. */
-static uint32_t decode(const unsigned char *s, size_t length) {
+static uint32_t str_decode(const unsigned char *s, size_t length) {
         uint32_t c = s[0] & (0xffU >> (length + 1));
 
         for (size_t i = 1; i < length; i++)
@@ -103,10 +103,10 @@ static size_t printable_length(const char *text, size_t left, const char *escape
         if (s[0] < 0x80)
                 return s[0] >= 0x20 && s[0] != 0x7f && !strchr(escaped, s[0]);
         length = utf8_sequence(text, left);
-        return length == 0 || is_hidden(decode(s, length)) ? 0 : length;
+        return length == 0 || str_is_hidden(str_decode(s, length)) ? 0 : length;
 }
 
-static const char *escape(const char *s, const char *escaped, char *buf, size_t size) {
+static const char *str_escape(const char *s, const char *escaped, char *buf, size_t size) {
         size_t left = strlen(s), n = 0;
 
         while (left > 0) {
@@ -129,15 +129,15 @@ static const char *escape(const char *s, const char *escaped, char *buf, size_t 
 }
 
 const char *str_quote(const char *s, char *buf, size_t size) {
-        return escape(s, "\"\\", buf, size);
+        return str_escape(s, "\"\\", buf, size);
 }
 
 const char *str_visible(const char *s, char *buf, size_t size) {
-        return escape(s, "", buf, size);
+        return str_escape(s, "", buf, size);
 }
 
 /* What no shell makes anything of, wherever it stands in a word. */
-static bool is_plain(const char *s) {
+static bool str_is_plain(const char *s) {
         static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                     "%+,-./:@_";
 
@@ -156,7 +156,7 @@ char *str_word(const char *s) {
                         return NULL;
                 }
         }
-        if (!word || is_plain(s))
+        if (!word || str_is_plain(s))
                 return word ? strcpy(word, s) : NULL;
         *out++ = '\'';
         for (; *s; s++)

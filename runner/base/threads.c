@@ -17,7 +17,7 @@ struct Threads {
 
 /* --- the thread --- */
 
-static void *run(void *data) {
+static void *thread_run(void *data) {
         const uint64_t one = 1;
         Thread *thread = data;
         Threads *all = thread->all;
@@ -40,7 +40,7 @@ int thread_start(Threads *all, Thread *thread) {
         if (r == 0)
                 r = pthread_attr_setstacksize(&attributes, thread->stack_size);
         if (r == 0)
-                r = pthread_create(&thread->id, &attributes, run, thread);
+                r = pthread_create(&thread->id, &attributes, thread_run, thread);
         (void)pthread_attr_destroy(&attributes);
         if (r != 0)
                 return -r;
@@ -51,7 +51,7 @@ int thread_start(Threads *all, Thread *thread) {
 
 /* --- the loop's side --- */
 
-static void end(Thread *thread) {
+static void thread_end(Thread *thread) {
         Thread **at = &thread->all->running;
 
         (void)pthread_join(thread->id, NULL);
@@ -71,7 +71,7 @@ static Thread *find_done(Threads *all) {
         return thread;
 }
 
-static void on_event(void *data, uint32_t events) {
+static void thread_on_event(void *data, uint32_t events) {
         Threads *all = data;
         Thread *thread;
         uint64_t count;
@@ -79,7 +79,7 @@ static void on_event(void *data, uint32_t events) {
         (void)events;
         (void)!read(all->event_fd, &count, sizeof(count));
         while ((thread = find_done(all)))
-                end(thread);
+                thread_end(thread);
 }
 
 bool thread_wait(Thread *thread, uint64_t until) {
@@ -95,7 +95,7 @@ bool thread_wait(Thread *thread, uint64_t until) {
         done = thread->done;
         (void)pthread_mutex_unlock(&all->lock);
         if (done)
-                end(thread);
+                thread_end(thread);
         return done;
 }
 
@@ -114,9 +114,9 @@ int threads_new(Loop *loop, Threads **ret, Error *reterr) {
         (void)pthread_cond_init(&all->ended, &attributes);
         (void)pthread_condattr_destroy(&attributes);
         all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = all->event_fd < 0
-                    ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
-                    : loop_watch(loop, all->event_fd, EPOLLIN, on_event, all, &all->watch, reterr);
+        r = all->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
+                              : loop_watch(loop, all->event_fd, EPOLLIN, thread_on_event, all,
+                                           &all->watch, reterr);
         if (r < 0)
                 (void)threads_free(all);
         else

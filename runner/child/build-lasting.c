@@ -21,7 +21,7 @@ static int refuse_place(const char *name, int errnum, Error *error) {
 }
 
 /* Takes a part of the tree that is there so far to the same place of the lasting root. */
-static int cover(const char *name, Error *error) {
+static int lasting_cover(const char *name, Error *error) {
         int fd = sys_open_tree(child_state.root_fd, name,
                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
                                        AT_SYMLINK_NOFOLLOW);
@@ -51,7 +51,7 @@ static int cover_system(const Launch *launch, Error *error) {
                 if (strchr(entry->path, '/') || entry->text)
                         continue;
                 if (!entry->link)
-                        r = cover(entry->path, error);
+                        r = lasting_cover(entry->path, error);
                 else if (symlinkat(entry->link, child_state.lasting_fd, entry->path) < 0 &&
                          errno != EEXIST)
                         r = step_fail(error, LAYER_MOUNT, errno, "cannot make the link",
@@ -125,7 +125,7 @@ int build_lasting(Launch *launch, Error *error) {
         if (r == 0)
                 r = cover_system(launch, error);
         for (size_t i = 0; r == 0 && i < tree_covered_count; i++)
-                r = cover(tree_covered[i], error);
+                r = lasting_cover(tree_covered[i], error);
         if (r == 0)
                 make_usual();
         if (r == 0)

@@ -61,7 +61,7 @@ static int open_target(const char *path, int *ret_fd) {
 
 /* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). If
  * statx(2) is refused, a second pin lies on the first. */
-static int pin(const char *path, bool read_only, Error *error) {
+static int build_pin(const char *path, bool read_only, Error *error) {
         const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
         int target_fd = -1, fd;
         int r = open_target(path, &target_fd);
@@ -117,7 +117,7 @@ static int pin_parents(const LaunchPlan *plan, const char *path, Error *error) {
                         continue;
                 memcpy(part, path, i);
                 part[i] = '\0';
-                r = pin(part, false, error);
+                r = build_pin(part, false, error);
                 if (r == -ENOENT || r == -ELOOP || r == -ENOTDIR) {
                         error->text[0] = '\0';
                         return 0;
@@ -305,7 +305,7 @@ static int build_guards_of(const LaunchPlan *plan, Error *error) {
                 memcpy(full + base + 1, plan->guards[i].path, length + 1);
                 r = pin_parents(plan, full, error);
                 if (r == 0)
-                        r = pin(full, true, error);
+                        r = build_pin(full, true, error);
                 if (r < 0)
                         return r;
         }

@@ -21,9 +21,9 @@
 #include <sys/socket.h>
 
 #include "base/sys.h"
+#include "child/build.h"
 #include "helpers/raw-call.h"
 #include "helpers/raw-clone.h"
-#include "child/build.h"
 
 enum { THREAD_STACK_SIZE = 16 * 1024 };
 
@@ -36,7 +36,7 @@ static struct {
         const char *failed; /* infinitive with its object */
 } network;
 
-static int fail(int errnum, const char *what) {
+static int network_fail(int errnum, const char *what) {
         network.errnum = errnum;
         network.failed = what;
         return -errnum;
@@ -48,16 +48,16 @@ static int make_network(void) {
         long fd, r = sys1(SYS_unshare, CLONE_NEWNET);
 
         if (r < 0)
-                return fail((int)-r, "make a net namespace");
+                return network_fail((int)-r, "make a net namespace");
         fd = sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
-                return fail((int)-fd, "make a socket");
+                return network_fail((int)-fd, "make a socket");
         r = sys3(SYS_ioctl, fd, SIOCSIFFLAGS, (long)&request);
         if (r < 0)
-                return fail((int)-r, "bring up the loopback");
+                return network_fail((int)-r, "bring up the loopback");
         r = sys2(SYS_ioctl, fd, SIOCGSKNS);
         if (r < 0)
-                return fail((int)-r, "reach the net namespace");
+                return network_fail((int)-r, "reach the net namespace");
         network.fd = (int)r;
         (void)sys1(SYS_close, fd);
         return 0;

@@ -24,7 +24,7 @@
 
 ChildState child_state;
 
-static bool degraded(const Launch *launch, Layer layer) {
+static bool build_degraded(const Launch *launch, Layer layer) {
         return launch->layers.missing & LAYER_BIT(layer);
 }
 
@@ -166,7 +166,8 @@ static int build_scratch(Launch *launch, Error *error) {
 }
 
 /* A write that comes short is one that the caller's hard limit of file sizes has cut. */
-static int write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
+static int build_write_text(int dir_fd, const char *path, const char *text, size_t size,
+                            Error *error) {
         int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         ssize_t n = fd < 0 ? -1 : write(fd, text, size);
 
@@ -196,8 +197,8 @@ static int make_nodes(int root_fd, Error *error) {
                 int r;
 
                 (void)strncat(path, tree_etc_files[i].name, sizeof(path) - 5);
-                r = write_text(root_fd, path, tree_etc_files[i].text,
-                               strlen(tree_etc_files[i].text), error);
+                r = build_write_text(root_fd, path, tree_etc_files[i].text,
+                                     strlen(tree_etc_files[i].text), error);
                 if (r < 0)
                         return r;
         }
@@ -267,7 +268,7 @@ static int make_system(const Launch *launch, int root_fd, Error *error) {
                 if (entry->link)
                         r = make_link(root_fd, entry->path, entry->link, error);
                 else if (entry->text)
-                        r = write_text(root_fd, entry->path, entry->text, entry->size, error);
+                        r = build_write_text(root_fd, entry->path, entry->text, entry->size, error);
                 else if (entry->directory)
                         r = build_directory(root_fd, entry->path, 0755, error);
                 else
@@ -372,7 +373,7 @@ static int build_proc(Launch *launch, Error *error) {
         const char *const options[] = { NULL };
         int proc_fd = -1, r;
 
-        if (degraded(launch, LAYER_PROC))
+        if (build_degraded(launch, LAYER_PROC))
                 return 0;
         r = make_filesystem("proc", options,
                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc_fd,
@@ -486,7 +487,7 @@ static int build_output(Launch *launch, Error *error) {
 static int build_hostname(Launch *launch, Error *error) {
         const char *name = launch->plan->hostname;
 
-        if (degraded(launch, LAYER_UTS))
+        if (build_degraded(launch, LAYER_UTS))
                 return 0;
         if (syscall(SYS_sethostname, name, strlen(name)) < 0)
                 return step_fail(error, LAYER_UTS, errno, "cannot set", "the host name");

@@ -12,17 +12,17 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "helpers/init-protocol.h"
-#include "policy/syscalls.h"
 #include "child/landlock.h"
 #include "child/limits.h"
 #include "child/step.h"
+#include "helpers/init-protocol.h"
+#include "policy/syscalls.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
 #endif
 
-static bool missing(const Launch *launch, Layer layer) {
+static bool confine_missing(const Launch *launch, Layer layer) {
         return launch->layers.missing & LAYER_BIT(layer);
 }
 
@@ -66,7 +66,7 @@ static int confine_capabilities(Launch *launch, Error *error) {
 static int confine_keys(Launch *launch, Error *error) {
         enum { JOIN_SESSION_KEYRING = 1 };
 
-        if (!launch->plan->program && !missing(launch, LAYER_SECCOMP))
+        if (!launch->plan->program && !confine_missing(launch, LAYER_SECCOMP))
                 return 0;
         if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
             errno != EPERM)
@@ -120,7 +120,7 @@ static SyscallProgram choose_program(const LaunchPlan *plan, bool notify) {
 }
 
 static int confine_seccomp(Launch *launch, Error *error) {
-        bool notify = !missing(launch, LAYER_NOTIFY);
+        bool notify = !confine_missing(launch, LAYER_NOTIFY);
         SyscallProgram program = choose_program(launch->plan, notify);
         struct sock_fprog filter = { .len = program.len,
                                      .filter = (struct sock_filter *)(uintptr_t)program.filter };
@@ -129,7 +129,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
         /* From the filter on only what no policy can deny (@basic) is called: the launcher, who
          * would answer for the rest, waits for the exec. */
         (void)umask(child_state.umask);
-        if (!missing(launch, LAYER_SECCOMP)) {
+        if (!confine_missing(launch, LAYER_SECCOMP)) {
                 fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,
                                  notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &filter);
                 if (fd < 0)

@@ -189,7 +189,8 @@ static int owner_namespace(const Identity *identity, const struct stat *owner, i
         return 0;
 }
 
-static int set_map(const Launch *launch, const PlanMount *mount, int tree_fd, Error *reterr) {
+static int identity_set_map(const Launch *launch, const PlanMount *mount, int tree_fd,
+                            Error *reterr) {
         MountAttr attr = { .attr_set = MOUNT_ATTR_IDMAP };
         _cleanup_close_ int namespace_fd = FD_NONE;
         struct stat st;
@@ -211,7 +212,7 @@ static int set_map(const Launch *launch, const PlanMount *mount, int tree_fd, Er
 
 /* What is only to be looked at is shown as to a stranger: /etc as a whole keeps its secrets. What
  * is private itself was named because it is wanted. */
-static bool is_private(const PlanMount *mount) {
+static bool identity_is_private(const PlanMount *mount) {
         struct stat st;
 
         return fstat(mount->fd, &st) == 0 && !(st.st_mode & S_IROTH);
@@ -225,8 +226,9 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
         if (tree_fd < 0)
                 return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
                                    mount->source);
-        if (launch->identity.id_mapped && (!(mount->flags & PLAN_SHOWN) || is_private(mount)))
-                r = set_map(launch, mount, tree_fd, reterr);
+        if (launch->identity.id_mapped &&
+            (!(mount->flags & PLAN_SHOWN) || identity_is_private(mount)))
+                r = identity_set_map(launch, mount, tree_fd, reterr);
         if (r < 0)
                 return r;
         fd_close(mount->fd);
@@ -244,7 +246,7 @@ static void forget_environment(void) {
 
 /* Of root of the host with an id map nobody else has the uid. In all other cases processes of the
  * workspace's owner may run at the same time. */
-static bool is_own(const Identity *identity) {
+static bool identity_is_own(const Identity *identity) {
         return identity->from_root && identity->id_mapped;
 }
 
@@ -266,7 +268,7 @@ static int refuse_take(const Identity *identity, Error *reterr) {
  * (launch.c). Else whoever has the uid could trace the process then, and have its descriptors. */
 int identity_take(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
-        const bool own = is_own(identity);
+        const bool own = identity_is_own(identity);
 
         forget_environment();
         if ((!own && prctl(PR_SET_KEEPCAPS, 1) < 0) || setgroups(0, NULL) < 0 ||
@@ -282,7 +284,7 @@ int identity_take(const Launch *launch, Error *reterr) {
 int identity_reach_maps(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
 
-        if (!identity->taken || is_own(identity))
+        if (!identity->taken || identity_is_own(identity))
                 return 0;
         if (!set_capabilities(1U << CAP_SETUID, 1U << CAP_SETUID))
                 return refuse_take(identity, reterr);

@@ -59,7 +59,7 @@ int landlock_abi(void) {
         return abi < 0 ? 0 : (int)abi;
 }
 
-static int allow(int ruleset_fd, int fd, uint64_t rights, const char *what, Error *error) {
+static int landlock_allow(int ruleset_fd, int fd, uint64_t rights, const char *what, Error *error) {
         const PathRule rule = { .allowed = rights, .parent_fd = fd };
 
         if (rights && syscall(SYS_landlock_add_rule, ruleset_fd, RULE_PATH_BENEATH, &rule, 0) < 0)
@@ -72,7 +72,7 @@ static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *
 
         if (fd < 0)
                 return step_fail(error, LAYER_LANDLOCK, errno, "cannot open", path);
-        r = allow(ruleset_fd, fd, rights, path, error);
+        r = landlock_allow(ruleset_fd, fd, rights, path, error);
         fd_close(fd);
         return r;
 }
@@ -91,7 +91,7 @@ static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
                         rights |= FS_READ_FILE;
                 if ((mode & O_ACCMODE) != O_RDONLY)
                         rights |= FS_WRITE_FILE | (handled & FS_TRUNCATE);
-                r = allow(ruleset_fd, fd, rights, "stdio", error);
+                r = landlock_allow(ruleset_fd, fd, rights, "stdio", error);
                 /* Rules on files of some internal file systems (a memfd) are refused, and need
                  * none. */
                 if (r == -EBADFD)
@@ -118,8 +118,8 @@ static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
 
                 if (fstat(child_state.writable_fds[i], &st) == 0 && !S_ISDIR(st.st_mode))
                         rights &= FS_EXECUTE | FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
-                r = allow(ruleset_fd, child_state.writable_fds[i], rights, "a writable mount",
-                          error);
+                r = landlock_allow(ruleset_fd, child_state.writable_fds[i], rights,
+                                   "a writable mount", error);
         }
         return r < 0 ? r : allow_stdio(ruleset_fd, handled, error);
 }
@@ -151,10 +151,10 @@ int landlock_confine_to(const int *fds, size_t count, Error *error) {
         if (r < 0)
                 return r;
         for (size_t i = 0; r == 0 && i < count; i++)
-                r = allow(fd, fds[i],
-                          handled & ~(uint64_t)(FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_BLOCK |
-                                                FS_IOCTL_DEV),
-                          "a directory", error);
+                r = landlock_allow(fd, fds[i],
+                                   handled & ~(uint64_t)(FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_BLOCK |
+                                                         FS_IOCTL_DEV),
+                                   "a directory", error);
         if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
                 r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
                               "the Landlock ruleset");

@@ -25,7 +25,7 @@ static const struct {
 
 /* One that the policy leaves open stays what the caller's shell has made it: nothing at all is next
  * to 1, since 0 is none. Where nothing more can be had than that no word is needed. */
-static uint64_t bound(uint64_t value, const struct rlimit *own) {
+static uint64_t limits_bound_value(uint64_t value, const struct rlimit *own) {
         if (own->rlim_max == 0)
                 return 0;
         if (value == 0 && own->rlim_cur == 0)
@@ -84,7 +84,7 @@ void limits_bound(LaunchPlan *plan) {
                 struct rlimit own;
 
                 if (getrlimit(limits[i].resource, &own) == 0)
-                        *value = bound(*value, &own);
+                        *value = limits_bound_value(*value, &own);
         }
         choose_cpus(plan);
         /* What is written while the sandbox is made is ours, and no business of the caller's. */

@@ -6,7 +6,7 @@
 #undef step_fail
 
 /* strncat with the buffer's whole size. */
-static void append(char *buf, size_t size, const char *text) {
+static void step_append(char *buf, size_t size, const char *text) {
         size_t used = strlen(buf), length = strlen(text);
 
         if (length > size - used - 1)
@@ -21,16 +21,16 @@ int step_fail(Error *error, Layer layer, int errnum, const char *what, const cha
         error->layer = (int)layer;
         error->text[0] = '\0';
         error->cure[0] = '\0';
-        append(error->cure, sizeof(error->cure), error_usual_cure(errnum));
-        append(error->text, sizeof(error->text), what);
-        append(error->text, sizeof(error->text), " ");
-        append(error->text, sizeof(error->text), subject);
+        step_append(error->cure, sizeof(error->cure), error_usual_cure(errnum));
+        step_append(error->text, sizeof(error->text), what);
+        step_append(error->text, sizeof(error->text), " ");
+        step_append(error->text, sizeof(error->text), subject);
         return -errnum;
 }
 
 int step_cure(Error *error, int r, const char *cure) {
         error->cure[0] = '\0';
-        append(error->cure, sizeof(error->cure), cure);
+        step_append(error->cure, sizeof(error->cure), cure);
         return r;
 }
 
@@ -39,9 +39,9 @@ int steps_run(const Step *steps, size_t count, Launch *launch, Error *error) {
                 int r = steps[i].run(launch, error);
 
                 if (r < 0 && error->kind == ERROR_LAYER) {
-                        append(error->text, sizeof(error->text), " (to ");
-                        append(error->text, sizeof(error->text), steps[i].name);
-                        append(error->text, sizeof(error->text), ")");
+                        step_append(error->text, sizeof(error->text), " (to ");
+                        step_append(error->text, sizeof(error->text), steps[i].name);
+                        step_append(error->text, sizeof(error->text), ")");
                 }
                 if (r < 0)
                         return r;

@@ -11,8 +11,8 @@
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
-#include "store/rows.h"
 #include "keeper/keeper.h"
+#include "store/rows.h"
 
 /* --- a verb --- */
 

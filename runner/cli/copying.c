@@ -13,9 +13,9 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "cli/transfer.h"
-#include "session/directory.h"
-#include "files/walk.h"
 #include "files/temporaries.h"
+#include "files/walk.h"
+#include "session/directory.h"
 
 #define PREFIX ".copy-"
 enum { TRIES = 8, NOTES_MAX = 100000 };
@@ -87,7 +87,7 @@ static bool is_noted(const FilesPlace *place, const char *which) {
 }
 
 /* false: it may be there still. */
-static bool take_away(RpcClient *client, const char *path, const char *which) {
+static bool copying_take_away(RpcClient *client, const char *path, const char *which) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         int r = path[0] ? transfer_place(client, path, &place) : -ENOENT;
 
@@ -102,7 +102,7 @@ static bool take_away(RpcClient *client, const char *path, const char *which) {
         return !is_noted(&place, which);
 }
 
-static void sweep_one(RpcClient *client, int dir_fd, const char *note) {
+static void copying_sweep_one(RpcClient *client, int dir_fd, const char *note) {
         _cleanup_close_ int fd = openat(dir_fd, note,
                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char text[PATH_MAX + FILE_ID_TEXT_MAX] = "";
@@ -111,11 +111,11 @@ static void sweep_one(RpcClient *client, int dir_fd, const char *note) {
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || read(fd, text, sizeof(text) - 2) < 0)
                 return;
         which = text + strlen(text) + 1;
-        if (take_away(client, text, which))
+        if (copying_take_away(client, text, which))
                 (void)unlinkat(dir_fd, note, 0);
 }
 
-static int add_name(void *data, int dir_fd, const char *name, unsigned char type) {
+static int copying_add_name(void *data, int dir_fd, const char *name, unsigned char type) {
         (void)dir_fd;
         return type == DT_REG && str_starts(name, PREFIX) ? strlist_add(data, name) : 0;
 }
@@ -126,8 +126,8 @@ void copying_sweep(RpcClient *client, const char *session) {
         uint64_t left = NOTES_MAX;
 
         if (session_open(session, &dir_fd, NULL, NULL) < 0 ||
-            walk_names(dir_fd, 0, &left, add_name, &names) < 0)
+            walk_names(dir_fd, 0, &left, copying_add_name, &names) < 0)
                 return;
         for (size_t i = 0; i < names.count; i++)
-                sweep_one(client, dir_fd, names.items[i]);
+                copying_sweep_one(client, dir_fd, names.items[i]);
 }

@@ -10,8 +10,8 @@
  * there is nothing in it. */
 #pragma once
 
-#include "rpc/client.h"
 #include "files/path.h"
+#include "rpc/client.h"
 
 typedef struct Copying {
         int dir_fd, fd; /* the session's directory; the note, locked */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/own-limits.h"
 #include "base/path-text.h"
 #include "base/sys.h"
 #include "cli/copied.h"
@@ -17,11 +18,10 @@
 #include "cli/progress.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
-#include "session/directory.h"
 #include "files/copy.h"
 #include "files/walk.h"
+#include "session/directory.h"
 #include "streams/stdio.h"
-#include "base/own-limits.h"
 
 typedef struct CpOptions {
         bool json, recursive;
@@ -62,7 +62,7 @@ typedef struct Putting {
         Error *reterr;
 } Putting;
 
-static int make_directory(Cp *cp, const char *path, unsigned mode, bool owned, Error *reterr) {
+static int cp_make_directory(Cp *cp, const char *path, unsigned mode, bool owned, Error *reterr) {
         JsonWriter w = transfer_path(path);
 
         /* It has to be filled first; what its owner may not do there is rare. */
@@ -81,7 +81,7 @@ static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {
 
 /* The session's workspace may be a directory of the host that is copied. The temporary directory
  * has a random name. */
-static bool is_own(const char *path, const char *made) {
+static bool cp_is_own(const char *path, const char *made) {
         const size_t length = strlen(made);
 
         for (const char *p = path; p; p = strchr(p, '/')) {
@@ -109,9 +109,9 @@ static int put_entry(void *data, const WalkEntry *entry) {
 
         if (!path)
                 return error_oom(putting->reterr);
-        if (is_own(entry->name, strrchr(putting->temporary, '/')
-                                        ? strrchr(putting->temporary, '/') + 1
-                                        : putting->temporary))
+        if (cp_is_own(entry->name, strrchr(putting->temporary, '/')
+                                           ? strrchr(putting->temporary, '/') + 1
+                                           : putting->temporary))
                 return refuse_itself(putting->reterr);
         if (entry->type != DT_DIR && entry->type != DT_REG) {
                 copied_leave_out(&putting->cp->copied, entry->type == DT_LNK, entry->path);
@@ -127,7 +127,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
                 copied_leave_out(&putting->cp->copied, false, entry->path);
                 return WALK_ON;
         }
-        r = make_directory(putting->cp, path, st.st_mode, false, putting->reterr);
+        r = cp_make_directory(putting->cp, path, st.st_mode, false, putting->reterr);
         return r < 0 ? r : WALK_DOWN;
 }
 
@@ -177,7 +177,7 @@ static void remove_temporary(Cp *cp, const char *temporary) {
         (void)transfer_call(cp->client, "files.remove", &w, FD_NONE, NULL, NULL);
 }
 
-static int refuse_existing(const char *target, Error *reterr) {
+static int cp_refuse_existing(const char *target, Error *reterr) {
         char quoted[1024];
         int r = error_set(reterr, ERROR_EXISTS, EEXIST, "cannot make the directory \"%s\"",
                           str_quote(target, quoted, sizeof(quoted)));
@@ -188,7 +188,7 @@ static int refuse_existing(const char *target, Error *reterr) {
 }
 
 /* A new name in the directory of target. */
-static char *beside(const char *target) {
+static char *cp_beside(const char *target) {
         const char *slash = strrchr(target, '/');
         char name[32];
 
@@ -198,7 +198,7 @@ static char *beside(const char *target) {
 
 static int put_directory(Cp *cp, const char *directory, const char *target, Error *reterr) {
         _cleanup_close_ int fd = transfer_open_own(cp->client, directory, O_RDONLY | O_DIRECTORY);
-        _cleanup_free_ char *temporary = beside(target);
+        _cleanup_free_ char *temporary = cp_beside(target);
         struct stat st;
         int r;
 
@@ -207,7 +207,7 @@ static int put_directory(Cp *cp, const char *directory, const char *target, Erro
         if (fd < 0 || fstat(fd, &st) < 0)
                 return error_set(reterr, ERROR_SETUP, fd < 0 ? -fd : errno, "cannot read \"%s\"",
                                  directory);
-        r = make_directory(cp, temporary, st.st_mode, true, reterr);
+        r = cp_make_directory(cp, temporary, st.st_mode, true, reterr);
         if (r < 0)
                 return r;
         r = put_tree(cp, fd, temporary, reterr);
@@ -215,10 +215,10 @@ static int put_directory(Cp *cp, const char *directory, const char *target, Erro
                 r = move_into_place(cp, temporary, target, reterr);
         if (r < 0)
                 remove_temporary(cp, temporary);
-        return r == -EEXIST ? refuse_existing(target, reterr) : r;
+        return r == -EEXIST ? cp_refuse_existing(target, reterr) : r;
 }
 
-static int put(Cp *cp, const char *source, const char *path, bool several, Error *reterr) {
+static int cp_put(Cp *cp, const char *source, const char *path, bool several, Error *reterr) {
         _cleanup_free_ char *target = NULL;
         struct stat st;
         int r;
@@ -239,7 +239,7 @@ static int put(Cp *cp, const char *source, const char *path, bool several, Error
 
 /* --- a directory out of the session --- */
 
-static const char *text_of(const JsonValue *object, const char *key) {
+static const char *cp_text_of(const JsonValue *object, const char *key) {
         const JsonValue *value = json_member(object, key);
         const char *text = value ? json_string(value) : NULL;
 
@@ -248,7 +248,7 @@ static const char *text_of(const JsonValue *object, const char *key) {
 
 /* Where a copy is made a command may be able to write, as in a workspace: whatever it has put on
  * the way by now, none of it is followed. *ret_last is the end of name. */
-static int open_above(int dir_fd, const char *name, const char **ret_last) {
+static int cp_open_above(int dir_fd, const char *name, const char **ret_last) {
         const char *slash = strrchr(name, '/');
         _cleanup_free_ char *above = slash ? strndup(name, (size_t)(slash - name)) : strdup(".");
         int fd;
@@ -277,7 +277,7 @@ static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsi
 
         if (r < 0)
                 return r;
-        r = above_fd = open_above(dir_fd, name, &last);
+        r = above_fd = cp_open_above(dir_fd, name, &last);
         if (r >= 0) {
                 fd = openat(above_fd, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                             mode);
@@ -290,7 +290,7 @@ static int get_file(Cp *cp, const char *path, int dir_fd, const char *name, unsi
 
 static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr) {
         const char *last;
-        _cleanup_close_ int above_fd = open_above(dir_fd, name, &last);
+        _cleanup_close_ int above_fd = cp_open_above(dir_fd, name, &last);
         int r = above_fd < 0 ? above_fd : 0;
 
         if (r == 0 && mkdirat(above_fd, last, mode | 0700) < 0)
@@ -300,14 +300,14 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
 
 /* Nothing of a link is made here: what is written later would follow it. */
 static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
-        const char *type = text_of(entry, "type");
+        const char *type = cp_text_of(entry, "type");
         _cleanup_free_ char *name = transfer_entry_name(entry);
         _cleanup_free_ char *source = name ? str_format("%s/%s", path, name) : NULL;
         uint64_t mode = 0;
 
         if (!source)
                 return error_oom(reterr);
-        if (cp->made && is_own(name, cp->made))
+        if (cp->made && cp_is_own(name, cp->made))
                 return 0;
         if (!streq(type, "file") && !streq(type, "directory")) {
                 copied_leave_out(&cp->copied, streq(type, "link"), name);
@@ -327,7 +327,7 @@ static int check_missed(const JsonValue *missed, Error *reterr) {
         if (!missed)
                 return 0;
         return refuse_missed(name ? name : "",
-                             streq(text_of(missed, "errno"), "EACCES") ? EACCES : E2BIG, false,
+                             streq(cp_text_of(missed, "errno"), "EACCES") ? EACCES : E2BIG, false,
                              reterr);
 }
 
@@ -403,7 +403,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
         if (r == 0) {
                 r = files_rename(&made, &place, false);
                 if (r == -EEXIST)
-                        (void)refuse_existing(target, reterr);
+                        (void)cp_refuse_existing(target, reterr);
                 else if (r < 0)
                         (void)refuse_making("the directory", target, r, reterr);
         }
@@ -428,7 +428,7 @@ static int cure_directory(Cp *cp, const char *path, int r, Error *reterr) {
         return error_cure(reterr, r, "Directories are copied by holt cp -r.");
 }
 
-static int get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
+static int cp_get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
         _cleanup_free_ char *name = transfer_name(path), *target = NULL;
         struct stat st;
         bool into = !streq(destination, "-") && stat(destination, &st) == 0 && S_ISDIR(st.st_mode);
@@ -457,7 +457,7 @@ static int get(Cp *cp, const char *path, const char *destination, bool several, 
 /* --- the command line --- */
 
 /* NAME:PATH. false for a file of the caller's. */
-static bool split(const char *word, char ret_name[SESSION_NAME_MAX + 1], const char **ret_path) {
+static bool cp_split(const char *word, char ret_name[SESSION_NAME_MAX + 1], const char **ret_path) {
         size_t length = strcspn(word, ":/");
 
         if (word[length] != ':' || length > SESSION_NAME_MAX)
@@ -488,12 +488,12 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
                 return refuse_words(words->operands_count ? "holt cp lacks where to copy it"
                                                           : "holt cp lacks what to copy",
                                     reterr);
-        *ret_put = split(words->operands[last], name, &path);
-        if (!*ret_put && !split(words->operands[0], name, &path))
+        *ret_put = cp_split(words->operands[last], name, &path);
+        if (!*ret_put && !cp_split(words->operands[0], name, &path))
                 return refuse_words("neither the first nor the last of these is in a session",
                                     reterr);
         for (size_t i = 0; r == 0 && i < last; i++) {
-                bool there = split(words->operands[i], other, &path);
+                bool there = cp_split(words->operands[i], other, &path);
 
                 if (there == *ret_put || (there && !streq(name, other)))
                         r = refuse_words("one side of a copy is one session, the other none",
@@ -511,7 +511,7 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
                 const char *word = words->operands[i];
                 _cleanup_close_ int fd = FD_NONE;
 
-                if (split(word, name, &path) && session_open(name, &fd, NULL, NULL) < 0 &&
+                if (cp_split(word, name, &path) && session_open(name, &fd, NULL, NULL) < 0 &&
                     faccessat(AT_FDCWD, word, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                         return error_cure(reterr, r, "A file of yours is written ./%s",
                                           str_quote(word, quoted, sizeof(quoted)));
@@ -519,21 +519,21 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
         return r;
 }
 
-static int check_json(const Cp *cp, const char *destination, Error *reterr) {
+static int cp_check_json(const Cp *cp, const char *destination, Error *reterr) {
         if (!cp->options.json || transfer_own_output(destination) != STDOUT_FILENO)
                 return 0;
         (void)error_set(reterr, ERROR_USAGE, 0, "stdout would have the file, and what --json says");
         return error_cure(reterr, -EINVAL, "Name a file, or leave out --json.");
 }
 
-static int run(Cp *cp, const OptionResult *words, Error *reterr) {
+static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
         const char *path = "";
         bool into = false;
         int r = check_words(words, cp->session, &into, reterr);
 
         if (r == 0)
-                r = check_json(cp, words->operands[last], reterr);
+                r = cp_check_json(cp, words->operands[last], reterr);
         if (r == 0)
                 r = transfer_open(cp->session, &cp->client, reterr);
         if (r < 0)
@@ -543,11 +543,11 @@ static int run(Cp *cp, const OptionResult *words, Error *reterr) {
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];
 
-                (void)split(into ? destination : source, cp->session, &path);
+                (void)cp_split(into ? destination : source, cp->session, &path);
                 if (!into && !path[0])
                         path = "."; /* NAME: is the workspace */
-                r = into ? put(cp, source, path, last > 1, reterr)
-                         : get(cp, path, destination, last > 1, reterr);
+                r = into ? cp_put(cp, source, path, last > 1, reterr)
+                         : cp_get(cp, path, destination, last > 1, reterr);
         }
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 (void)error_cure(reterr, r,
@@ -582,7 +582,7 @@ int cmd_cp(int argc, char **argv) {
         }
         if (r == 0) {
                 open_files_raise(); /* each directory on the way down is open */
-                r = run(&cp, &words, &error);
+                r = cp_run(&cp, &words, &error);
         }
         options_clear(&words);
         copied_clear(&cp.copied);

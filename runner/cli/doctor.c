@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/json-write.h"
+#include "child/identity.h"
+#include "child/landlock.h"
 #include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
 #include "policy/plan.h"
 #include "sandbox/diagnose.h"
-#include "child/identity.h"
-#include "child/landlock.h"
 #include "sandbox/launch.h"
 #include "sandbox/probe.h"
 #include "sandbox/supervise.h"
@@ -161,7 +161,7 @@ static void blame_idmap(Finding *findings) {
 
 /* --- telling --- */
 
-static void print_text(const Finding *findings, const struct utsname *host, uid_t uid) {
+static void doctor_print_text(const Finding *findings, const struct utsname *host, uid_t uid) {
         (void)printf("Linux %s on %s, uid %u\n\n", host->release, host->machine, uid);
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++) {
                 const Finding *f = &findings[i];
@@ -191,7 +191,8 @@ static void print_text(const Finding *findings, const struct utsname *host, uid_
         }
 }
 
-static void print_json(const Finding *findings, const struct utsname *host, uid_t uid, bool works) {
+static void doctor_print_json(const Finding *findings, const struct utsname *host, uid_t uid,
+                              bool works) {
         JsonWriter w = { .pretty = true };
 
         json_write_object(&w, NULL);
@@ -242,7 +243,7 @@ static void try_layers(Finding *findings) {
         _exit(0);
 }
 
-static int examine(const DoctorOptions *options) {
+static int doctor_examine(const DoctorOptions *options) {
         const uid_t uid = geteuid();
         Finding *findings = mmap(NULL, FINDINGS_MAX * sizeof(*findings), PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -260,9 +261,9 @@ static int examine(const DoctorOptions *options) {
         for (size_t i = LAYER_USER; i < FINDINGS_MAX; i++)
                 works &= findings[i].works || !findings[i].needed;
         if (options->json)
-                print_json(findings, &host, uid, works);
+                doctor_print_json(findings, &host, uid, works);
         else
-                print_text(findings, &host, uid);
+                doctor_print_text(findings, &host, uid);
         return works ? 0 : 125;
 }
 
@@ -280,7 +281,7 @@ int cmd_doctor(int argc, char **argv) {
         if (r < 0)
                 r = fail_print(&error, fail_wants_json(argc, argv));
         else
-                r = words.help ? 0 : examine(&options);
+                r = words.help ? 0 : doctor_examine(&options);
         options_clear(&words);
         return r;
 }

@@ -22,7 +22,7 @@ int exec_result_code(const ExecResult *result) {
 
 /* --- for people --- */
 
-static void tell_timeout(const ExecResult *result) {
+static void exec_result_tell_timeout(const ExecResult *result) {
         const uint64_t timeout = ask_number(result->result, "timeout_us");
 
         if (!result->command)
@@ -74,7 +74,7 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
                               ask_text(result, "unguarded"));
 }
 
-static uint64_t dropped(const JsonValue *result) {
+static uint64_t exec_result_dropped(const JsonValue *result) {
         return ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
 }
 
@@ -92,14 +92,14 @@ void exec_result_tell(const ExecResult *result) {
         report_unrecorded(ask_text(result->result, "unrecorded"), stderr);
         cause = ask_text(result->result, "cause");
         if (streq(cause, "timeout"))
-                tell_timeout(result);
+                exec_result_tell_timeout(result);
         if (streq(cause, "lost"))
                 (void)fputs("holt: it was killed, and its monitor with it: by a command in the "
                             "session, as kill -9 -1 does, or from outside\n",
                             stderr);
-        if (result->captured && dropped(result->result) > 0)
+        if (result->captured && exec_result_dropped(result->result) > 0)
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
-                              dropped(result->result));
+                              exec_result_dropped(result->result));
         exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0)
                 exec_result_tell_denials(result->result);
@@ -117,7 +117,7 @@ static void write_signal(const ExecResult *result, JsonWriter *w) {
         json_write_string(w, "signal", number ? result_signal_name((int)number, buf) : NULL);
 }
 
-static void write_output(const ExecResult *result, JsonWriter *w) {
+static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
         if (!result->captured || !result->result) {
                 json_write_null(w, "output");
                 return;
@@ -126,8 +126,8 @@ static void write_output(const ExecResult *result, JsonWriter *w) {
         json_write_uint(w, "bytes",
                         ask_number(result->result, "stdout_bytes") +
                                 ask_number(result->result, "stderr_bytes") -
-                                dropped(result->result));
-        json_write_uint(w, "dropped_bytes", dropped(result->result));
+                                exec_result_dropped(result->result));
+        json_write_uint(w, "dropped_bytes", exec_result_dropped(result->result));
         json_write_end(w);
 }
 
@@ -197,7 +197,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_member(result->result, "usage", false, w);
         write_member(result->show, "layers", false, w);
         write_limits(result, w);
-        write_output(result, w);
+        exec_result_write_output(result, w);
         write_member(result->result, "denials", true, w);
         write_member(result->result, "set_aside", true, w);
         write_replaced(result, w);

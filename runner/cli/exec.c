@@ -20,9 +20,9 @@
 #include "cli/report.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
-#include "streams/terminal.h"
 #include "keeper/keeper.h"
 #include "streams/stdio.h"
+#include "streams/terminal.h"
 
 static const OptionSyntax sh_syntax = {
         .verb = "sh",
@@ -85,7 +85,7 @@ static void write_argv(const Exec *exec, JsonWriter *w) {
         json_write_end(w);
 }
 
-static void write_request(const Exec *exec, unsigned given, JsonWriter *w) {
+static void exec_write_request(const Exec *exec, unsigned given, JsonWriter *w) {
         json_write_object(w, NULL);
         if (exec->line.options.shell)
                 json_write_string(w, "shell", exec->line.options.shell);
@@ -132,7 +132,7 @@ static void let_signals_end(bool let) {
         (void)sigprocmask(let ? SIG_UNBLOCK : SIG_BLOCK, &ends, NULL);
 }
 
-static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
+static int exec_spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const unsigned given = given_fds(exec);
         const uint64_t asked_at = time_now_usec();
@@ -144,7 +144,7 @@ static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
         for (int fd = 0; fd <= 2; fd++)
                 if (given & (1U << fd))
                         fds[count++] = fd;
-        write_request(exec, given, &w);
+        exec_write_request(exec, given, &w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
         let_signals_end(true);
@@ -163,7 +163,7 @@ static int spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
 
 /* Returns the request's id. What cannot be said any more is not, and has 0: the loop sees that the
  * keeper has gone. */
-static uint64_t ask(const Exec *exec, const char *method, const char *signal, bool all) {
+static uint64_t exec_ask(const Exec *exec, const char *method, const char *signal, bool all) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         uint64_t id = 0;
         Error ignored;
@@ -182,7 +182,7 @@ static uint64_t ask(const Exec *exec, const char *method, const char *signal, bo
 }
 
 /* After its deadline the keeper ends the command, and holt waits for that. */
-static bool may_stop(const Exec *exec) {
+static bool exec_may_stop(const Exec *exec) {
         return !exec->deadline || time_now_usec() < exec->deadline;
 }
 
@@ -190,21 +190,21 @@ static bool may_stop(const Exec *exec) {
  * gets them. Otherwise holt stops with its whole job, up to the command's deadline, and with it all
  * that the command has started. Stops that were told before the command was told to go on are over,
  * our own included. */
-static void command_stopped(Exec *exec, const RpcMessage *message) {
+static void exec_command_stopped(Exec *exec, const RpcMessage *message) {
         const uint64_t signal = ask_number(message->params, "signal");
         const bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
         if (!exec->terminal || exec->resuming)
                 return;
         if (!wants_keys || !terminal_in_foreground(exec->terminal)) {
-                if (!may_stop(exec))
+                if (!exec_may_stop(exec))
                         return;
-                (void)ask(exec, "process.signal", "STOP", true);
+                (void)exec_ask(exec, "process.signal", "STOP", true);
                 terminal_stop(exec->terminal, 0, wants_keys, &exec->waker);
         }
         if (wants_keys)
                 terminal_enter(exec->terminal);
-        exec->resuming = ask(exec, "process.resume", NULL, false);
+        exec->resuming = exec_ask(exec, "process.resume", NULL, false);
 }
 
 /* What is the terminal's concern and not the command's. */
@@ -217,7 +217,7 @@ static bool act_on_signal(const Exec *exec, unsigned signal) {
                 terminal_enter(exec->terminal);
         else if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU)
                 return signal == SIGCONT;
-        else if (may_stop(exec))
+        else if (exec_may_stop(exec))
                 terminal_stop(exec->terminal, getpid(), false, &exec->waker);
         return true;
 }
@@ -231,7 +231,7 @@ static void pass_signal(const Exec *exec) {
         if (act_on_signal(exec, info.ssi_signo))
                 return;
         (void)snprintf(number, sizeof(number), "%u", info.ssi_signo);
-        (void)ask(exec, "process.signal", number, false);
+        (void)exec_ask(exec, "process.signal", number, false);
 }
 
 /* 1 when the command has ended, 0 when not, or a negative errno. */
@@ -248,7 +248,7 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
                         return r < 0 ? r : -EINVAL;
                 }
                 if (message.method && streq(message.method, "process.stopped"))
-                        command_stopped(exec, &message);
+                        exec_command_stopped(exec, &message);
                 if (message.id == exec->resuming)
                         exec->resuming = 0;
                 if (message.id != wait_id) {
@@ -261,7 +261,7 @@ static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
         }
 }
 
-static int wait_for_end(Exec *exec, Error *reterr) {
+static int exec_wait_for_end(Exec *exec, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         uint64_t id;
         int r;
@@ -306,7 +306,7 @@ static int wait_for_end(Exec *exec, Error *reterr) {
         return r < 0 ? r : 0;
 }
 
-static int open_signals(Exec *exec, Error *reterr) {
+static int exec_open_signals(Exec *exec, Error *reterr) {
         /* Of a terminal: without one a stop is as the kernel does it. */
         static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 },
                          own[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU };
@@ -324,7 +324,7 @@ static int open_signals(Exec *exec, Error *reterr) {
 }
 
 /* A command that was ended before it had started: its end came with the answer to its start. */
-static bool has_ended(Exec *exec, RpcMessage *started) {
+static bool exec_has_ended(Exec *exec, RpcMessage *started) {
         const JsonValue *ended = json_member(started->result, "ended");
 
         if (!ended)
@@ -336,10 +336,10 @@ static bool has_ended(Exec *exec, RpcMessage *started) {
         return true;
 }
 
-static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
+static int exec_attend(Exec *exec, RpcMessage *started, Error *reterr) {
         int r;
 
-        if (has_ended(exec, started))
+        if (exec_has_ended(exec, started))
                 return 0;
         if (exec->plan.fds && started->fds[0] >= 0) {
                 exec->terminal = terminal_new(&exec->plan, started->fds[0], NULL);
@@ -351,14 +351,14 @@ static int attend(Exec *exec, RpcMessage *started, Error *reterr) {
                 if (!exec->plan.background)
                         terminal_enter(exec->terminal);
         }
-        r = wait_for_end(exec, reterr);
+        r = exec_wait_for_end(exec, reterr);
         stdio_restore(exec->plan.fds);
         return r;
 }
 
 /* --- the result --- */
 
-static int open_report(Exec *exec, Error *reterr) {
+static int exec_open_report(Exec *exec, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         char cwd[PATH_MAX];
         int r;
@@ -383,7 +383,7 @@ static int prepare_document(Exec *exec, Error *reterr) {
         if (!exec->line.options.report && !exec->line.options.json)
                 return 0;
         r = ask_client(exec->client, "session.show", NULL, &exec->show, reterr);
-        return r < 0 ? r : open_report(exec, reterr);
+        return r < 0 ? r : exec_open_report(exec, reterr);
 }
 
 /* What was kept of the output, now that it has ended. */
@@ -412,7 +412,7 @@ static void print_result(const Exec *exec, const ExecResult *result) {
 }
 
 /* error is NULL when holt did its part. Returns the exit code. */
-static int tell(const Exec *exec, Error *error) {
+static int exec_tell(const Exec *exec, Error *error) {
         ExecResult result = { .session = exec->line.name,
                               .id = exec->id,
                               .command = exec->line.command,
@@ -443,7 +443,7 @@ static void print_detached(const Exec *exec, const RpcMessage *started) {
                 (void)printf("%s\n", exec->id);
 }
 
-static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
+static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         int fd, r = keeper_connect(exec->line.name, &fd, reterr);
 
         exec->tools = tool_host_free(exec->tools);
@@ -456,11 +456,11 @@ static int start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
                 r = tool_host_new(exec->line.name, exec->client, &exec->line.options.tools,
                                   &exec->tools, reterr);
         if (r == 0 && exec->signal_fd < 0)
-                r = open_signals(exec, reterr);
-        return r < 0 ? r : spawn(exec, ret_started, reterr);
+                r = exec_open_signals(exec, reterr);
+        return r < 0 ? r : exec_spawn(exec, ret_started, reterr);
 }
 
-static int run(Exec *exec, Error *reterr) {
+static int exec_run(Exec *exec, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
         unsigned tries = 0;
         Error ignored;
@@ -468,12 +468,12 @@ static int run(Exec *exec, Error *reterr) {
 
         stdio_note();
         do
-                r = start(exec, &started, reterr);
+                r = exec_start(exec, &started, reterr);
         while (keeper_may_retry(r, &tries));
         if (r == 0 && exec->line.options.detach)
                 print_detached(exec, &started);
         else if (r == 0)
-                r = attend(exec, &started, reterr);
+                r = exec_attend(exec, &started, reterr);
         if (r == 0 && !exec->line.options.detach)
                 r = print_captured(exec, reterr);
         /* The ways back begin at the workspace's own place. A keeper whose sandbox was stopped may
@@ -502,10 +502,10 @@ static int main_with(Exec *exec, Error *error) {
                 terminal_plan(&exec->plan);
         r = pass_term(exec, error);
         if (r == 0)
-                r = run(exec, error);
+                r = exec_run(exec, error);
         if (r == 0 && exec->line.options.detach)
                 return 0;
-        return tell(exec, r < 0 ? error : NULL);
+        return exec_tell(exec, r < 0 ? error : NULL);
 }
 
 int cmd_exec(int argc, char **argv) {
@@ -522,7 +522,7 @@ int cmd_exec(int argc, char **argv) {
         if (r == 0)
                 return main_with(&exec, &error);
         exec.line.options.json |= fail_wants_json(argc, argv);
-        return tell(&exec, &error);
+        return exec_tell(&exec, &error);
 }
 
 int cmd_sh(int argc, char **argv) {
@@ -547,7 +547,7 @@ int cmd_sh(int argc, char **argv) {
                 r = error_oom(&error);
         if (r < 0) {
                 exec.line.options.json = fail_wants_json(argc, argv);
-                return tell(&exec, &error);
+                return exec_tell(&exec, &error);
         }
         exec.line.command = shell;
         return main_with(&exec, &error);

@@ -50,13 +50,13 @@ typedef struct FilesCommand {
         const char *const *operands; /* behind the verb; NULL-terminated */
 } FilesCommand;
 
-static const char *text_of(const JsonValue *object, const char *key) {
+static const char *files_verb_text_of(const JsonValue *object, const char *key) {
         const JsonValue *value = json_member(object, key);
 
         return value ? json_string(value) : NULL;
 }
 
-static uint64_t number_of(const JsonValue *object, const char *key) {
+static uint64_t files_verb_number_of(const JsonValue *object, const char *key) {
         const JsonValue *value = json_member(object, key);
         uint64_t number = 0;
 
@@ -65,7 +65,7 @@ static uint64_t number_of(const JsonValue *object, const char *key) {
         return number;
 }
 
-static int print_json(JsonWriter *w, Error *reterr) {
+static int files_verb_print_json(JsonWriter *w, Error *reterr) {
         int r = json_write_finish(w) < 0 ? error_oom(reterr) : 0;
 
         if (r == 0)
@@ -80,8 +80,8 @@ static int print_json(JsonWriter *w, Error *reterr) {
 static const char *mode_text(const JsonValue *entry, char buf[11]) {
         static const char *const types[] = { "file", "directory", "link" };
         static const char all[] = "rwxrwxrwx", letters[] = "-dl";
-        const char *type = text_of(entry, "type");
-        const uint64_t mode = number_of(entry, "mode");
+        const char *type = files_verb_text_of(entry, "type");
+        const uint64_t mode = files_verb_number_of(entry, "mode");
 
         (void)strcpy(buf, "?---------");
         for (size_t i = 0; type && i < ELEMENTSOF(types); i++)
@@ -93,24 +93,25 @@ static const char *mode_text(const JsonValue *entry, char buf[11]) {
         return buf;
 }
 
-static void print_entry(const JsonValue *entry, const char *name) {
-        const time_t seconds = (time_t)(number_of(entry, "modified_ms") / 1000);
-        const char *target = text_of(entry, "target");
+static void files_verb_print_entry(const JsonValue *entry, const char *name) {
+        const time_t seconds = (time_t)(files_verb_number_of(entry, "modified_ms") / 1000);
+        const char *target = files_verb_text_of(entry, "target");
         char mode[11], date[32] = "", visible[1024], leads[1024];
         struct tm tm;
 
         if (localtime_r(&seconds, &tm))
                 (void)strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
         (void)printf("%s %12" PRIu64 " %s %s%s%s\n", mode_text(entry, mode),
-                     number_of(entry, "size"), date, str_visible(name, visible, sizeof(visible)),
-                     target ? " -> " : "", target ? str_visible(target, leads, sizeof(leads)) : "");
+                     files_verb_number_of(entry, "size"), date,
+                     str_visible(name, visible, sizeof(visible)), target ? " -> " : "",
+                     target ? str_visible(target, leads, sizeof(leads)) : "");
 }
 
 /* Bytes that are not UTF-8 are shown as \\xNN. */
 static void print_named(const JsonValue *entry) {
         _cleanup_free_ char *name = transfer_entry_name(entry);
 
-        print_entry(entry, name ? name : text_of(entry, "name"));
+        files_verb_print_entry(entry, name ? name : files_verb_text_of(entry, "name"));
 }
 
 /* To stderr: the listing is not whole. */
@@ -121,7 +122,7 @@ static void tell_missed(const JsonValue *missed) {
         if (missed)
                 (void)fprintf(stderr, "holt: not all is listed: cannot look into \"%s\" (%s)\n",
                               name ? str_quote(name, quoted, sizeof(quoted)) : "",
-                              text_of(missed, "errno"));
+                              files_verb_text_of(missed, "errno"));
 }
 
 static void show_page(const FilesCommand *command, const JsonValue *result, JsonWriter *w) {
@@ -144,7 +145,7 @@ static int list_file(const FilesCommand *command, const char *path, JsonWriter *
         if (r < 0)
                 return r;
         if (!command->options.json) {
-                print_entry(message.result, path);
+                files_verb_print_entry(message.result, path);
                 return 0;
         }
         json_write_object(w, NULL);
@@ -155,7 +156,8 @@ static int list_file(const FilesCommand *command, const char *path, JsonWriter *
         return 0;
 }
 
-static int list(const FilesCommand *command, const char *path, JsonWriter *w, Error *reterr) {
+static int files_verb_list(const FilesCommand *command, const char *path, JsonWriter *w,
+                           Error *reterr) {
         _cleanup_free_ char *after = NULL;
 
         for (;;) {
@@ -176,7 +178,7 @@ static int list(const FilesCommand *command, const char *path, JsonWriter *w, Er
                         return r;
                 show_page(command, message.result, w);
                 tell_missed(json_member(message.result, "missed"));
-                next = text_of(message.result, "next");
+                next = files_verb_text_of(message.result, "next");
                 if (!next)
                         return 0;
                 free(after);
@@ -186,18 +188,18 @@ static int list(const FilesCommand *command, const char *path, JsonWriter *w, Er
         }
 }
 
-static int do_ls(FilesCommand *command, Error *reterr) {
+static int files_verb_do_ls(FilesCommand *command, Error *reterr) {
         const char *path = command->operands[0] ? command->operands[0] : ".";
         JsonWriter w = { .pretty = true };
         int r;
 
         json_write_object(&w, NULL);
         json_write_array(&w, "entries");
-        r = list(command, path, &w, reterr);
+        r = files_verb_list(command, path, &w, reterr);
         json_write_end(&w);
         json_write_end(&w);
         if (r == 0 && command->options.json)
-                return print_json(&w, reterr);
+                return files_verb_print_json(&w, reterr);
         json_write_clear(&w);
         return r;
 }
@@ -212,11 +214,11 @@ static int do_stat(FilesCommand *command, Error *reterr) {
         if (r < 0)
                 return r;
         if (!command->options.json) {
-                print_entry(message.result, command->operands[0]);
+                files_verb_print_entry(message.result, command->operands[0]);
                 return 0;
         }
         json_copy(&w, NULL, message.result);
-        return print_json(&w, reterr);
+        return files_verb_print_json(&w, reterr);
 }
 
 /* --- contents --- */
@@ -266,7 +268,7 @@ static int say_option(int r, const char *option, Error *reterr) {
         return error_cure(reterr, r, "%s does it all the same.", option);
 }
 
-static int do_rm(FilesCommand *command, Error *reterr) {
+static int files_verb_do_rm(FilesCommand *command, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && command->operands[i]; i++) {
@@ -295,7 +297,7 @@ static int move_or_copy(FilesCommand *command, const char *method, bool copy, Er
         if (copy)
                 json_write_bool(&params, "recursive", command->options.recursive);
         r = transfer_call(command->client, method, &params, FD_NONE, &answer, reterr);
-        left_out = r == 0 && copy ? number_of(answer.result, "left_out") : 0;
+        left_out = r == 0 && copy ? files_verb_number_of(answer.result, "left_out") : 0;
         if (left_out > 0)
                 (void)fprintf(stderr, "holt: left out: %" PRIu64 " FIFOs, sockets or devices\n",
                               left_out);
@@ -326,12 +328,12 @@ static const Subverb files_verbs[] = {
         { "cp", "FROM TO [--recursive] [--replace]", 2, 2 },
 };
 static int (*const files_runs[])(FilesCommand *command, Error *reterr) = {
-        do_ls, do_cat, do_get, do_put, do_stat, do_mkdir, do_rm, do_mv, do_cp,
+        files_verb_do_ls, do_cat, do_get, do_put, do_stat, do_mkdir, files_verb_do_rm, do_mv, do_cp,
 };
 static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each has its function");
 
 /* The server's words are for all clients; these for people. */
-static int cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
+static int files_verb_cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
         if (r == -ENOENT && streq(verb->name, "mkdir") && !path_is_tilde(command->operands[0]))
                 return error_cure(reterr, r, "--parents makes the directories above it, too.");
         if (r == -ENOENT && reterr->cure[0] == '\0')
@@ -346,7 +348,7 @@ static int cure(const Subverb *verb, const FilesCommand *command, int r, Error *
         return r;
 }
 
-static int run(FilesCommand *command, const OptionResult *words, Error *reterr) {
+static int files_verb_run(FilesCommand *command, const OptionResult *words, Error *reterr) {
         const Subverb *verb;
         char called[32];
         size_t which = 0;
@@ -364,7 +366,7 @@ static int run(FilesCommand *command, const OptionResult *words, Error *reterr) 
         transfer_begin(command->client, called, command->operands);
         r = files_runs[which](command, reterr);
         if (r < 0)
-                r = cure(verb, command, r, reterr);
+                r = files_verb_cure(verb, command, r, reterr);
         transfer_end(command->client, r, reterr);
         command->client = rpc_client_free(command->client);
         return r;
@@ -384,7 +386,7 @@ int cmd_files(int argc, char **argv) {
                 return 0;
         }
         if (r == 0)
-                r = run(&command, &words, &error);
+                r = files_verb_run(&command, &words, &error);
         if (r < 0)
                 operands_name_session(words.operands ? words.operands[0] : NULL, &error);
         options_clear(&words);

@@ -106,8 +106,8 @@ static const JsonValue *first_row(const Answer *answer) {
 }
 
 /* Of two answers, each with the newest first. */
-static void print_rows(const Listing *listing, const Answer *one, const Answer *two,
-                       uint64_t limit) {
+static void history_print_rows(const Listing *listing, const Answer *one, const Answer *two,
+                               uint64_t limit) {
         const JsonValue *a = first_row(one), *b = first_row(two);
 
         (void)puts(listing->title);
@@ -120,8 +120,8 @@ static void print_rows(const Listing *listing, const Answer *one, const Answer *
         }
 }
 
-static int list(const Listing *listing, const char *name, const ListOptions *options,
-                Error *reterr) {
+static int history_list(const Listing *listing, const char *name, const ListOptions *options,
+                        Error *reterr) {
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE, more = ANSWER_NONE;
         Query query = { .limit = ANSWER_LIMIT_DEFAULT, .only = options->only };
         int r = ask_limit(options->limit, &query.limit, reterr);
@@ -138,7 +138,7 @@ static int list(const Listing *listing, const char *name, const ListOptions *opt
                 r = ask_rows(listing, name, &query, &more, reterr);
         }
         if (r == 0)
-                print_rows(listing, &answer, &more, query.limit);
+                history_print_rows(listing, &answer, &more, query.limit);
         return r;
 }
 
@@ -154,7 +154,7 @@ static JsonDocument *parse_text(const JsonValue *row, const char *key) {
 }
 
 /* The texts of an array with that between them. */
-static char *join(const JsonValue *array, const char *between) {
+static char *history_join(const JsonValue *array, const char *between) {
         char *text = strdup("");
 
         for (const JsonValue *word = array ? json_first(array) : NULL; text && word;
@@ -182,13 +182,13 @@ static const struct {
 };
 
 /* The words of a command, or its line, or what else a call was about. */
-static char *describe(const JsonValue *params) {
+static char *history_describe(const JsonValue *params) {
         const char *code = ask_text(params, "code");
         const JsonValue *words = json_member(params, "argv");
 
         words = words ? words : json_member(params, "operands");
         if (words)
-                return join(words, " ");
+                return history_join(words, " ");
         if (code[0])
                 return str_format("%.*s%s", (int)strcspn(code, "\n"), code,
                                   strchr(code, '\n') ? " ..." : "");
@@ -241,7 +241,7 @@ static void print_failure(const JsonValue *result) {
         }
 }
 
-static const char *called(const JsonValue *row) {
+static const char *history_called(const JsonValue *row) {
         const char *name = ask_text(row, "name");
 
         return streq(name, exec_alias.method) ? exec_alias.verb : name;
@@ -250,7 +250,7 @@ static const char *called(const JsonValue *row) {
 static void print_history(const JsonValue *row) {
         _cleanup_(json_freep) JsonDocument *params = parse_text(row, "params");
         _cleanup_(json_freep) JsonDocument *result = parse_text(row, "result");
-        _cleanup_free_ char *what = params ? describe(json_root(params)) : NULL;
+        _cleanup_free_ char *what = params ? history_describe(json_root(params)) : NULL;
         const uint64_t started = ask_number(row, "started_ms"), ended = ask_number(row, "ended_ms");
         char when[24], end[32], took[24] = "-", visible[1024];
 
@@ -258,14 +258,14 @@ static void print_history(const JsonValue *row) {
                 (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
         (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s", ask_number(row, "id"),
                      ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
-                     called(row), str_visible(what ? what : "", visible, sizeof(visible)));
+                     history_called(row), str_visible(what ? what : "", visible, sizeof(visible)));
         if (result)
                 print_failure(json_root(result));
         (void)putchar('\n');
 }
 
 /* A value as people read it; NULL where there is none. */
-static char *plain(const JsonValue *value) {
+static char *history_plain(const JsonValue *value) {
         uint64_t number;
         bool yes;
 
@@ -275,7 +275,7 @@ static char *plain(const JsonValue *value) {
         case JSON_BOOL:
                 return json_bool(value, &yes) == 0 ? strdup(yes ? "true" : "false") : NULL;
         case JSON_ARRAY:
-                return join(value, ",");
+                return history_join(value, ",");
         case JSON_NUMBER:
                 return json_uint(value, JSON_INTEGER_MAX, &number) == 0
                                ? str_format("%" PRIu64, number)
@@ -293,7 +293,7 @@ static void print_audit(const JsonValue *row) {
                      ask_time(ask_number(row, "at_ms"), when), ask_text(row, "kind"));
         for (const JsonValue *m = detail ? json_first(json_root(detail)) : NULL; m;
              m = json_next(m)) {
-                _cleanup_free_ char *text = plain(m);
+                _cleanup_free_ char *text = history_plain(m);
                 const char *quote = text && strchr(text, ' ') ? "'" : "";
 
                 if (text)
@@ -315,7 +315,7 @@ static int do_history(const OptionResult *words, const void *options, Error *ret
                 .alias = &exec_alias,
         };
 
-        return list(&listing, words->operands[0], options, reterr);
+        return history_list(&listing, words->operands[0], options, reterr);
 }
 
 static int do_audit(const OptionResult *words, const void *options, Error *reterr) {
@@ -330,7 +330,7 @@ static int do_audit(const OptionResult *words, const void *options, Error *reter
         ListOptions with_kind = *(const ListOptions *)options;
 
         with_kind.only = kinds[with_kind.kind];
-        return list(&listing, words->operands[0], &with_kind, reterr);
+        return history_list(&listing, words->operands[0], &with_kind, reterr);
 }
 
 int cmd_history(int argc, char **argv) {

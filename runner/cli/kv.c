@@ -126,7 +126,7 @@ static int kv_keys(const KvCall *call, Error *reterr) {
 
 /* --- set, delete --- */
 
-static int refuse_value(const char *why, Error *reterr) {
+static int kv_refuse_value(const char *why, Error *reterr) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "the value is too long: %s", why);
         return error_cure(reterr, -E2BIG,
                           "Text may have nearly 1 MiB, other bytes 760 KiB. Keep more in a file: "
@@ -134,7 +134,7 @@ static int refuse_value(const char *why, Error *reterr) {
 }
 
 /* All of stdin. */
-static int read_value(char **ret, size_t *ret_length, Error *reterr) {
+static int kv_read_value(char **ret, size_t *ret_length, Error *reterr) {
         _cleanup_free_ char *data = malloc(STORE_VALUE_MAX + 2);
         size_t length;
 
@@ -144,7 +144,7 @@ static int read_value(char **ret, size_t *ret_length, Error *reterr) {
         if (ferror(stdin))
                 return error_set(reterr, ERROR_USAGE, errno, "cannot read the value from stdin");
         if (length > STORE_VALUE_MAX)
-                return refuse_value("it has more than 1 MiB", reterr);
+                return kv_refuse_value("it has more than 1 MiB", reterr);
         data[length] = '\0';
         *ret = TAKE_PTR(data);
         *ret_length = length;
@@ -171,7 +171,7 @@ static int kv_set(const KvCall *call, Error *reterr) {
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         _cleanup_free_ char *value = NULL;
         size_t length = strlen(call->value);
-        int r = streq(call->value, "-") ? read_value(&value, &length, reterr) : 0;
+        int r = streq(call->value, "-") ? kv_read_value(&value, &length, reterr) : 0;
 
         if (r < 0)
                 return r;
@@ -179,7 +179,7 @@ static int kv_set(const KvCall *call, Error *reterr) {
         json_write_string(&w, "key", call->key);
         r = write_value(value ? value : call->value, length, &w, reterr);
         if (r == 0 && w.length + REQUEST_REST > RPC_LINE_MAX)
-                r = refuse_value("a request that has it would be longer than 1 MiB", reterr);
+                r = kv_refuse_value("a request that has it would be longer than 1 MiB", reterr);
         return r < 0 ? r : ask_keeper(call->name, "kv.set", &w, &answer, reterr);
 }
 

@@ -68,7 +68,7 @@ static void chunks_clear(Chunks *chunks) {
         *chunks = (Chunks){ 0 };
 }
 
-static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
+static int logs_decode(const JsonValue *value, Chunk *ret, Error *reterr) {
         int r = base64_decode(ask_text(value, "base64"), &ret->data, &ret->length);
 
         if (r < 0)
@@ -78,7 +78,7 @@ static int decode(const JsonValue *value, Chunk *ret, Error *reterr) {
         return 0;
 }
 
-static int write_all(int fd, const char *data, size_t length, Error *reterr) {
+static int logs_write_all(int fd, const char *data, size_t length, Error *reterr) {
         int r = shown_write(fd, data, length);
 
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write to %s",
@@ -87,7 +87,7 @@ static int write_all(int fd, const char *data, size_t length, Error *reterr) {
 }
 
 /* {"seq", "stream", "offset", "base64"} */
-static int print_json(const JsonValue *value, Error *reterr) {
+static int logs_print_json(const JsonValue *value, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
@@ -97,7 +97,7 @@ static int print_json(const JsonValue *value, Error *reterr) {
         json_write_string(&w, "base64", ask_text(value, "base64"));
         json_write_end(&w);
         return json_write_finish(&w) < 0 ? error_oom(reterr)
-                                         : write_all(STDOUT_FILENO, w.data, w.length, reterr);
+                                         : logs_write_all(STDOUT_FILENO, w.data, w.length, reterr);
 }
 
 /* The bytes, or that there is a hole. */
@@ -105,8 +105,8 @@ static int print_chunk(const Chunk *chunk, size_t from, Error *reterr) {
         const char *name = capture_stream_name(chunk->stream);
 
         if (chunk->dropped == 0)
-                return write_all(chunk->stream ? STDERR_FILENO : STDOUT_FILENO, chunk->data + from,
-                                 chunk->length - from, reterr);
+                return logs_write_all(chunk->stream ? STDERR_FILENO : STDOUT_FILENO,
+                                      chunk->data + from, chunk->length - from, reterr);
         if (chunk->offset == 0)
                 (void)fprintf(stderr, "holt: dropped the first %" PRIu64 " bytes of %s\n",
                               chunk->dropped, name);
@@ -146,15 +146,16 @@ static int skip_to(Log *log, unsigned stream, uint64_t offset, Chunks *later, Er
         return r;
 }
 
-static int take(Log *log, const JsonValue *value, Chunks *later, Error *reterr) {
+static int logs_take(Log *log, const JsonValue *value, Chunks *later, Error *reterr) {
         Chunk chunk = { 0 };
-        int r = decode(value, &chunk, reterr);
+        int r = logs_decode(value, &chunk, reterr);
 
         if (r == 0)
                 r = skip_to(log, chunk.stream, chunk.offset, later, reterr);
         log->next[chunk.stream] += chunk.length;
         if (r == 0)
-                r = log->json ? print_json(value, reterr) : print_or_add(&chunk, later, reterr);
+                r = log->json ? logs_print_json(value, reterr)
+                              : print_or_add(&chunk, later, reterr);
         free(chunk.data);
         return r;
 }
@@ -190,7 +191,7 @@ static int read_page(Log *log, Chunks *later, Error *reterr) {
         r = ask_process(log->client, "process.read", log->id, &w, &answer, reterr);
         chunks = r == 0 ? json_member(answer.result, "chunks") : NULL;
         for (const JsonValue *c = chunks ? json_first(chunks) : NULL; c && r == 0; c = json_next(c))
-                r = take(log, c, later, reterr);
+                r = logs_take(log, c, later, reterr);
         if (r < 0)
                 return r;
         log->seq = ask_number(answer.result, "next");
@@ -198,7 +199,7 @@ static int read_page(Log *log, Chunks *later, Error *reterr) {
         return more ? 1 : take_end(log, answer.result, later, reterr);
 }
 
-static int read_all(Log *log, Chunks *later, Error *reterr) {
+static int logs_read_all(Log *log, Chunks *later, Error *reterr) {
         int r;
 
         do
@@ -210,7 +211,7 @@ static int read_all(Log *log, Chunks *later, Error *reterr) {
 int logs_print(RpcClient *client, const char *id, Error *reterr) {
         Log log = { .client = client, .id = id, .seq = 1, .quiet = true };
 
-        return read_all(&log, NULL, reterr);
+        return logs_read_all(&log, NULL, reterr);
 }
 
 /* --- the tail --- */
@@ -233,7 +234,7 @@ static size_t find_tail(const Chunks *chunks, uint64_t lines, size_t *ret_at) {
 static int print_tail(Log *log, uint64_t lines, Error *reterr) {
         _cleanup_(chunks_clear) Chunks chunks = { 0 };
         size_t at = 0, first;
-        int r = read_all(log, &chunks, reterr);
+        int r = logs_read_all(log, &chunks, reterr);
 
         if (r < 0 || lines == 0)
                 return r;
@@ -245,8 +246,8 @@ static int print_tail(Log *log, uint64_t lines, Error *reterr) {
 
 /* --- following --- */
 
-static int send(const Log *log, const char *method, uint64_t from, uint64_t *ret_id,
-                Error *reterr) {
+static int logs_send(const Log *log, const char *method, uint64_t from, uint64_t *ret_id,
+                     Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
@@ -262,7 +263,7 @@ static int send(const Log *log, const char *method, uint64_t from, uint64_t *ret
 }
 
 /* 1 at the end of the command, 0 to go on. */
-static int hear(Log *log, uint64_t wait_id, Error *reterr) {
+static int logs_hear(Log *log, uint64_t wait_id, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         uint64_t number;
         Error error;
@@ -280,20 +281,20 @@ static int hear(Log *log, uint64_t wait_id, Error *reterr) {
         if (number < log->seq)
                 return 0;
         log->seq = number + 1;
-        return take(log, message.params, NULL, reterr);
+        return logs_take(log, message.params, NULL, reterr);
 }
 
 /* The answer to process.wait comes behind what was printed before the end, but for a reader that
  * has fallen behind; what that has missed is still kept. */
-static int follow(Log *log, Error *reterr) {
+static int logs_follow(Log *log, Error *reterr) {
         uint64_t watch_id, wait_id = 0;
-        int r = send(log, "process.watch", log->seq, &watch_id, reterr);
+        int r = logs_send(log, "process.watch", log->seq, &watch_id, reterr);
 
         if (r == 0)
-                r = send(log, "process.wait", 0, &wait_id, reterr);
+                r = logs_send(log, "process.wait", 0, &wait_id, reterr);
         while (r == 0)
-                r = hear(log, wait_id, reterr);
-        return r < 0 ? r : read_all(log, NULL, reterr);
+                r = logs_hear(log, wait_id, reterr);
+        return r < 0 ? r : logs_read_all(log, NULL, reterr);
 }
 
 /* Nobody is to take that for a command that has printed nothing. */
@@ -311,11 +312,11 @@ static void tell_elsewhere(const Log *log) {
 /* --- the verb --- */
 
 static int print_log(Log *log, const LogsOptions *options, uint64_t lines, Error *reterr) {
-        int r = options->tail ? print_tail(log, lines, reterr) : read_all(log, NULL, reterr);
+        int r = options->tail ? print_tail(log, lines, reterr) : logs_read_all(log, NULL, reterr);
 
         if (r == 0)
                 tell_elsewhere(log);
-        return r == 0 && options->follow ? follow(log, reterr) : r;
+        return r == 0 && options->follow ? logs_follow(log, reterr) : r;
 }
 
 static int do_logs(const OptionResult *words, const void *data, Error *reterr) {

@@ -56,7 +56,7 @@ static void print_fact(const char *label, const char *text) {
         (void)printf("%-11s %s\n", label, str_visible(text, visible, sizeof(visible)));
 }
 
-static void print_state(const JsonValue *session) {
+static void ls_print_state(const JsonValue *session) {
         const uint64_t count = ask_number(session, "processes");
         char when[24], text[128];
 
@@ -152,7 +152,7 @@ static void print_session(const JsonValue *session) {
         char when[24];
 
         print_fact("name", ask_text(session, "name"));
-        print_state(session);
+        ls_print_state(session);
         print_fact("created", ask_time(ask_number(session, "created_ms"), when));
         print_fact("directory", ask_text(session, "directory"));
         print_idle(session);
@@ -208,7 +208,7 @@ typedef struct Listed {
         JsonWriter w;
 } Listed;
 
-static void print_row(const ShownSession *session, const JsonValue *result, const Error *error) {
+static void ls_print_row(const ShownSession *session, const JsonValue *result, const Error *error) {
         const char *workspace = result ? ask_text(result, "workspace") : error->text;
         char when[24], visible[PATH_MAX];
 
@@ -229,7 +229,7 @@ static int list_one(void *data, const char *name, int dir_fd) {
                 if (listed->count++ == 0)
                         (void)printf("%-20s %-8s %-19s %s\n", "NAME", "STATE", "CREATED",
                                      "WORKSPACE");
-                print_row(&session, answer.result, &error);
+                ls_print_row(&session, answer.result, &error);
                 return 0;
         }
         if (answer.result) {
@@ -244,7 +244,7 @@ static int list_one(void *data, const char *name, int dir_fd) {
         return 0;
 }
 
-static int do_ls(const OptionResult *words, const void *options, Error *reterr) {
+static int ls_do_ls(const OptionResult *words, const void *options, Error *reterr) {
         Listed listed = { .json = ((const LsOptions *)options)->json, .w = { .pretty = true } };
         int r;
 
@@ -270,7 +270,7 @@ int cmd_ls(int argc, char **argv) {
                             .options = ls_options,
                             .options_count = ELEMENTSOF(ls_options),
                             .operands = true },
-                .run = do_ls,
+                .run = ls_do_ls,
         };
         LsOptions options = { 0 };
 

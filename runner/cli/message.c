@@ -23,7 +23,7 @@ static time_t now_seconds(void) {
 
 /* Every signal is blocked for good (launch.c), and nobody reads the signalfd any more. Those that
  * are to end holt are let in here alone, so that none cuts a message short that somebody reads. */
-static int wait_for_room(int fd) {
+static int message_wait_for_room(int fd) {
         static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
         struct pollfd room = { .fd = fd, .events = POLLOUT };
         const struct timespec patience = { .tv_sec = PATIENCE_S };
@@ -44,7 +44,7 @@ int message_write(int fd, const char *data, size_t length) {
         time_t taken = now_seconds();
 
         while (length > 0) {
-                int r = wait_for_room(fd);
+                int r = message_wait_for_room(fd);
                 ssize_t n = r < 0 ? 0 : patience_write(fd, data, length);
 
                 if (r < 0 || (n < 0 && errno != EINTR && errno != EAGAIN))

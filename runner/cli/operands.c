@@ -36,7 +36,7 @@ int operands_check(const char *verb, const char *usage, const char *const *opera
 
 /* --- subverbs --- */
 
-static const Subverb *find(const Subverb *table, size_t count, const char *name) {
+static const Subverb *operands_find(const Subverb *table, size_t count, const char *name) {
         for (size_t i = 0; i < count; i++)
                 if (streq(table[i].name, name))
                         return &table[i];
@@ -58,7 +58,7 @@ static int refuse_subverb(const char *verb, const Subverb *table, size_t table_c
         int r;
 
         (void)str_quote(operands[1], quoted, sizeof(quoted));
-        if (find(table, table_count, operands[0])) {
+        if (operands_find(table, table_count, operands[0])) {
                 r = error_set(reterr, ERROR_USAGE, 0, "the session comes before \"%s\"",
                               operands[0]);
                 return error_cure(reterr, r, "holt %s %s %s", verb, quoted, operands[0]);
@@ -74,12 +74,12 @@ static int refuse_subverb(const char *verb, const Subverb *table, size_t table_c
 
 int operands_subverb(const char *verb, const Subverb *table, size_t table_count,
                      const char *const *operands, size_t count, size_t *ret, Error *reterr) {
-        const Subverb *subverb = count > 1 ? find(table, table_count, operands[1]) : NULL;
+        const Subverb *subverb = count > 1 ? operands_find(table, table_count, operands[1]) : NULL;
         char names[256], two[80], usage[320];
         int r;
 
         if (count < 2) {
-                const bool named = count == 1 && !find(table, table_count, operands[0]);
+                const bool named = count == 1 && !operands_find(table, table_count, operands[0]);
 
                 list_names(table, table_count, names);
                 r = error_set(reterr, ERROR_USAGE, 0, "holt %s lacks %s", verb,

@@ -190,7 +190,7 @@ static int take_value(Parser *parser, const char *name, const char *arg, const c
         return arg && (!*value || **value == '\0') ? fail_value(parser, name, arg) : 0;
 }
 
-static int set_enum(Parser *parser, const Option *option, const char *value) {
+static int options_set_enum(Parser *parser, const Option *option, const char *value) {
         char quoted[160];
         unsigned i = 0;
         int r;
@@ -220,7 +220,7 @@ static int set_option(Parser *parser, const Option *option, const char *value) {
         case OPTION_LIST:
                 return strlist_add(at, value) < 0 ? error_oom(parser->reterr) : 0;
         case OPTION_ENUM:
-                return set_enum(parser, option, value);
+                return options_set_enum(parser, option, value);
         default:
                 assert(false);
                 return -EINVAL;

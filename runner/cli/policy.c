@@ -8,12 +8,12 @@
 #include "base/nearest.h"
 #include "cli/fail.h"
 #include "cli/options.h"
-#include "session/policy-files.h"
 #include "cli/policy-words.h"
 #include "cli/verbs.h"
 #include "policy/load.h"
 #include "policy/schema.h"
 #include "policy/syscalls.h"
+#include "session/policy-files.h"
 
 enum { SHOW_COLUMN = 30 };
 
@@ -40,16 +40,16 @@ static int fail_output(Error *reterr) {
         return error_set(reterr, ERROR_SETUP, errno, "cannot write to stdout");
 }
 
-static int flush_output(Error *reterr) {
+static int policy_verb_flush_output(Error *reterr) {
         return fflush(stdout) != 0 || ferror(stdout) ? fail_output(reterr) : 0;
 }
 
-static int print_json(JsonWriter *w, Error *reterr) {
+static int policy_verb_print_json(JsonWriter *w, Error *reterr) {
         if (json_write_finish(w) < 0)
                 return error_oom(reterr);
         if (fwrite(w->data, 1, w->length, stdout) != w->length)
                 return fail_output(reterr);
-        return flush_output(reterr);
+        return policy_verb_flush_output(reterr);
 }
 
 /* --- show --- */
@@ -79,7 +79,7 @@ static int show_text(const Policy *policy, Error *reterr) {
                 if (r < 0)
                         return r;
         }
-        return flush_output(reterr);
+        return policy_verb_flush_output(reterr);
 }
 
 /* "show NAME" is "show --policy NAME". */
@@ -112,7 +112,7 @@ static int policy_show(const PolicyArgs *args, const OptionResult *result, Error
         if (!args->json)
                 return show_text(&policy, reterr);
         r = policy_document_print(&policy, &w);
-        return r < 0 ? error_oom(reterr) : print_json(&w, reterr);
+        return r < 0 ? error_oom(reterr) : policy_verb_print_json(&w, reterr);
 }
 
 /* --- check --- */
@@ -135,7 +135,7 @@ static int check_file(const char *name, Error *reterr) {
                            project ? ORIGIN_PROJECT : ORIGIN_CALLER, reterr);
 }
 
-static void check_json(JsonWriter *w, const char *name, const Error *error) {
+static void policy_verb_check_json(JsonWriter *w, const char *name, const Error *error) {
         char sentence[ERROR_SENTENCE_MAX];
 
         json_write_object(w, NULL);
@@ -153,7 +153,7 @@ static void check_json(JsonWriter *w, const char *name, const Error *error) {
         json_write_end(w);
 }
 
-static void check_text(const char *name, const Error *error) {
+static void policy_verb_check_text(const char *name, const Error *error) {
         char quoted[400];
 
         if (error)
@@ -180,12 +180,12 @@ static int policy_check(const PolicyArgs *args, const OptionResult *result, Erro
 
                 bad = bad || !ok;
                 if (args->json)
-                        check_json(&w, name, ok ? NULL : &error);
+                        policy_verb_check_json(&w, name, ok ? NULL : &error);
                 else
-                        check_text(name, ok ? NULL : &error);
+                        policy_verb_check_text(name, ok ? NULL : &error);
         }
         json_write_end(&w);
-        r = args->json ? print_json(&w, reterr) : flush_output(reterr);
+        r = args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
         return r < 0 ? r : bad;
 }
 
@@ -197,7 +197,7 @@ static int policy_schema(const PolicyArgs *args, const OptionResult *result, Err
         (void)args;
         (void)result;
         policy_schema_print(&w);
-        return print_json(&w, reterr);
+        return policy_verb_print_json(&w, reterr);
 }
 
 static int policy_list(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
@@ -216,7 +216,7 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
                         (void)printf("%-12s%s\n", preset->name, preset->description);
         }
         json_write_end(&w);
-        return args->json ? print_json(&w, reterr) : flush_output(reterr);
+        return args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
 }
 
 enum { SYSCALL_NUMBERS = 4096 }; /* more than any architecture of holt's has */
@@ -239,7 +239,7 @@ static int policy_syscalls(const PolicyArgs *args, const OptionResult *result, E
                         (void)printf("%-28s%s\n", name, group);
         }
         json_write_end(&w);
-        return args->json ? print_json(&w, reterr) : flush_output(reterr);
+        return args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
 }
 
 /* --- the verbs --- */
@@ -296,7 +296,7 @@ static void print_usage(FILE *out) {
         (void)fputs("\n\"holt policy VERB --help\" says more.\n", out);
 }
 
-static int unknown_verb(const char *name, Error *reterr) {
+static int policy_verb_unknown_verb(const char *name, Error *reterr) {
         Nearest nearest = { .word = name };
         char quoted[160];
         int r;
@@ -310,7 +310,7 @@ static int unknown_verb(const char *name, Error *reterr) {
         return error_cure(reterr, r, "The verbs are show, check, schema, list and syscalls.");
 }
 
-static int run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr) {
+static int policy_verb_run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr) {
         _cleanup_(options_clear) OptionResult result = { 0 };
         PolicyArgs args = { 0 };
         int r;
@@ -320,7 +320,7 @@ static int run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr
                 return r;
         if (result.help) {
                 options_help(&verb->syntax, stdout);
-                return flush_output(reterr);
+                return policy_verb_flush_output(reterr);
         }
         return verb->run(&args, &result, reterr);
 }
@@ -332,12 +332,12 @@ static int find_and_run(int argc, char **argv, Error *reterr) {
         }
         if (streq(argv[1], "--help") || streq(argv[1], "-h")) {
                 print_usage(stdout);
-                return flush_output(reterr);
+                return policy_verb_flush_output(reterr);
         }
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (streq(verbs[i].name, argv[1]))
-                        return run_verb(&verbs[i], argc - 1, argv + 1, reterr);
-        return unknown_verb(argv[1], reterr);
+                        return policy_verb_run_verb(&verbs[i], argc - 1, argv + 1, reterr);
+        return policy_verb_unknown_verb(argv[1], reterr);
 }
 
 int cmd_policy(int argc, char **argv) {

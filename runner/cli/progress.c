@@ -56,7 +56,7 @@ static bool takes_it(void) {
 }
 
 /* Of a file alone, how much there is of it as well. */
-static void show(void) {
+static void progress_show(void) {
         const uint64_t took = time_now_usec() - progress.began;
         const off_t at = progress.fd >= 0 ? lseek(progress.fd, 0, SEEK_CUR) : -1;
         const uint64_t bytes = progress.counts.bytes +
@@ -86,14 +86,14 @@ static void wait_until(uint64_t usec) {
                 ;
 }
 
-static void *run(void *unused) {
+static void *progress_run(void *unused) {
         uint64_t next = progress.began + FIRST_AFTER * UINT64_C(1000);
 
         (void)pthread_mutex_lock(&progress.lock);
         for (; !progress.ended; next = time_now_usec() + EVERY * UINT64_C(1000)) {
                 wait_until(next);
                 if (!progress.ended)
-                        show();
+                        progress_show();
         }
         (void)pthread_mutex_unlock(&progress.lock);
         return unused;
@@ -113,7 +113,7 @@ static bool start_thread(void) {
         (void)pthread_condattr_destroy(&attributes);
         (void)sigfillset(&all);
         (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-        runs = pthread_create(&progress.thread, NULL, run, NULL) == 0;
+        runs = pthread_create(&progress.thread, NULL, progress_run, NULL) == 0;
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         return runs;
 }

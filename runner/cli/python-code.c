@@ -52,7 +52,7 @@ static int read_bytes(int fd, uint64_t deadline, char *bytes, size_t *ret_length
         return 0;
 }
 
-static int open_file(const char *session, const char *path, int *ret, Error *reterr) {
+static int code_open_file(const char *session, const char *path, int *ret, Error *reterr) {
         RpcClient *client = NULL;
         struct stat st;
         int r = transfer_open(session, &client, reterr);
@@ -76,7 +76,7 @@ int python_code_read(const char *session, const char *path, uint64_t timeout, ch
         int r = code ? 0 : error_oom(reterr);
 
         if (r == 0 && !streq(path, "-"))
-                r = open_file(session, path, &opened_fd, reterr);
+                r = code_open_file(session, path, &opened_fd, reterr);
         if (r < 0)
                 return r;
         r = read_bytes(opened_fd < 0 ? STDIN_FILENO : opened_fd, deadline, code, &length);

@@ -73,7 +73,7 @@ void python_tell_missed(const JsonValue *result, uint64_t printed) {
                               missed);
 }
 
-static void tell_timeout(const JsonValue *result, uint64_t asked) {
+static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
         const uint64_t timeout = ask_number(result, "timeout_us");
 
         report_timeout(timeout,
@@ -94,7 +94,7 @@ void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
                               ask_text(result, "lost"));
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
-                tell_timeout(result, asked);
+                told_tell_timeout(result, asked);
         else if (!kept)
                 (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
                               ask_number(result, "exit_code"));

@@ -81,7 +81,7 @@ typedef struct Run {
         Answer answer;
 } Run;
 
-static void tell(const Run *run, const char *method, uint64_t *ret_id) {
+static void python_tell(const Run *run, const char *method, uint64_t *ret_id) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
 
@@ -93,7 +93,7 @@ static void tell(const Run *run, const char *method, uint64_t *ret_id) {
 }
 
 /* Ctrl-C is the code's; the second word of whoever wants an end is holt's. */
-static void on_signal(Run *run) {
+static void python_on_signal(Run *run) {
         struct signalfd_siginfo info;
         bool interrupts;
 
@@ -103,11 +103,11 @@ static void on_signal(Run *run) {
         if (!interrupts || run->interrupted)
                 run->told_by = (int)info.ssi_signo;
         run->interrupted |= interrupts;
-        tell(run, interrupts ? "python.interrupt" : "python.restart", &run->told_id);
+        python_tell(run, interrupts ? "python.interrupt" : "python.restart", &run->told_id);
 }
 
 /* Until a page fits into a pipe, or holt is to end and nobody has read for a while. */
-static void wait_for_room(Run *run, int fd) {
+static void python_wait_for_room(Run *run, int fd) {
         struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
                                 { .fd = run->signal_fd, .events = POLLIN } };
 
@@ -119,25 +119,25 @@ static void wait_for_room(Run *run, int fd) {
                 else if (n < 0 && errno != EINTR)
                         return;
                 else if (fds[1].revents)
-                        on_signal(run);
+                        python_on_signal(run);
         }
 }
 
 /* Not for ever, where nobody reads. If the reader has left, the code is told, as by SIGPIPE. */
-static void print_bytes(Run *run, FILE *out, const char *bytes, size_t length) {
+static void python_print_bytes(Run *run, FILE *out, const char *bytes, size_t length) {
         _cleanup_free_ char *owned = NULL;
 
         if (shown_bytes(fileno(out), &bytes, &length, &owned) < 0)
                 return;
         for (size_t at = 0, n; at < length; at += n) {
                 n = length - at < PIPE_BUF ? length - at : PIPE_BUF;
-                wait_for_room(run, fileno(out));
+                python_wait_for_room(run, fileno(out));
                 if (run->ends_by)
                         return;
                 (void)fwrite(bytes + at, 1, n, out);
                 if (fflush(out) != 0 && errno == EPIPE) {
                         run->ends_by = SIGPIPE;
-                        return tell(run, "python.interrupt", &run->told_id);
+                        return python_tell(run, "python.interrupt", &run->told_id);
                 }
         }
 }
@@ -149,8 +149,8 @@ static void print_output(Run *run, const JsonValue *params) {
 
         if (base64_decode(encoded, &bytes, &length) < 0)
                 return;
-        print_bytes(run, streq(ask_text(params, "stream"), "stderr") ? stderr : stdout, bytes,
-                    length);
+        python_print_bytes(run, streq(ask_text(params, "stream"), "stderr") ? stderr : stdout,
+                           bytes, length);
         run->printed += length;
 }
 
@@ -188,7 +188,7 @@ static int read_messages(Run *run, Error *reterr) {
         }
 }
 
-static int wait_for_end(Run *run, Error *reterr) {
+static int python_wait_for_end(Run *run, Error *reterr) {
         int r = 0;
 
         (void)sigemptyset(&run->blocked);
@@ -217,7 +217,7 @@ static int wait_for_end(Run *run, Error *reterr) {
                 if (fds[2].revents)
                         tool_host_work(run->tools);
                 if (fds[1].revents)
-                        on_signal(run);
+                        python_on_signal(run);
         }
         return r < 0 ? r : 0;
 }
@@ -231,7 +231,7 @@ static void let_signals(const Run *run) {
         (void)sigprocmask(SIG_UNBLOCK, &run->blocked, NULL);
 }
 
-static int write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
+static int python_write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
         const PythonOptions *options = run->options;
         uint64_t output = 0;
         int r = ask_timeout(options->timeout, &run->timeout, reterr);
@@ -272,10 +272,10 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
         const char *message = ask_text(error, "message"), *traceback = ask_text(error, "traceback");
 
         if (!streq(ask_text(error, "name"), "SystemExit"))
-                print_bytes(run, stderr, traceback, strlen(traceback));
+                python_print_bytes(run, stderr, traceback, strlen(traceback));
         else if (!is_number_of(message, exit_code)) {
-                print_bytes(run, stderr, message, strlen(message));
-                print_bytes(run, stderr, "\n", 1);
+                python_print_bytes(run, stderr, message, strlen(message));
+                python_print_bytes(run, stderr, "\n", 1);
         }
 }
 
@@ -304,8 +304,8 @@ static int print_end(Run *run, Error *reterr) {
                 let_signals(run);
                 r = ask_print_json(result, reterr);
         } else if (text) {
-                print_bytes(run, stdout, text, strlen(text));
-                print_bytes(run, stdout, "\n", 1);
+                python_print_bytes(run, stdout, text, strlen(text));
+                python_print_bytes(run, stdout, "\n", 1);
         }
         if (r < 0)
                 return r;
@@ -330,7 +330,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
                     .file = has_name ? path : NULL,
                     .signal_fd = FD_NONE,
                     .answer = ANSWER_NONE };
-        int fd = FD_NONE, r = write_run(&run, code, &w, reterr);
+        int fd = FD_NONE, r = python_write_run(&run, code, &w, reterr);
 
         if (r == 0)
                 r = keeper_connect(name, &fd, reterr);
@@ -341,7 +341,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
         if (r == 0)
                 r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
         if (r == 0)
-                r = wait_for_end(&run, reterr);
+                r = python_wait_for_end(&run, reterr);
         if (r == 0 && !run.ends_by)
                 r = print_end(&run, reterr);
         if (run.ends_by) {
@@ -385,7 +385,7 @@ static void print_names(const char *what, const JsonValue *list, const char *why
         }
 }
 
-static void print_state(const JsonValue *result) {
+static void python_print_state(const JsonValue *result) {
         print_names("saved", json_member(result, "saved"), NULL);
         print_names("loaded", json_member(result, "loaded"), NULL);
         print_names(NULL, json_member(result, "left_out"), "is left out");
@@ -408,11 +408,11 @@ static const struct {
         { offsetof(PythonOptions, variables), "--variables", "python.variables", print_variables },
         { offsetof(PythonOptions, interrupt), "--interrupt", "python.interrupt", print_done },
         { offsetof(PythonOptions, restart), "--restart", "python.restart", print_done },
-        { offsetof(PythonOptions, save), "--save", "python.save", print_state },
-        { offsetof(PythonOptions, load), "--load", "python.load", print_state },
+        { offsetof(PythonOptions, save), "--save", "python.save", python_print_state },
+        { offsetof(PythonOptions, load), "--load", "python.load", python_print_state },
 };
 
-static int act(const char *name, size_t which, const PythonOptions *options, Error *reterr) {
+static int python_act(const char *name, size_t which, const PythonOptions *options, Error *reterr) {
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         int r = ask_keeper(name, actions[which].method, NULL, &answer, reterr);
 
@@ -468,7 +468,7 @@ static int read_code(const char *name, const PythonOptions *options, const char 
         return r < 0 ? r : python_code_read(name, path, timeout, ret, reterr);
 }
 
-static int python(const OptionResult *words, const void *data, Error *reterr) {
+static int python_python(const OptionResult *words, const void *data, Error *reterr) {
         const PythonOptions *options = data;
         const char *name = words->operands[0];
         const char *path = words->operands_count > 1 ? words->operands[1] : NULL;
@@ -484,7 +484,7 @@ static int python(const OptionResult *words, const void *data, Error *reterr) {
         }
         if (action >= 0) {
                 r = check_no_run(options, reterr);
-                return r < 0 ? r : act(name, (size_t)action, options, reterr);
+                return r < 0 ? r : python_act(name, (size_t)action, options, reterr);
         }
         r = check_run(options, reterr);
         if (r == 0 && path)
@@ -510,7 +510,7 @@ static const AskVerb verb = {
                     .operands = true },
         .least = 1,
         .most = 2,
-        .run = python,
+        .run = python_python,
 };
 
 int cmd_python(int argc, char **argv) {

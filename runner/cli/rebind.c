@@ -7,7 +7,7 @@
 #include "cli/verbs.h"
 #include "session/sources.h"
 
-static int print_text(const JsonValue *list) {
+static int rebind_print_text(const JsonValue *list) {
         char visible[PATH_MAX];
 
         if (!json_first(list))
@@ -43,7 +43,7 @@ static int do_rebind(const OptionResult *words, const void *options, Error *rete
         if (r < 0)
                 return r;
         r = *(const bool *)options ? ask_print_json(json_root(document), reterr)
-                                   : print_text(json_member(json_root(document), "rebound"));
+                                   : rebind_print_text(json_member(json_root(document), "rebound"));
         json_free(document);
         return r;
 }

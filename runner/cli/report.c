@@ -13,8 +13,8 @@
 #include "base/json-write.h"
 #include "base/sys.h"
 #include "cli/message.h"
-#include "policy/syscalls.h"
 #include "guards/guard.h"
+#include "policy/syscalls.h"
 #include "sandbox/result.h"
 
 /* --- the file --- */
@@ -87,7 +87,7 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
 
 /* --- the document --- */
 
-static void write_output(JsonWriter *w, const RunResult *result) {
+static void report_write_output(JsonWriter *w, const RunResult *result) {
         if (!result->started || !result->plan->output) {
                 json_write_null(w, "output");
                 return;
@@ -98,7 +98,7 @@ static void write_output(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
-static const char *why_not(const RunResult *result, const Denial *denial) {
+static const char *report_why_not(const RunResult *result, const Denial *denial) {
         return result_why_not(result->policy, &result->layers, denial);
 }
 
@@ -110,7 +110,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
                 const Denial *denial = &denials->items[i];
 
                 json_write_object(w, NULL);
-                result_write_denial(w, denial, denial->count, why_not(result, denial));
+                result_write_denial(w, denial, denial->count, report_why_not(result, denial));
                 json_write_end(w);
         }
         if (result->outcome.signal == SIGSYS)
@@ -144,7 +144,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         result_write_layers(w, result->started ? &result->layers : NULL,
                             result->identity && result->identity->from_root);
         result_write_limits(w, result->plan);
-        write_output(w, result);
+        report_write_output(w, result);
         write_denials(w, result);
         write_list(w, "set_aside", result->moved);
         if (out->replaced)
@@ -158,7 +158,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
 
 /* What was there is cut when all is written: the command may have left no room, and then the result
  * is lost, which is what the file says again. */
-static int replace(int fd, const char *data, size_t length) {
+static int report_replace_file(int fd, const char *data, size_t length) {
         struct stat st;
         int r;
 
@@ -178,7 +178,7 @@ int report_replace(int fd, const char *path, const JsonWriter *document, Error *
         int r = document->error;
 
         if (r == 0)
-                r = replace(fd, document->data, document->length);
+                r = report_replace_file(fd, document->data, document->length);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot write the report %s", path) : 0;
 }
 
@@ -349,8 +349,8 @@ static void print_denial(const RunResult *result, const Denial *denial, FILE *ou
         const char *name = syscall_name(denial->nr);
 
         report_denial(name ? name : "?", denial->count,
-                      error_errno_name(syscall_refusal(denial->nr)), why_not(result, denial), "",
-                      out);
+                      error_errno_name(syscall_refusal(denial->nr)), report_why_not(result, denial),
+                      "", out);
 }
 
 static void print_denials(const RunResult *result, FILE *out) {

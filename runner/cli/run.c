@@ -14,15 +14,15 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
-#include "sandbox/warnings.h"
-#include "policy/plan.h"
 #include "guards/guard.h"
+#include "policy/plan.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
+#include "sandbox/warnings.h"
 #include "streams/stdio.h"
 #ifdef HOLT_FULL
-#include "session/policy-files.h"
 #include "cli/policy-words.h"
+#include "session/policy-files.h"
 #endif
 
 #ifdef HOLT_FULL
@@ -154,7 +154,7 @@ static int make_plan(Run *run, Error *reterr) {
         return add_inputs(run, reterr);
 }
 
-static int open_report(Run *run, Error *reterr) {
+static int run_open_report(Run *run, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         int r;
 
@@ -172,7 +172,7 @@ static int open_report(Run *run, Error *reterr) {
 }
 
 /* Before the command has said anything. */
-static int warn(Run *run, Error *reterr) {
+static int run_warn(Run *run, Error *reterr) {
         Message message;
 
         if (warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
@@ -186,13 +186,13 @@ static int warn(Run *run, Error *reterr) {
         return 0;
 }
 
-static int start(Run *run, Error *reterr) {
+static int run_start(Run *run, Error *reterr) {
         int r;
 
         stdio_note();
         r = launch_prepare(&run->plan, &run->launch, reterr);
         if (r == 0)
-                r = warn(run, reterr);
+                r = run_warn(run, reterr);
         if (r == 0)
                 r = launch_start(&run->launch, &run->sandbox, reterr);
         if (r < 0)
@@ -220,7 +220,7 @@ static int run_command(Run *run, Error *reterr) {
 }
 
 static int run_once(Run *run, Error *reterr) {
-        int r = start(run, reterr);
+        int r = run_start(run, reterr);
 
         if (r == 0)
                 return run_command(run, reterr);
@@ -241,7 +241,7 @@ static void take_report_error(Run *run, const Error *error, FILE *out) {
                 run->result.error = error;
 }
 
-static int tell(Run *run) {
+static int run_tell(Run *run) {
         static Error error; /* run's result may point to it */
         Message message;
         FILE *out;
@@ -281,13 +281,13 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
 }
 
 /* Nothing was started. */
-static int fail(Run *run, int argc, char *const *argv, const Error *error) {
+static int run_fail(Run *run, int argc, char *const *argv, const Error *error) {
         run->result.error = error;
         run->result.outcome.cause = CAUSE_ERROR;
         run->result.outcome.exit_code = error_exit_code(error);
         run->options.json |= fail_wants_json(argc, argv);
         open_report_anyway(run, argc, argv);
-        return tell(run);
+        return run_tell(run);
 }
 
 int cmd_run(int argc, char **argv) {
@@ -318,9 +318,9 @@ int cmd_run(int argc, char **argv) {
         if (r == 0)
                 r = make_plan(&run, &error);
         if (r == 0)
-                r = open_report(&run, &error);
+                r = run_open_report(&run, &error);
         if (r < 0)
-                return fail(&run, argc, argv, &error);
+                return run_fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);
-        return tell(&run);
+        return run_tell(&run);
 }

@@ -43,8 +43,8 @@ static int remove_one(const char *name, Error *reterr) {
 }
 
 /* One that fails keeps none of the others. */
-static int each(const OptionResult *words, const void *options,
-                int (*fn)(const char *name, Error *reterr)) {
+static int stop_each(const OptionResult *words, const void *options,
+                     int (*fn)(const char *name, Error *reterr)) {
         const bool *json = options;
         int code = 0;
 
@@ -59,12 +59,12 @@ static int each(const OptionResult *words, const void *options,
 
 static int do_stop(const OptionResult *words, const void *options, Error *reterr) {
         (void)reterr;
-        return each(words, options, stop_one);
+        return stop_each(words, options, stop_one);
 }
 
-static int do_rm(const OptionResult *words, const void *options, Error *reterr) {
+static int stop_do_rm(const OptionResult *words, const void *options, Error *reterr) {
         (void)reterr;
-        return each(words, options, remove_one);
+        return stop_each(words, options, remove_one);
 }
 
 int cmd_stop(int argc, char **argv) {
@@ -95,7 +95,7 @@ int cmd_rm(int argc, char **argv) {
                             .operands = true },
                 .least = 1,
                 .most = SIZE_MAX,
-                .run = do_rm,
+                .run = stop_do_rm,
         };
         bool json = false;
 

@@ -13,8 +13,8 @@
 #include "cli/tool-paths.h"
 #include "cli/tool-programs.h"
 #include "cli/tool-words.h"
-#include "sandbox/prepare.h"
 #include "reach/reach.h"
+#include "sandbox/prepare.h"
 #include "session/directory.h"
 #include "session/settings.h"
 #include "session/sources.h"
@@ -124,7 +124,8 @@ static int command_check(const ToolCommands *commands, const Reach *reach, const
 
 /* --- directories that programs obey --- */
 
-static int is_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+static int tool_command_is_shown(void *data, const PlanMount *mount, const char *inside,
+                                 const char *rest) {
         (void)mount, (void)rest;
         (void)snprintf(data, PATH_MAX, "%s", inside);
         return 1;
@@ -141,7 +142,7 @@ static void commands_warn(const ToolCommands *commands, const Reach *reach) {
                 _cleanup_close_ int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
                 char inside[PATH_MAX], quoted[512];
 
-                if (fd >= 0 && reach_each(reach, fd, is_shown, inside) == 1)
+                if (fd >= 0 && reach_each(reach, fd, tool_command_is_shown, inside) == 1)
                         (void)fprintf(
                                 stderr,
                                 "holt: --tool: session \"%s\" can write %s (%s inside): a tool "
@@ -170,7 +171,7 @@ static int commands_check_all(const ToolCommands *commands, const Reach *reach, 
         return r;
 }
 
-static int read_plan(const char *session, LaunchPlan *ret, Error *reterr) {
+static int tool_command_read_plan(const char *session, LaunchPlan *ret, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         _cleanup_close_ int dir_fd = FD_NONE;
         char path[PATH_MAX];
@@ -200,7 +201,7 @@ int tool_commands_new(const char *session, const StrList *specs, ToolCommands **
                 return error_oom(reterr);
         commands->session = session;
         commands->specs = specs;
-        r = read_plan(session, &plan, reterr);
+        r = tool_command_read_plan(session, &plan, reterr);
         if (r == 0 && !getcwd(commands->cwd, sizeof(commands->cwd)))
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
         if (r == 0)
@@ -243,7 +244,7 @@ int tool_commands_prepare(const ToolCommands *commands, const char *tool, ToolCo
 
         if (!text)
                 return error_set(reterr, ERROR_MISSING, ENOENT, "there is no such tool");
-        r = read_plan(commands->session, &plan, reterr);
+        r = tool_command_read_plan(commands->session, &plan, reterr);
         if (r == 0)
                 r = reach_new(&plan, &reach, reterr);
         if (r == 0)

@@ -177,7 +177,7 @@ static int paths_file(const ToolPaths *p, const char *path, const char *what, in
 
 /* --- PATH --- */
 
-static int append(char **list, const char *item, size_t length) {
+static int tool_path_append(char **list, const char *item, size_t length) {
         char *longer = str_format("%s%s%.*s", *list ? *list : "", *list ? ":" : "", (int)length,
                                   item);
 
@@ -197,9 +197,10 @@ static int paths_sort(ToolPaths *p, const char *list) {
                 if (!directory)
                         r = -ENOMEM;
                 else if (directory[0] == '/' && !tool_paths_reached(p, directory))
-                        r = append(&p->path, directory, length);
+                        r = tool_path_append(&p->path, directory, length);
                 else
-                        r = append(&p->dropped, length ? directory : ".", length ? length : 1);
+                        r = tool_path_append(&p->dropped, length ? directory : ".",
+                                             length ? length : 1);
                 list += length;
                 if (!*list++)
                         break;
@@ -214,7 +215,7 @@ int tool_paths_init(ToolPaths *paths) {
         if (r == 0 && !paths->path)
                 r = paths_sort(paths, DEFAULT_PATH);
         if (r == 0 && !paths->path)
-                r = append(&paths->path, NO_PATH, strlen(NO_PATH));
+                r = tool_path_append(&paths->path, NO_PATH, strlen(NO_PATH));
         return r < 0 ? error_oom(paths->reterr) : 0;
 }
 
@@ -414,7 +415,8 @@ static int add_directory(ToolPaths *p, const char *path, const char *what) {
         return strlist_add(&p->directories, path) < 0 ? error_oom(p->reterr) : 0;
 }
 
-static int is_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
+static int tool_path_is_shown(void *data, const PlanMount *mount, const char *inside,
+                              const char *rest) {
         (void)mount, (void)rest;
         (void)snprintf(data, PATH_MAX, "%s", inside);
         return 1;
@@ -424,7 +426,7 @@ static int judge_below(const ToolPaths *p, const char *path) {
         _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         char inside[PATH_MAX], quoted[300];
 
-        if (fd < 0 || reach_each(p->reach, fd, is_shown, inside) <= 0)
+        if (fd < 0 || reach_each(p->reach, fd, tool_path_is_shown, inside) <= 0)
                 return 0;
         (void)error_set(p->reterr, ERROR_POLICY, 0,
                         "--tool %.100s: session \"%s\" can write below %s (%s inside), where the "

@@ -47,7 +47,7 @@ struct ToolHost {
 
 /* --- calls --- */
 
-static void call_free(Call *call) {
+static void tools_call_free(Call *call) {
         if (call->pid > 0) {
                 (void)kill(-call->pid, SIGKILL);
                 (void)kill(call->pid, SIGKILL);
@@ -64,20 +64,20 @@ static void call_free(Call *call) {
         free(call);
 }
 
-static void drop(ToolHost *host, Call *call) {
+static void tools_drop(ToolHost *host, Call *call) {
         for (Call **at = &host->calls; *at; at = &(*at)->next)
                 if (*at == call) {
                         *at = call->next;
                         break;
                 }
-        call_free(call);
+        tools_call_free(call);
 }
 
 ToolHost *tool_host_free(ToolHost *host) {
         if (!host)
                 return NULL;
         while (host->calls)
-                drop(host, host->calls);
+                tools_drop(host, host->calls);
         (void)fd_close(host->epoll_fd);
         tool_commands_free(host->commands);
         free(host);
@@ -159,8 +159,8 @@ static void answer_exit(const ToolHost *host, Call *call, int status) {
 /* --- running --- */
 
 /* In the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
-static _noreturn_ void execute(const ToolCommand *command, int payload_fd,
-                               const int outputs[STREAMS]) {
+static _noreturn_ void tools_execute(const ToolCommand *command, int payload_fd,
+                                     const int outputs[STREAMS]) {
         sigset_t none;
         int r;
 
@@ -176,7 +176,7 @@ static _noreturn_ void execute(const ToolCommand *command, int payload_fd,
         _exit(127);
 }
 
-static int watch(const ToolHost *host, int fd, Call *call) {
+static int tools_watch(const ToolHost *host, int fd, Call *call) {
         struct epoll_event event = { .events = EPOLLIN, .data.ptr = call };
 
         return epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
@@ -200,14 +200,14 @@ static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAM
                 call->streams[s].fd = pair[0];
                 ret_outputs[s] = pair[1];
                 (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
-                if (watch(host, pair[0], call) < 0)
+                if (tools_watch(host, pair[0], call) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
 /* -EPERM and the like with an error: the command can't be used any more. */
-static int run(const ToolHost *host, Call *call, Error *reterr) {
+static int tools_run(const ToolHost *host, Call *call, Error *reterr) {
         _cleanup_(tool_command_clear) ToolCommand command = TOOL_COMMAND_NONE;
         _cleanup_close_ int payload_fd = make_payload(call);
         int outputs[STREAMS] = { FD_NONE, FD_NONE };
@@ -219,7 +219,7 @@ static int run(const ToolHost *host, Call *call, Error *reterr) {
         if (r == 0)
                 call->pid = fork();
         if (r == 0 && call->pid == 0)
-                execute(&command, payload_fd, outputs);
+                tools_execute(&command, payload_fd, outputs);
         for (int s = 0; s < STREAMS; s++)
                 (void)fd_close(outputs[s]);
         if (r < 0 || call->pid < 0) {
@@ -229,7 +229,7 @@ static int run(const ToolHost *host, Call *call, Error *reterr) {
         }
         (void)setpgid(call->pid, call->pid);
         call->pidfd = (int)syscall(SYS_pidfd_open, call->pid, 0);
-        r = call->pidfd < 0 ? -errno : watch(host, call->pidfd, call);
+        r = call->pidfd < 0 ? -errno : tools_watch(host, call->pidfd, call);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
                                  "the host cannot watch the tool's command")
                      : 0;
@@ -248,19 +248,19 @@ static void run_next(ToolHost *host) {
                 next = call->next;
                 if (call->pid > 0)
                         continue;
-                if (run(host, call, &error) == 0) {
+                if (tools_run(host, call, &error) == 0) {
                         running++;
                         continue;
                 }
                 answer_failure(host, call, error_sentence(&error, sentence));
-                drop(host, call);
+                tools_drop(host, call);
         }
 }
 
 /* --- what they print --- */
 
 /* False at the end, or when there is nothing now. */
-static bool read_some(Call *call, int which) {
+static bool tools_read_some(Call *call, int which) {
         Stream *stream = &call->streams[which];
         char buf[16 << 10], *data;
         ssize_t n = read(stream->fd, buf, sizeof(buf));
@@ -287,9 +287,9 @@ static bool read_some(Call *call, int which) {
         return true;
 }
 
-static void drain(Call *call) {
+static void tools_drain(Call *call) {
         for (int s = 0; s < STREAMS; s++)
-                while (call->streams[s].fd >= 0 && read_some(call, s))
+                while (call->streams[s].fd >= 0 && tools_read_some(call, s))
                         ;
 }
 
@@ -301,18 +301,18 @@ static bool has_call(const ToolHost *host, const Call *wanted) {
 }
 
 /* What its command has left in the background is not waited for. */
-static void attend(ToolHost *host, Call *call) {
+static void tools_attend(ToolHost *host, Call *call) {
         siginfo_t info = { 0 };
         int status;
 
         if (waitid(P_PIDFD, (id_t)call->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             info.si_pid == 0)
-                return drain(call);
-        drain(call);
+                return tools_drain(call);
+        tools_drain(call);
         (void)waitpid(call->pid, &status, 0);
         call->pid = 0;
         answer_exit(host, call, status);
-        drop(host, call);
+        tools_drop(host, call);
 }
 
 void tool_host_work(ToolHost *host) {
@@ -324,27 +324,27 @@ void tool_host_work(ToolHost *host) {
         n = epoll_wait(host->epoll_fd, events, ELEMENTSOF(events), 0);
         for (int i = 0; i < n; i++)
                 if (has_call(host, events[i].data.ptr))
-                        attend(host, events[i].data.ptr);
+                        tools_attend(host, events[i].data.ptr);
         run_next(host);
 }
 
 /* --- messages --- */
 
-static const char *text_member(const JsonValue *object, const char *key) {
+static const char *tools_text_member(const JsonValue *object, const char *key) {
         const JsonValue *value = object ? json_member(object, key) : NULL;
 
         return value && json_string(value) ? json_string(value) : "";
 }
 
-static void cancel(ToolHost *host, const char *id) {
+static void tools_cancel(ToolHost *host, const char *id) {
         for (Call *call = host->calls; call; call = call->next)
                 if (streq(call->id, id)) {
-                        drop(host, call);
+                        tools_drop(host, call);
                         return run_next(host);
                 }
 }
 
-static void begin(ToolHost *host, const RpcMessage *message) {
+static void tools_begin(ToolHost *host, const RpcMessage *message) {
         const JsonValue *payload = json_member(message->params, "payload");
         Call *call = calloc(1, sizeof(*call)), **at = &host->calls;
 
@@ -353,12 +353,13 @@ static void begin(ToolHost *host, const RpcMessage *message) {
         *call = (Call){ .pidfd = FD_NONE,
                         .streams = { { FD_NONE, NULL, 0 }, { FD_NONE, NULL, 0 } } };
         call->request = strdup(message->request);
-        call->name = strdup(text_member(message->params, "name"));
-        (void)snprintf(call->id, sizeof(call->id), "%s", text_member(message->params, "call"));
+        call->name = strdup(tools_text_member(message->params, "name"));
+        (void)snprintf(call->id, sizeof(call->id), "%s",
+                       tools_text_member(message->params, "call"));
         if (payload)
                 json_copy(&call->payload, NULL, payload);
         if (!payload || !call->request || !call->name || json_write_finish(&call->payload) < 0) {
-                call_free(call);
+                tools_call_free(call);
                 return;
         }
         while (*at)
@@ -371,9 +372,9 @@ bool tool_host_take(ToolHost *host, const RpcMessage *message) {
         if (!host || !message->method || !message->params)
                 return false;
         if (message->request && streq(message->method, "tool.call"))
-                begin(host, message);
+                tools_begin(host, message);
         else if (streq(message->method, "tool.cancel"))
-                cancel(host, text_member(message->params, "call"));
+                tools_cancel(host, tools_text_member(message->params, "call"));
         else
                 return false;
         return true;

@@ -25,7 +25,7 @@ enum { BUFFER_SIZE = 128 * 1024 };
 /* --- requests --- */
 
 /* A keeper that answers once is alive: of all that follows nothing is asked twice. */
-static int greet(const char *session, RpcClient **ret, Error *reterr) {
+static int transfer_greet(const char *session, RpcClient **ret, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         RpcClient *client = NULL;
         int fd, r = keeper_connect(session, &fd, reterr);
@@ -46,7 +46,7 @@ int transfer_open(const char *session, RpcClient **ret, Error *reterr) {
         int r;
 
         do
-                r = greet(session, ret, reterr);
+                r = transfer_greet(session, ret, reterr);
         while (keeper_may_retry(r, &tries));
         return r;
 }
@@ -240,7 +240,7 @@ static const struct {
                  "holt follows none there." },
 };
 
-static int refuse(const char *doing, const char *path, int r, Error *reterr) {
+static int transfer_refuse(const char *doing, const char *path, int r, Error *reterr) {
         char quoted[1024];
 
         (void)error_set(reterr, r == -ENOENT ? ERROR_MISSING : ERROR_SETUP, -r, "cannot %s \"%s\"",
@@ -257,7 +257,7 @@ static int refuse(const char *doing, const char *path, int r, Error *reterr) {
 /* The file that is being made, for a signal that ends us. */
 static NewFile *volatile unfinished;
 
-static void on_signal(int number) {
+static void transfer_on_signal(int number) {
         NewFile *file = unfinished;
 
         if (file && file->temporary[0])
@@ -267,7 +267,7 @@ static void on_signal(int number) {
 
 static void clean_up_on_signals(void) {
         static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-        const struct sigaction action = { .sa_handler = on_signal,
+        const struct sigaction action = { .sa_handler = transfer_on_signal,
                                           .sa_flags = (int)SA_RESETHAND | SA_NODEFER };
 
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
@@ -353,7 +353,7 @@ int transfer_place(RpcClient *client, const char *path, FilesPlace *ret) {
 }
 
 /* Beside the old file, then over it. */
-static int replace(RpcClient *client, int source_fd, const char *path, unsigned mode) {
+static int transfer_replace(RpcClient *client, int source_fd, const char *path, unsigned mode) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
         uint64_t length = 0;
         int r = transfer_place(client, path, &file.place);
@@ -465,17 +465,17 @@ static int save_to(RpcClient *client, int source_fd, int there_fd) {
         if (S_ISREG(st.st_mode)) {
                 /* A link of the caller's stays, and what it leads to is replaced. */
                 r = path_of_fd(there_fd, real);
-                return r < 0 ? r : replace(client, source_fd, real, st.st_mode);
+                return r < 0 ? r : transfer_replace(client, source_fd, real, st.st_mode);
         }
         fd = open_stream(there_fd, &st, O_WRONLY);
         return fd < 0 ? fd : write_to(source_fd, fd);
 }
 
-static int save(RpcClient *client, int source_fd, unsigned mode, const char *path) {
+static int transfer_save(RpcClient *client, int source_fd, unsigned mode, const char *path) {
         _cleanup_close_ int there_fd = transfer_open_own(client, path, O_PATH);
 
         if (there_fd == -ENOENT)
-                return replace(client, source_fd, path, mode & ~get_umask());
+                return transfer_replace(client, source_fd, path, mode & ~get_umask());
         return there_fd < 0 ? there_fd : save_to(client, source_fd, there_fd);
 }
 
@@ -507,8 +507,8 @@ int transfer_get(RpcClient *client, const char *path, const char *file, Error *r
         r = transfer_open_file(client, path, &fd, &mode, reterr);
         if (r < 0)
                 return r;
-        r = own_fd >= 0 ? write_to(fd, own_fd) : save(client, fd, mode, file);
-        return r < 0 ? refuse("write", file, r, reterr) : 0;
+        r = own_fd >= 0 ? write_to(fd, own_fd) : transfer_save(client, fd, mode, file);
+        return r < 0 ? transfer_refuse("write", file, r, reterr) : 0;
 }
 
 /* --- into the session --- */
@@ -535,12 +535,12 @@ int transfer_open_input(RpcClient *client, const char *file, int *ret_fd, struct
         int fd;
 
         if (path_fd < 0 || fstat(path_fd, ret_st) < 0)
-                return refuse("read", file, path_fd < 0 ? path_fd : -errno, reterr);
+                return transfer_refuse("read", file, path_fd < 0 ? path_fd : -errno, reterr);
         if (S_ISDIR(ret_st->st_mode))
-                return refuse("read", file, -EISDIR, reterr);
+                return transfer_refuse("read", file, -EISDIR, reterr);
         fd = open_stream(path_fd, ret_st, O_RDONLY);
         if (fd < 0)
-                return refuse("read", file, fd, reterr);
+                return transfer_refuse("read", file, fd, reterr);
         *ret_fd = fd;
         return 0;
 }

@@ -3,8 +3,8 @@
  * is in a message, and none stays half-written at its place. */
 #pragma once
 
-#include "rpc/client.h"
 #include "files/path.h"
+#include "rpc/client.h"
 
 /* A connection to the session's keeper; owned by the caller. */
 int transfer_open(const char *session, RpcClient **ret, Error *reterr);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "files/walk.h"
 #include "files/temporaries.h"
+#include "files/walk.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -76,7 +76,7 @@ int files_copying_begin(int source_fd, int to_fd, FilesCopying *ret) {
 }
 
 /* What is left behind the last data is a hole. */
-static int copying_end(FilesCopying *copying) {
+static int copy_copying_end(FilesCopying *copying) {
         off_t length = copying->size > copying->start ? copying->size - copying->start : 0;
 
         copying->at = copying->size;
@@ -97,7 +97,7 @@ int files_copying_step(FilesCopying *copying, uint64_t most) {
         if (data < 0 && errno != ENXIO)
                 return -errno;
         if (copying->at >= copying->size || data < 0 || data >= copying->size)
-                return copying_end(copying);
+                return copy_copying_end(copying);
         hole = lseek(source_fd, data, SEEK_HOLE);
         if (hole < 0 || hole > copying->size)
                 hole = copying->size;

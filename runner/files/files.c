@@ -57,7 +57,7 @@ static ssize_t read_at(int fd, char *buffer, size_t length, uint64_t offset) {
 }
 
 /* How much of length a file of that size has behind offset: no more is allocated. */
-static size_t readable(off_t size, uint64_t offset, uint64_t length) {
+static size_t files_readable(off_t size, uint64_t offset, uint64_t length) {
         uint64_t left = offset < (uint64_t)size ? (uint64_t)size - offset : 0;
 
         if (length > FILES_READ_MAX)
@@ -80,7 +80,7 @@ int files_read(Files *files, const char *path, uint64_t offset, uint64_t length,
                 return r;
         if (fstat(fd, &st) < 0)
                 return files_fail(files, -errno, "read", path, reterr);
-        size = readable(st.st_size, offset, length);
+        size = files_readable(st.st_size, offset, length);
         data = malloc(size + 1);
         if (!data)
                 return error_oom(reterr);

@@ -35,7 +35,7 @@ static const char *bracket_end(const char *s) {
 }
 
 /* "{n}", "{n,}", "{n,m}" -> the larger number and one; *s is moved behind it. */
-static uint64_t interval(const char **s) {
+static uint64_t pattern_interval(const char **s) {
         uint64_t largest = 0, number = 0;
 
         for (; **s && **s != '}'; (*s)++) {
@@ -84,7 +84,7 @@ static int cost_step(Cost *cost, const char **s) {
         case ')':
                 return cost_group(cost, c == '(');
         case '{':
-                return cost_repeat(cost, interval(s));
+                return cost_repeat(cost, pattern_interval(s));
         case '+':
                 return cost_repeat(cost, 2);
         case '[':

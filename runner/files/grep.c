@@ -5,10 +5,10 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "files/walk.h"
 #include "files/files.h"
 #include "files/glob.h"
 #include "files/grep-pattern.h"
+#include "files/walk.h"
 
 enum {
         BINARY_SIZE = 8 * 1024,  /* where a NUL is looked for */
@@ -54,7 +54,7 @@ static int grep_refresh(Grep *grep) {
         return 0;
 }
 
-static bool is_late(const Grep *grep) {
+static bool grep_is_late(const Grep *grep) {
         struct timespec now;
 
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -75,7 +75,7 @@ static int grep_line(Grep *grep, const char *name) {
         r = regexec(&grep->regex, grep->line, 0, NULL, 0);
         if (r == REG_ESPACE)
                 return -ENOMEM;
-        if ((r == 0 && grep->limit == 0) || is_late(grep)) {
+        if ((r == 0 && grep->limit == 0) || grep_is_late(grep)) {
                 grep->more = true;
                 return WALK_END;
         }
@@ -148,7 +148,7 @@ static int grep_entry(void *data, const WalkEntry *entry) {
         Grep *grep = data;
         uint64_t state = 0;
 
-        if (is_late(grep)) {
+        if (grep_is_late(grep)) {
                 grep->more = true;
                 return WALK_END;
         }

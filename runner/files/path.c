@@ -62,7 +62,7 @@ static const struct {
           "tar takes any depth along." },
 };
 
-static bool is_hidden(const LaunchPlan *plan, const char *path) {
+static bool files_path_is_hidden(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
                         return true;
@@ -99,7 +99,8 @@ static const char *policy_cure(const Files *files, int r, const char *path) {
 
         for (size_t i = 0; i < ELEMENTSOF(refusals); i++)
                 refused |= r == -refusals[i];
-        if (full && (refused || r == -ENOENT || r == -ENOTDIR) && is_hidden(files->plan, full))
+        if (full && (refused || r == -ENOENT || r == -ENOTDIR) &&
+            files_path_is_hidden(files->plan, full))
                 return "The session's policy hides it (--hide), from commands inside, too.";
         if (full && refused && is_guarded(files->plan, full))
                 return "The session's policy protects it (--protect): it can be read, and changed "
@@ -186,7 +187,7 @@ void files_place_clear(FilesPlace *place) {
 }
 
 /* Never normalised as text: what ".." after a link means is for the kernel to say. */
-static int full_path(const Files *files, const char *path, char ret[PATH_MAX]) {
+static int files_path_full_path(const Files *files, const char *path, char ret[PATH_MAX]) {
         bool absolute = path[0] == '/';
         int n = snprintf(ret, PATH_MAX, "%s%s%s", absolute ? "" : files->cwd, absolute ? "" : "/",
                          path);
@@ -211,7 +212,7 @@ static int open_with(int dir_fd, const char *path, int flags, uint64_t resolve) 
 
 int files_open(const Files *files, const char *path, int flags) {
         char full[PATH_MAX];
-        int r = full_path(files, path, full);
+        int r = files_path_full_path(files, path, full);
 
         return r < 0 ? r : open_with(files->root_fd, full, flags, in_root);
 }
@@ -264,7 +265,7 @@ static int follow_path(char full[PATH_MAX], const char *target) {
  * exchanges one meanwhile makes the result land elsewhere, in the sandbox's own view. */
 int files_place(const Files *files, const char *path, bool follow, FilesPlace *ret) {
         char full[PATH_MAX], target[PATH_MAX];
-        int r = full_path(files, path, full);
+        int r = files_path_full_path(files, path, full);
 
         for (int i = 0; r == 0 && i < LINKS_MAX; i++) {
                 _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
@@ -292,7 +293,7 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
 /* Makes every directory on the way to the last part. */
 static int make_way(const Files *files, const char *path) {
         char full[PATH_MAX];
-        int r = full_path(files, path, full);
+        int r = files_path_full_path(files, path, full);
 
         for (char *slash = r < 0 ? NULL : strchr(full + 1, '/'); slash;
              slash = strchr(slash + 1, '/')) {

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
-#include "base/time.h"
 #include "base/threads.h"
+#include "base/time.h"
 
 enum {
         PAUSE = 10,         /* msec, for what can't say when there is something */
@@ -67,7 +67,7 @@ static void wait_for_source(const Receive *receive, bool pause) {
 }
 
 /* 1 at the end of what comes. */
-static int copy(Receive *receive, Error *reterr) {
+static int receive_copy(Receive *receive, Error *reterr) {
         bool waited = false;
         int r = 0;
 
@@ -86,12 +86,12 @@ static void do_part(void *data) {
         Receive *receive = data;
 
         receive->result = receive->complete ? files_upload_settle(receive->upload, &receive->error)
-                                            : copy(receive, &receive->error);
+                                            : receive_copy(receive, &receive->error);
 }
 
 /* --- the loop's side --- */
 
-static void on_call_end(RpcCall *call, void *data) {
+static void receive_on_call_end(RpcCall *call, void *data) {
         const uint64_t one = 1;
         Receive *receive = data;
 
@@ -103,8 +103,8 @@ static void on_call_end(RpcCall *call, void *data) {
                 (void)receive_free(receive);
 }
 
-/* The call is freed by its answer, without on_call_end(): it has come to its end. */
-static void answer(Receive *receive, int r, const Error *error) {
+/* The call is freed by its answer, without receive_on_call_end(): it has come to its end. */
+static void receive_answer(Receive *receive, int r, const Error *error) {
         const uint64_t size = files_upload_length(receive->upload);
         const Error copied = r < 0 ? *error : (Error){ 0 };
         RpcCall *call = receive->call;
@@ -121,13 +121,13 @@ static void answer(Receive *receive, int r, const Error *error) {
         rpc_reply(call);
 }
 
-static void finish(void *data);
+static void receive_finish(void *data);
 
 static int start_part(Receive *receive) {
         int r;
 
         receive->thread = (Thread){
-                .run = do_part, .finish = finish, .data = receive, .stack_size = STACK_SIZE
+                .run = do_part, .finish = receive_finish, .data = receive, .stack_size = STACK_SIZE
         };
         r = thread_start(receive->all->threads, &receive->thread);
         receive->running = r == 0;
@@ -136,44 +136,44 @@ static int start_part(Receive *receive) {
 
 /* Who is gone by now wanted no half of it; the end of the connection takes it away. Where there can
  * be no thread it is done at once: late for others, but done. */
-static void settle(Receive *receive) {
+static void receive_settle(Receive *receive) {
         if (rpc_call_is_gone(receive->call))
                 return;
         if (start_part(receive) == 0)
                 return;
         do_part(receive);
-        answer(receive, receive->result, &receive->error);
+        receive_answer(receive, receive->result, &receive->error);
 }
 
 static void on_grace(void *data) {
-        settle(data);
+        receive_settle(data);
 }
 
 /* The end of a pipe may be the end of what was to come, or of a whole pipeline by Ctrl-C, of which
  * the client is a part and may be the last. */
-static void completed(Receive *receive) {
+static void receive_completed(Receive *receive) {
         receive->complete = true;
         if (files_upload_is_regular(receive->upload))
-                settle(receive);
+                receive_settle(receive);
         else
                 loop_timer_set(receive->grace, time_now_usec() + GRACE);
 }
 
-static void finish(void *data) {
+static void receive_finish(void *data) {
         Receive *receive = data;
 
         receive->running = false;
         if (!receive->call)
                 (void)receive_free(receive);
         else if (receive->result < 0 || receive->complete)
-                answer(receive, receive->result, &receive->error);
+                receive_answer(receive, receive->result, &receive->error);
         else
-                completed(receive);
+                receive_completed(receive);
 }
 
 /* --- requests --- */
 
-static int check(const Receives *all, int fd, Error *reterr) {
+static int receive_check(const Receives *all, int fd, Error *reterr) {
         int r;
 
         if (fd < 0) {
@@ -204,7 +204,7 @@ static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret
                        : 0;
 }
 
-static int begin(Receive *receive, Error *reterr) {
+static int receive_begin(Receive *receive, Error *reterr) {
         int r = loop_timer_new(receive->all->loop, on_grace, receive, &receive->grace, reterr);
 
         if (r < 0)
@@ -218,7 +218,7 @@ int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode,
         _cleanup_close_ int fd = rpc_take_fd(call, 0);
         const int source_fd = fd;
         Receive *receive = NULL;
-        int r = check(all, fd, reterr);
+        int r = receive_check(all, fd, reterr);
 
         if (r < 0)
                 return r;
@@ -228,14 +228,14 @@ int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode,
                                      &receive->upload, reterr);
         if (r == 0) {
                 receive->source_fd = source_fd;
-                r = begin(receive, reterr);
+                r = receive_begin(receive, reterr);
         }
         if (r < 0) {
                 if (receive)
                         (void)receive_free(receive);
                 return r;
         }
-        rpc_call_on_end(call, on_call_end, receive);
+        rpc_call_on_end(call, receive_on_call_end, receive);
         return 0;
 }
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "files/walk.h"
 #include "files/files.h"
 #include "files/glob.h"
+#include "files/walk.h"
 
 static size_t page_limit(uint64_t limit) {
         return limit == 0 || limit > FILES_LIST_MAX ? FILES_LIST_MAX : (size_t)limit;
@@ -74,14 +74,14 @@ static bool leads_to(const char *path, const char *prefix) {
                               : str_starts(path, prefix);
 }
 
-static bool is_wanted(const Listing *listing, const WalkEntry *entry) {
+static bool search_is_wanted(const Listing *listing, const WalkEntry *entry) {
         return !listing->prefix ||
                (entry->type == DT_REG && str_starts(entry->path, listing->prefix));
 }
 
 static int list_entry(void *data, const WalkEntry *entry) {
         Listing *listing = data;
-        int r = is_wanted(listing, entry) ? name_page_offer(&listing->page, entry->path) : 0;
+        int r = search_is_wanted(listing, entry) ? name_page_offer(&listing->page, entry->path) : 0;
 
         if (r < 0 || !listing->recursive || entry->type != DT_DIR)
                 return r;

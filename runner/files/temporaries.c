@@ -32,7 +32,7 @@ void temporary_end(const Files *files, const char *name) {
                 (void)unlinkat(files->notes_fd, name, 0);
 }
 
-static int add_name(void *data, int dir_fd, const char *name, unsigned char type) {
+static int temporaries_add_name(void *data, int dir_fd, const char *name, unsigned char type) {
         (void)dir_fd;
         return type == DT_LNK && temporary_is_name(name) ? strlist_add(data, name) : 0;
 }
@@ -40,7 +40,9 @@ static int add_name(void *data, int dir_fd, const char *name, unsigned char type
 int temporaries_list(const Files *files, StrList *ret) {
         uint64_t left = NOTES_MAX;
 
-        return files->notes_fd < 0 ? 0 : walk_names(files->notes_fd, 0, &left, add_name, ret);
+        return files->notes_fd < 0
+                       ? 0
+                       : walk_names(files->notes_fd, 0, &left, temporaries_add_name, ret);
 }
 
 int temporary_remove(Files *files, const char *name) {

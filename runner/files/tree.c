@@ -5,9 +5,9 @@
 
 #include "base/sys.h"
 #include "files/copy.h"
-#include "files/walk.h"
 #include "files/files.h"
 #include "files/temporaries.h"
+#include "files/walk.h"
 
 /* --- remove --- */
 
@@ -130,8 +130,8 @@ static int copy_stamps(int fd, const struct stat *st) {
         return fchmod(fd, st->st_mode & 0777) < 0 || futimens(fd, times) < 0 ? -errno : 0;
 }
 
-static int copy_file(Copy *copy, int from_fd, const struct stat *st, int to_dir_fd,
-                     const char *name) {
+static int tree_copy_file(Copy *copy, int from_fd, const struct stat *st, int to_dir_fd,
+                          const char *name) {
         _cleanup_close_ int source_fd = files_reopen(from_fd, O_RDONLY), fd = FD_NONE;
         uint64_t length;
         int r;
@@ -212,7 +212,7 @@ static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name) 
         if (copy->depth > 0 && st.st_dev == copy->made.st_dev && st.st_ino == copy->made.st_ino)
                 return 0;
         if (S_ISREG(st.st_mode))
-                return copy_file(copy, from_fd, &st, to_dir_fd, name);
+                return tree_copy_file(copy, from_fd, &st, to_dir_fd, name);
         if (S_ISLNK(st.st_mode))
                 return copy_link(from_fd, to_dir_fd, name);
         if (S_ISDIR(st.st_mode) && !files_is_made_up(from_fd))

@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b) {
         return strcmp(((const Name *)a)->name, ((const Name *)b)->name);
 }
 
-static unsigned char type_of(int dir_fd, const char *name) {
+static unsigned char walk_type_of(int dir_fd, const char *name) {
         struct stat st;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -103,7 +103,7 @@ static int batch_run(Batch *batch, int dir_fd, uint64_t *left, WalkNameFn fn, vo
                         return -ECANCELED;
                 *left -= 1;
                 if (name->type == DT_UNKNOWN)
-                        name->type = type_of(dir_fd, name->name);
+                        name->type = walk_type_of(dir_fd, name->name);
                 r = fn(data, dir_fd, name->name, name->type);
         }
         return r;

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "base/time.h"
 #include "files/walk.h"
-#include "base/threads.h"
 
 enum {
         MOMENT = 2000,        /* usec that the loop waits for one that has been started */
@@ -94,7 +94,7 @@ static void do_work(void *data) {
 
 /* --- the loop's side --- */
 
-static void answer(const Job *job) {
+static void work_answer(const Job *job) {
         if (!job->call)
                 return;
         if (job->result < 0) {
@@ -105,19 +105,19 @@ static void answer(const Job *job) {
         rpc_reply(job->call);
 }
 
-static void finish(void *data);
+static void work_finish(void *data);
 
 /* Where there can be no thread it is done at once: late for others, but done. Returns whether one
  * runs. */
-static bool launch(Job *job) {
+static bool work_launch(Job *job) {
         Works *works = job->works;
 
         job->thread = (Thread){
-                .run = do_work, .finish = finish, .data = job, .stack_size = STACK_SIZE
+                .run = do_work, .finish = work_finish, .data = job, .stack_size = STACK_SIZE
         };
         if (thread_start(works->threads, &job->thread) < 0) {
                 do_work(job);
-                answer(job);
+                work_answer(job);
                 job_free(job);
                 return false;
         }
@@ -134,7 +134,7 @@ static bool has_ordered(const Job *list) {
 }
 
 /* What changes nothing is only done for who takes the answer. */
-static bool has_room(const RpcCall *call, const FilesWorkKind *kind) {
+static bool work_has_room(const RpcCall *call, const FilesWorkKind *kind) {
         return !call || !kind->looks || rpc_call_has_room(call);
 }
 
@@ -145,35 +145,35 @@ static void launch_waiting(Works *works) {
                 Job *job = *at;
 
                 if ((job->kind->ordered && has_ordered(works->running)) ||
-                    !has_room(job->call, job->kind)) {
+                    !work_has_room(job->call, job->kind)) {
                         at = &job->next;
                         continue;
                 }
                 *at = job->next;
-                (void)launch(job);
+                (void)work_launch(job);
         }
 }
 
 /* Whether its turn is now, before it is in a list. */
 static bool may_run(const Works *works, const RpcCall *call, const FilesWorkKind *kind) {
-        if (works->count >= WORKERS_MAX || !has_room(call, kind))
+        if (works->count >= WORKERS_MAX || !work_has_room(call, kind))
                 return false;
         return !kind->ordered || (!has_ordered(works->running) && !has_ordered(works->waiting));
 }
 
-static void finish(void *data) {
+static void work_finish(void *data) {
         Job *job = data;
         Works *works = job->works;
 
         (void)job_unlink(&works->running, job);
         works->count--;
-        answer(job);
+        work_answer(job);
         job_free(job);
         launch_waiting(works);
 }
 
 /* The call is freed after this. */
-static void on_call_end(RpcCall *call, void *data) {
+static void work_on_call_end(RpcCall *call, void *data) {
         Job *job = data;
 
         (void)call;
@@ -198,9 +198,9 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
         job->kind = kind;
         job->work = work;
         if (call)
-                rpc_call_on_end(call, on_call_end, job);
+                rpc_call_on_end(call, work_on_call_end, job);
         if (may_run(works, call, kind)) {
-                if (launch(job))
+                if (work_launch(job))
                         (void)thread_wait(&job->thread, time_now_usec() + MOMENT);
                 return 0;
         }

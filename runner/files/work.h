@@ -17,8 +17,8 @@
 
 #include <limits.h>
 
-#include "rpc/server.h"
 #include "files/files.h"
+#include "rpc/server.h"
 
 enum { WORKERS_MAX = 4 };
 

@@ -13,8 +13,8 @@
 #include "base/sys.h"
 #include "guards/git-config.h"
 #include "guards/guard.h"
-#include "guards/repository.h"
 #include "guards/guards.h"
+#include "guards/repository.h"
 
 enum {
         FILES_MAX = 200, /* of one repository, with what they include */
@@ -116,7 +116,7 @@ static int go_through(Way *way, const char *path, const char *target, Error *ret
 }
 
 /* What is not there is a part like any other: the command may make it. */
-static int go_on(Way *way, const char *part, Error *reterr) {
+static int config_go_on(Way *way, const char *part, Error *reterr) {
         _cleanup_free_ char *path = NULL;
         char target[PATH_MAX];
         ssize_t n;
@@ -152,14 +152,14 @@ static int go_all(Way *way, Error *reterr) {
                         return error_oom(reterr);
                 rest += strspn(rest, "/");
                 memmove(way->rest, rest, strlen(rest) + 1);
-                r = go_on(way, part, reterr);
+                r = config_go_on(way, part, reterr);
         }
         return r;
 }
 
 /* Whether path is the kernel's own already, as far as it is there: no link is on the way, and no
  * "..". Most are, and one call tells. */
-static bool is_plain(const char *path) {
+static bool config_is_plain(const char *path) {
         const size_t length = strlen(path);
         int fd;
 
@@ -180,7 +180,7 @@ static int find_way(const Search *search, const char *path, char **ret, Error *r
         Way way = { .search = search };
         int r;
 
-        if (is_plain(path)) {
+        if (config_is_plain(path)) {
                 *ret = path_join("/", path);
                 return *ret ? 0 : error_oom(reterr);
         }
@@ -221,7 +221,7 @@ static int guard_path(const Search *search, const char *path, Error *reterr) {
 
 /* As git does (git-config(1), "pathname"). What "..", by whatever links, leads to is left to who
  * opens it. */
-static int resolve(const char *base, const char *value, char **ret, Error *reterr) {
+static int config_resolve(const char *base, const char *value, char **ret, Error *reterr) {
         const char *home = getenv("HOME");
         const bool unknown = value[0] == '~' || str_starts(value, "%(prefix)/");
         int r;
@@ -316,7 +316,7 @@ static int guard_hooks(const Search *search, const char *path, Error *reterr) {
 /* Those of husky since version 9 lie in .husky/_, and each runs the one of its name in .husky. */
 static int add_hooks_at(const Search *search, const char *base, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
-        int r = resolve(base, value, &path, reterr);
+        int r = config_resolve(base, value, &path, reterr);
         const char *slash;
 
         if (r < 0 || !path)
@@ -372,7 +372,7 @@ static int read_config(const Search *search, const char *path, GitConfig *ret, E
         return r == -EBADMSG || r == -E2BIG ? refuse_config(path, -r, reterr) : 0;
 }
 
-static int follow(Search *search, const char *path, unsigned depth, Error *reterr) {
+static int config_follow(Search *search, const char *path, unsigned depth, Error *reterr) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *directory = strndup(path, slash ? (size_t)(slash - path) : 0);
@@ -387,11 +387,12 @@ static int follow(Search *search, const char *path, unsigned depth, Error *reter
         for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
                 _cleanup_free_ char *included = NULL;
 
-                r = resolve(directory, value_path(config.includes.items[i]), &included, reterr);
+                r = config_resolve(directory, value_path(config.includes.items[i]), &included,
+                                   reterr);
                 if (r == 0)
                         r = guard_path(search, included, reterr);
                 if (r == 0)
-                        r = follow(search, included, depth + 1, reterr);
+                        r = config_follow(search, included, depth + 1, reterr);
         }
         return r;
 }
@@ -420,7 +421,7 @@ static int follow_own(Search *search, const char *directory, const char *name, E
         _cleanup_free_ char *path = NULL;
         int r = look_at_own(search, directory, name, &path, reterr);
 
-        return path ? follow(search, path, 0, reterr) : r;
+        return path ? config_follow(search, path, 0, reterr) : r;
 }
 
 /* Of the caller's, which may lie among the files of a project, as with those who keep all of their
@@ -429,7 +430,7 @@ static int follow_caller(Search *search, const char *directory, const char *name
         _cleanup_free_ char *path = path_join(directory, name);
         int r = path ? guard_path(search, path, reterr) : error_oom(reterr);
 
-        return r == 0 ? follow(search, path, 0, reterr) : r;
+        return r == 0 ? config_follow(search, path, 0, reterr) : r;
 }
 
 /* What is asked of every repository: what the environment names is asked in place of another

@@ -23,11 +23,11 @@ typedef struct Scanner {
 } Scanner;
 
 /* The end of the bytes is the end of a line, too. */
-static int peek(const Scanner *scanner) {
+static int git_config_peek(const Scanner *scanner) {
         return scanner->at < scanner->end ? (unsigned char)*scanner->at : END;
 }
 
-static int next(Scanner *scanner) {
+static int git_config_next(Scanner *scanner) {
         if (scanner->end - scanner->at >= 2 && memcmp(scanner->at, "\r\n", 2) == 0)
                 scanner->at++;
         return scanner->at < scanner->end ? (unsigned char)*scanner->at++ : '\n';
@@ -41,7 +41,7 @@ static bool is_key(int c) {
         return c < 0x80 && (isalnum(c) || c == '-');
 }
 
-static int add_name(Scanner *scanner, int c) {
+static int git_config_add_name(Scanner *scanner, int c) {
         if (scanner->length + 1 >= sizeof(scanner->name))
                 return -E2BIG;
         scanner->name[scanner->length++] = (char)c;
@@ -62,15 +62,15 @@ static int read_subsection(Scanner *scanner, int c) {
         int r;
 
         while (c != '\n' && is_space(c))
-                c = next(scanner);
-        r = c == '"' ? add_name(scanner, '.') : -EBADMSG;
+                c = git_config_next(scanner);
+        r = c == '"' ? git_config_add_name(scanner, '.') : -EBADMSG;
         while (r == 0) {
-                c = next(scanner);
+                c = git_config_next(scanner);
                 if (c == '"')
-                        return next(scanner) == ']' ? 0 : -EBADMSG;
+                        return git_config_next(scanner) == ']' ? 0 : -EBADMSG;
                 if (c == '\\')
-                        c = next(scanner);
-                r = c == '\n' ? -EBADMSG : add_name(scanner, c);
+                        c = git_config_next(scanner);
+                r = c == '\n' ? -EBADMSG : git_config_add_name(scanner, c);
         }
         return r;
 }
@@ -80,7 +80,7 @@ static int read_section(Scanner *scanner) {
 
         scanner->length = 0;
         while (r == 0) {
-                const int c = next(scanner);
+                const int c = git_config_next(scanner);
 
                 if (c == ']')
                         break;
@@ -88,10 +88,10 @@ static int read_section(Scanner *scanner) {
                         r = read_subsection(scanner, c);
                         break;
                 }
-                r = is_key(c) || c == '.' ? add_name(scanner, tolower(c)) : -EBADMSG;
+                r = is_key(c) || c == '.' ? git_config_add_name(scanner, tolower(c)) : -EBADMSG;
         }
         if (r == 0)
-                r = scanner->length ? add_name(scanner, '.') : -EBADMSG;
+                r = scanner->length ? git_config_add_name(scanner, '.') : -EBADMSG;
         scanner->section = scanner->length;
         return r;
 }
@@ -101,7 +101,7 @@ static int read_section(Scanner *scanner) {
 /* What stands behind a backslash; 0 for the end of a line, which goes on then. */
 static int read_escape(Scanner *scanner) {
         static const char written[] = "tbn\\\"", meant[] = "\t\b\n\\\"";
-        const int c = next(scanner);
+        const int c = git_config_next(scanner);
         const char *found = c ? strchr(written, c) : NULL;
 
         return c == '\n' ? 0 : found ? meant[found - written] : -EBADMSG;
@@ -120,14 +120,14 @@ static int read_character(Scanner *scanner, int c, bool *quoted) {
 }
 
 /* Blanks count between words, and a comment lasts to the end of its line. */
-static int read_value(Scanner *scanner) {
+static int git_config_read_value(Scanner *scanner) {
         bool quoted = false;
         size_t blanks = 0;
         int r = 0;
 
         scanner->value_length = 0;
         while (r == 0) {
-                const int c = next(scanner);
+                const int c = git_config_next(scanner);
 
                 if (c == '\n')
                         break;
@@ -136,7 +136,7 @@ static int read_value(Scanner *scanner) {
                         continue;
                 }
                 if ((c == '#' || c == ';') && !quoted) {
-                        while (next(scanner) != '\n')
+                        while (git_config_next(scanner) != '\n')
                                 ;
                         break;
                 }
@@ -148,7 +148,7 @@ static int read_value(Scanner *scanner) {
 }
 
 /* Where to keep the values of the variable, NULL where it leads nowhere. */
-static StrList *list_of(const Scanner *scanner, GitConfig *ret) {
+static StrList *git_config_list_of(const Scanner *scanner, GitConfig *ret) {
         if (streq(scanner->name, "core.hookspath"))
                 return &ret->hooks;
         if (streq(scanner->name, "core.worktree"))
@@ -160,8 +160,8 @@ static StrList *list_of(const Scanner *scanner, GitConfig *ret) {
         return NULL;
 }
 
-static int take(Scanner *scanner, GitConfig *ret) {
-        StrList *list = list_of(scanner, ret);
+static int git_config_take(Scanner *scanner, GitConfig *ret) {
+        StrList *list = git_config_list_of(scanner, ret);
 
         if (!list)
                 return 0;
@@ -177,18 +177,18 @@ static int read_variable(Scanner *scanner, int c, GitConfig *ret) {
         int r;
 
         scanner->length = scanner->section;
-        r = add_name(scanner, tolower(c));
-        while (r == 0 && peek(scanner) != END && is_key(peek(scanner)))
-                r = add_name(scanner, tolower(next(scanner)));
+        r = git_config_add_name(scanner, tolower(c));
+        while (r == 0 && git_config_peek(scanner) != END && is_key(git_config_peek(scanner)))
+                r = git_config_add_name(scanner, tolower(git_config_next(scanner)));
         if (r < 0)
                 return r;
         do
-                c = next(scanner);
+                c = git_config_next(scanner);
         while (c == ' ' || c == '\t');
         if (c == '\n')
                 return 0;
-        r = c == '=' ? read_value(scanner) : -EBADMSG;
-        return r < 0 ? r : take(scanner, ret);
+        r = c == '=' ? git_config_read_value(scanner) : -EBADMSG;
+        return r < 0 ? r : git_config_take(scanner, ret);
 }
 
 /* --- together --- */
@@ -204,12 +204,12 @@ int git_config_read(const char *bytes, size_t size, GitConfig *ret) {
         if (size >= 3 && memcmp(bytes, mark, 3) == 0)
                 scanner.at += 3;
         while (r == 0 && scanner.at < scanner.end) {
-                const int c = next(&scanner);
+                const int c = git_config_next(&scanner);
 
                 if (is_space(c))
                         continue;
                 if (c == '#' || c == ';')
-                        while (next(&scanner) != '\n')
+                        while (git_config_next(&scanner) != '\n')
                                 ;
                 else if (c == '[')
                         r = read_section(&scanner);

@@ -42,7 +42,7 @@ typedef struct Reader {
         bool nameless; /* an entry has none, which only those of a split index may lack */
 } Reader;
 
-static uint32_t number(const uint8_t *at) {
+static uint32_t git_index_number(const uint8_t *at) {
         return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
@@ -53,8 +53,8 @@ static int reader_open(Reader *reader, const uint8_t *bytes, size_t size, size_t
         reader->bytes = bytes;
         reader->hash_size = hash_size;
         reader->end = size - hash_size;
-        reader->version = number(bytes + 4);
-        reader->count = number(bytes + 8);
+        reader->version = git_index_number(bytes + 4);
+        reader->count = git_index_number(bytes + 8);
         reader->at = HEADER_SIZE;
         reader->length = reader->kept = 0;
         reader->nameless = false;
@@ -130,7 +130,7 @@ static int read_entry(Reader *reader) {
 
         if (name + 2 > reader->end)
                 return -EBADMSG;
-        reader->mode = number(reader->bytes + entry + MODE_AT);
+        reader->mode = git_index_number(reader->bytes + entry + MODE_AT);
         flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
         name += flags & FLAG_MORE ? 2 : 0;
         r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
@@ -144,7 +144,7 @@ static bool is_mode(uint32_t mode) {
         return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
 }
 
-static bool is_part(const char *part, size_t length) {
+static bool git_index_is_part(const char *part, size_t length) {
         return length > 0 && !(length == 1 && part[0] == '.') &&
                !(length == 2 && part[0] == '.' && part[1] == '.') &&
                !(length == 4 && strncasecmp(part, ".git", 4) == 0);
@@ -155,13 +155,13 @@ static bool is_part(const char *part, size_t length) {
  *
  * Only the part of the name that is not the one's before: that has been checked with that one, and
  * millions of entries may share thousands of bytes. */
-static bool is_path(const Reader *reader) {
+static bool git_index_is_path(const Reader *reader) {
         const char *slash = memrchr(reader->name, '/', reader->kept);
 
         for (const char *part = slash ? slash + 1 : reader->name;; part++) {
                 const size_t length = (size_t)(strchrnul(part, '/') - part);
 
-                if (!is_part(part, length))
+                if (!git_index_is_part(part, length))
                         return false;
                 part += length;
                 if (*part == '\0')
@@ -187,7 +187,7 @@ static bool can_be_there(const char *name) {
 }
 
 /* To look at a path takes the longer the more parts it has. */
-static size_t depth(const char *name) {
+static size_t git_index_depth(const char *name) {
         size_t parts = 1;
 
         for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/'))
@@ -196,12 +196,12 @@ static size_t depth(const char *name) {
 }
 
 /* Adds the name to one of the lists. */
-static int take_path(const Reader *reader, GitIndex *ret, StrList *list, size_t max) {
+static int git_index_take_path(const Reader *reader, GitIndex *ret, StrList *list, size_t max) {
         if (!can_be_there(reader->name))
                 return -EBADMSG;
         ret->bytes += strlen(reader->name) + 1;
         if (list->count == max || ret->bytes > GIT_INDEX_PATHS_MAX ||
-            depth(reader->name) > GIT_INDEX_DEPTH_MAX)
+            git_index_depth(reader->name) > GIT_INDEX_DEPTH_MAX)
                 return -E2BIG;
         return strlist_add(list, reader->name);
 }
@@ -219,7 +219,9 @@ static int take_tree(Reader *reader, GitIndex *ret) {
                 return -EBADMSG;
         /* The name before is what version 4 goes on with. */
         reader->name[reader->length - 1] = '\0';
-        r = is_path(reader) ? take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX) : -EBADMSG;
+        r = git_index_is_path(reader)
+                    ? git_index_take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX)
+                    : -EBADMSG;
         reader->name[reader->length - 1] = '/';
         return r;
 }
@@ -236,9 +238,10 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                 ret->nameless |= link;
                 return 0;
         }
-        if (has_zero(reader) || !is_path(reader))
+        if (has_zero(reader) || !git_index_is_path(reader))
                 return -EBADMSG;
-        return link || every ? take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX) : 0;
+        return link || every ? git_index_take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX)
+                             : 0;
 }
 
 static int read_entries(Reader *reader, bool every, GitIndex *ret) {
@@ -264,10 +267,10 @@ static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
         reader.at = HEADER_SIZE;
         reader.length = 0;
         for (size_t block = 4; block < size; block += 8) {
-                const uint32_t count = number(data + block + 4);
+                const uint32_t count = git_index_number(data + block + 4);
 
                 total += count;
-                if (number(data + block) != reader.at || total > whole->count)
+                if (git_index_number(data + block) != reader.at || total > whole->count)
                         return -EBADMSG;
                 for (uint32_t i = 0; i < count; i++)
                         if (read_entry(&reader) < 0 || (i == 0 && reader.kept > 0))
@@ -312,7 +315,7 @@ static int read_extensions(const Reader *reader, GitIndex *ret) {
 
                 if (reader->end - at < EXTENSION_HEADER)
                         return -EBADMSG;
-                size = number(extension + 4);
+                size = git_index_number(extension + 4);
                 if (size > reader->end - at - EXTENSION_HEADER)
                         return -EBADMSG;
                 r = take_extension(reader, extension, extension + EXTENSION_HEADER, size, seen,
@@ -325,7 +328,7 @@ static int read_extensions(const Reader *reader, GitIndex *ret) {
         if (r == 0 && reader->end >= EXTENSION_HEADER + eoie_size &&
             memcmp(reader->bytes + reader->end - eoie_size - EXTENSION_HEADER, "EOIE", 4) == 0 &&
             (last != reader->end - eoie_size - EXTENSION_HEADER ||
-             number(reader->bytes + last + EXTENSION_HEADER) != reader->at))
+             git_index_number(reader->bytes + last + EXTENSION_HEADER) != reader->at))
                 return -EBADMSG;
         return r;
 }

@@ -19,11 +19,12 @@ typedef struct Modules {
         StrList *found;
 } Modules;
 
-static int find_in(const Modules *modules, int git_fd, const char *git, unsigned int depth);
+static int git_modules_find_in(const Modules *modules, int git_fd, const char *git,
+                               unsigned int depth);
 static int find_below(const Modules *modules, int dir_fd, const char *dir, unsigned int depth);
 
 /* git reads core.worktree as relative to where the config is (git-config(1)). */
-static int add_tree(const Modules *modules, const char *git, const char *value) {
+static int git_modules_add_tree(const Modules *modules, const char *git, const char *value) {
         _cleanup_free_ char *tree = path_join(git, value);
         const char *path;
 
@@ -48,13 +49,13 @@ static int add_module(const Modules *modules, int git_fd, const char *git) {
                 return repository_is_closed(r) ? r : 1;
         r = git_config_read(bytes, size, &config) == -ENOMEM ? -ENOMEM : 0;
         for (size_t i = 0; r == 0 && i < config.worktrees.count; i++)
-                r = add_tree(modules, git, config.worktrees.items[i]);
+                r = git_modules_add_tree(modules, git, config.worktrees.items[i]);
         return r < 0 ? r : 1;
 }
 
 /* What is called name in dir: a git directory, or the first part of a name. */
-static int look_at(const Modules *modules, int dir_fd, const char *dir, const char *name,
-                   unsigned int depth) {
+static int git_modules_look_at(const Modules *modules, int dir_fd, const char *dir,
+                               const char *name, unsigned int depth) {
         _cleanup_close_ int fd = openat(dir_fd, name,
                                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_free_ char *path = NULL;
@@ -66,7 +67,8 @@ static int look_at(const Modules *modules, int dir_fd, const char *dir, const ch
         r = path ? add_module(modules, fd, path) : -ENOMEM;
         if (r < 0)
                 return r;
-        return r == 1 ? find_in(modules, fd, path, depth) : find_below(modules, fd, path, depth);
+        return r == 1 ? git_modules_find_in(modules, fd, path, depth)
+                      : find_below(modules, fd, path, depth);
 }
 
 static int find_below(const Modules *modules, int dir_fd, const char *dir, unsigned int depth) {
@@ -82,13 +84,14 @@ static int find_below(const Modules *modules, int dir_fd, const char *dir, unsig
         }
         while (r == 0 && (entry = readdir(entries)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        r = look_at(modules, fd, dir, entry->d_name, depth + 1);
+                        r = git_modules_look_at(modules, fd, dir, entry->d_name, depth + 1);
         (void)closedir(entries);
         return r;
 }
 
 /* Of a git directory. */
-static int find_in(const Modules *modules, int git_fd, const char *git, unsigned int depth) {
+static int git_modules_find_in(const Modules *modules, int git_fd, const char *git,
+                               unsigned int depth) {
         _cleanup_close_ int fd = openat(git_fd, "modules",
                                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_free_ char *path = NULL;
@@ -102,5 +105,5 @@ static int find_in(const Modules *modules, int git_fd, const char *git, unsigned
 int git_modules_find(int git_fd, const char *git, const char *top, StrList *ret) {
         const Modules modules = { .top = top, .found = ret };
 
-        return find_in(&modules, git_fd, git, 0);
+        return git_modules_find_in(&modules, git_fd, git, 0);
 }

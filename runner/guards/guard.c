@@ -37,7 +37,7 @@ typedef struct Sweep {
 } Sweep;
 
 /* The rest is done all the same. */
-static void note(Sweep *sweep, int r) {
+static void guard_note(Sweep *sweep, int r) {
         if (sweep->result == 0)
                 sweep->result = r;
 }
@@ -93,7 +93,7 @@ static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, 
 }
 
 /* One try. The name may be so long that nothing fits behind it. */
-static int move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
+static int guard_move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
         _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
         int r = move_to(sweep, dir_fd, dir, name, aside);
 
@@ -104,7 +104,7 @@ static int move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int
 }
 
 /* The command may have left no room for another name. Nobody but root reads it then. */
-static void lock(Sweep *sweep, int dir_fd, const char *name) {
+static void guard_lock(Sweep *sweep, int dir_fd, const char *name) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         char path[32];
 
@@ -118,23 +118,24 @@ static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *nam
 
         (void)repository_works(&sweep->found, WORK_ASIDE);
         for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
-                r = move(sweep, dir_fd, dir, name, i);
+                r = guard_move(sweep, dir_fd, dir, name, i);
                 if (r == 0)
                         return;
                 if (r == -EACCES && guard_make_usable(dir_fd) < 0)
                         break;
         }
         if (r == -ENOSPC || r == -EDQUOT)
-                lock(sweep, dir_fd, name);
+                guard_lock(sweep, dir_fd, name);
         sweep->foreign |= r == -EOVERFLOW;
-        note(sweep, r);
-        note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
+        guard_note(sweep, r);
+        guard_note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
 }
 
-/* One step of sweep_one(): the part called name in dir_fd, of which more is to come. Returns 1 with
- * the directory in *ret_fd, 0 when nothing is there, or a negative errno for what is no directory:
- * a file of that name, or a link, may be as good as the directory to whoever reads it. */
-static int descend(int dir_fd, const char *name, int *ret_fd) {
+/* One step of guard_sweep_one(): the part called name in dir_fd, of which more is to come. Returns
+ * 1 with the directory in *ret_fd, 0 when nothing is there, or a negative errno for what is no
+ * directory: a file of that name, or a link, may be as good as the directory to whoever reads it.
+ */
+static int guard_descend(int dir_fd, const char *name, int *ret_fd) {
         int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd < 0)
@@ -174,7 +175,7 @@ static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const 
 }
 
 /* Whether a protected directory, which guard is for, is where it was, and still mounted. */
-static bool is_whole(const Sweep *sweep, const PlanGuard *guard) {
+static bool guard_is_whole(const Sweep *sweep, const PlanGuard *guard) {
         _cleanup_close_ int fd = sys_open_beneath(sweep->tree.fd, guard->path, O_PATH | O_NOFOLLOW);
         struct stat st;
 
@@ -188,14 +189,14 @@ static bool is_below(const char *path, const char *above) {
 
 /* Whether the sandbox could not write at the guard's path, since a protected or hidden directory
  * lies above it: what the host has put there is the host's. */
-static bool is_covered(const Sweep *sweep, const PlanGuard *guard) {
+static bool guard_is_covered(const Sweep *sweep, const PlanGuard *guard) {
         const LaunchPlan *plan = sweep->plan;
         _cleanup_free_ char *path = plan->inside_fd ? path_join(plan->workspace, guard->path)
                                                     : NULL;
 
         for (size_t i = 0; i < plan->guards_count; i++)
                 if (plan->guards[i].pinned && is_below(guard->path, plan->guards[i].path) &&
-                    is_whole(sweep, &plan->guards[i]))
+                    guard_is_whole(sweep, &plan->guards[i]))
                         return true;
         for (size_t i = 0; path && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE && is_below(path, plan->mounts[i].target) &&
@@ -208,7 +209,7 @@ static bool is_covered(const Sweep *sweep, const PlanGuard *guard) {
 static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                        const PlanGuard *guard) {
         if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
-            !is_covered(sweep, guard))
+            !guard_is_covered(sweep, guard))
                 set_aside(sweep, dir_fd, dir, name);
 }
 
@@ -222,7 +223,7 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
 
         (void)repository_works(&sweep->found, strlen(guard->path) * WORK_PARTS);
         if (!rest || dir_fd < 0)
-                return note(sweep, rest ? -errno : -ENOMEM);
+                return guard_note(sweep, rest ? -errno : -ENOMEM);
         for (;;) {
                 size_t length = strcspn(part, "/");
                 bool last = part[length] == '\0';
@@ -230,7 +231,7 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
 
                 part[length] = '\0';
                 if (!last) {
-                        r = descend(dir_fd, part, &fd);
+                        r = guard_descend(dir_fd, part, &fd);
                         if (r == 0 || (r == -ENOTDIR && guard->submodule))
                                 return;
                 }
@@ -242,20 +243,20 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         }
         dir = strndup(guard->path, (size_t)(part - rest));
         if (!dir)
-                return note(sweep, -ENOMEM);
+                return guard_note(sweep, -ENOMEM);
         sweep_name(sweep, dir_fd, dir, part, guard);
 }
 
 /* At once where nothing is in the way: there may be thousands of paths, each of thousands of parts.
  */
-static void sweep_one(Sweep *sweep, const PlanGuard *guard) {
+static void guard_sweep_one(Sweep *sweep, const PlanGuard *guard) {
         const char *slash = strrchr(guard->path, '/');
         _cleanup_free_ char *dir = strndup(guard->path,
                                            slash ? (size_t)(slash + 1 - guard->path) : 0);
         _cleanup_close_ int dir_fd = FD_NONE;
 
         if (!dir)
-                return note(sweep, -ENOMEM);
+                return guard_note(sweep, -ENOMEM);
         dir_fd = sys_open_beneath(sweep->tree.fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
         if (dir_fd < 0 &&
             (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
@@ -332,7 +333,7 @@ static void sweep_index(Sweep *sweep) {
 }
 
 /* The guard is the next of a submodule, as long as the indexes are what they were. */
-static bool is_pinned(Sweep *sweep, const char *path, size_t *next) {
+static bool guard_is_pinned(Sweep *sweep, const char *path, size_t *next) {
         const LaunchPlan *plan = sweep->plan;
 
         while (*next < plan->guards_count && !plan->guards[*next].submodule)
@@ -351,13 +352,13 @@ static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
         const PlanGuard link = { .path = path, .submodule = true };
 
         if (!path)
-                return note(sweep, -ENOMEM);
-        if (!is_pinned(sweep, path, next))
-                sweep_one(sweep, &link);
+                return guard_note(sweep, -ENOMEM);
+        if (!guard_is_pinned(sweep, path, next))
+                guard_sweep_one(sweep, &link);
         else {
                 int r = repository_links(&sweep->tree, path, &sweep->found);
 
-                note(sweep, repository_is_closed(r) || r == -E2BIG ? r : 0);
+                guard_note(sweep, repository_is_closed(r) || r == -E2BIG ? r : 0);
         }
 }
 
@@ -366,11 +367,11 @@ static void sweep_tree(Sweep *sweep, char *path) {
         const PlanGuard tree = { .path = path, .submodule = true };
 
         if (!streq(path, ".") && !guard_holds(sweep->plan, path))
-                sweep_one(sweep, &tree);
+                guard_sweep_one(sweep, &tree);
 }
 
 /* Whether there is time for path. */
-static bool goes_on(Sweep *sweep, const char *path) {
+static bool guard_goes_on(Sweep *sweep, const char *path) {
         return repository_works(&sweep->found, repository_path_work(path));
 }
 
@@ -378,7 +379,7 @@ static bool goes_on(Sweep *sweep, const char *path) {
  * it goes, so that git follows none of the rest. */
 static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
         for (size_t i = 0; i < count; i++) {
-                if (!goes_on(sweep, sweep->found.links.items[i]))
+                if (!guard_goes_on(sweep, sweep->found.links.items[i]))
                         return set_index_aside(sweep);
                 sweep_link(sweep, i, next);
         }
@@ -390,13 +391,13 @@ static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *
         const RepositoryLinks *found = &sweep->found;
 
         for (size_t i = links; i < found->links.count; i++) {
-                if (!goes_on(sweep, found->links.items[i]))
-                        return note(sweep, -E2BIG);
+                if (!guard_goes_on(sweep, found->links.items[i]))
+                        return guard_note(sweep, -E2BIG);
                 sweep_link(sweep, i, next);
         }
         for (size_t i = trees; i < found->trees.count; i++) {
-                if (!goes_on(sweep, found->trees.items[i]))
-                        return note(sweep, -E2BIG);
+                if (!guard_goes_on(sweep, found->trees.items[i]))
+                        return guard_note(sweep, -E2BIG);
                 sweep_tree(sweep, found->trees.items[i]);
         }
 }
@@ -421,7 +422,7 @@ static void sweep_submodules(Sweep *sweep, size_t *more) {
         own = found->links.count;
         trees = found->trees.count;
         spare_time(sweep);
-        note(sweep, repository_links_above(&sweep->tree, found));
+        guard_note(sweep, repository_links_above(&sweep->tree, found));
         sweep_own_links(sweep, own, &next);
         spare_time(sweep);
         sweep_other_links(sweep, own, trees, &next);
@@ -436,13 +437,13 @@ static void sweep_submodules(Sweep *sweep, size_t *more) {
 static void sweep_strays(Sweep *sweep) {
         PlanStrays found = { 0 };
 
-        note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
+        guard_note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
         for (size_t i = 0; i < found.targets.count; i++) {
                 const PlanGuard stray = { .path = found.paths.items[i] };
 
                 if (!strays_has(&sweep->plan->strays, &found, i) &&
                     !strlist_has(sweep->moved, stray.path))
-                        sweep_one(sweep, &stray);
+                        guard_sweep_one(sweep, &stray);
         }
         strlist_clear(&found.paths);
         strlist_clear(&found.targets);
@@ -512,7 +513,7 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
 static void sweep_guards(Sweep *sweep) {
         let_in(sweep->tree.fd);
         for (size_t i = 0; i < sweep->plan->guards_count; i++)
-                sweep_one(sweep, &sweep->plan->guards[i]);
+                guard_sweep_one(sweep, &sweep->plan->guards[i]);
 }
 
 static void sweep_git(Sweep *sweep, size_t *more) {
@@ -571,7 +572,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
         for (size_t i = 0; i < count; i++)
                 sweep_git(&others[i].sweep, &more);
         if (!others)
-                note(&first, -ENOMEM);
+                guard_note(&first, -ENOMEM);
         result = end_sweep(&first, reterr);
         for (size_t i = 0; i < count; i++) {
                 int r = end_other(&others[i].sweep, moved, result < 0 ? NULL : reterr);

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/own-limits.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "guards/guard.h"
+#include "guards/guards.h"
 #include "guards/repository.h"
 #include "guards/strays.h"
-#include "guards/guards.h"
-#include "base/own-limits.h"
 
 enum {
         GUARDS_MAX = 20000,
@@ -193,7 +193,7 @@ static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         return 0;
 }
 
-static int add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+static int guards_add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
         char *copy = strdup(path);
 
         if (!copy)
@@ -206,7 +206,7 @@ int guards_add(LaunchPlan *plan, const PlanMount *workspace, const char *path, E
         int r = guard_holds(plan, path) ? 1 : reserve_guards(plan, 1, reterr);
 
         if (r == 0)
-                r = add_guard(plan, path, reterr);
+                r = guards_add_guard(plan, path, reterr);
         if (r == 0)
                 r = look_at_guard(plan, &plan->guards[plan->guards_count - 1], workspace, reterr);
         return r < 0 ? r : 0;
@@ -314,8 +314,8 @@ static int add_bare(LaunchPlan *plan, Error *reterr) {
         r = reserve_guards(plan, asked + 1, reterr);
         for (size_t i = 0; r == 0 && i < asked; i++)
                 if (str_starts(plan->guards[i].path, ".git/"))
-                        r = add_guard(plan, plan->guards[i].path + strlen(".git/"), reterr);
-        return r == 0 ? add_guard(plan, "index", reterr) : r;
+                        r = guards_add_guard(plan, plan->guards[i].path + strlen(".git/"), reterr);
+        return r == 0 ? guards_add_guard(plan, "index", reterr) : r;
 }
 
 /* --- strays --- */
@@ -383,7 +383,7 @@ static int guards_prepare_mount(LaunchPlan *plan, const PlanMount *workspace, Er
 /* --- other mounts --- */
 
 /* A repository lies at its top, or it is one. The top of what is a file is nothing. */
-static bool is_repository(const PlanMount *mount) {
+static bool guards_is_repository(const PlanMount *mount) {
         return mount->directory && (faccessat(mount->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
                                     faccessat(mount->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
@@ -411,7 +411,7 @@ static int guards_others(LaunchPlan *plan, Error *reterr) {
                 other->mounts = plan->mounts;
                 other->mounts_count = plan->mounts_count;
                 mount = plan_workspace(other);
-                if (!mount || !is_repository(mount))
+                if (!mount || !guards_is_repository(mount))
                         drop_guards(other, mount && mount->directory);
                 if (mount)
                         r = guards_prepare_mount(other, mount, reterr);

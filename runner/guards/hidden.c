@@ -10,8 +10,8 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "reach/reach.h"
 #include "guards/hidden.h"
+#include "reach/reach.h"
 
 typedef struct Hidden {
         const LaunchPlan *plan;

@@ -9,10 +9,10 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "guards/guard.h"
-#include "reach/reach.h"
-#include "reach/recorded.h"
 #include "guards/guards.h"
 #include "guards/inputs.h"
+#include "reach/reach.h"
+#include "reach/recorded.h"
 
 static int refuse_input(const char *use, const char *path, const Reached *reached, Error *reterr) {
         char quoted[400], inside[400];
@@ -35,7 +35,7 @@ static int refuse_input(const char *use, const char *path, const Reached *reache
 }
 
 /* Both are open, so neither number can come to be another file's. */
-static bool is_same_file(int fd, int other) {
+static bool inputs_is_same_file(int fd, int other) {
         struct stat st, other_st;
 
         return fstat(fd, &st) == 0 && fstat(other, &other_st) == 0 &&
@@ -60,7 +60,7 @@ static int pin_same(LaunchPlan *plan, const PlanMount *workspace, const char *re
         const PlanGuard *guard = r == 0 && plan->guards_count > before ? &plan->guards[before]
                                                                        : NULL;
 
-        if (guard && (!guard->pinned || !is_same_file(guard->fd, fd)))
+        if (guard && (!guard->pinned || !inputs_is_same_file(guard->fd, fd)))
                 return refuse_exchanged(rest, reterr);
         return r;
 }
@@ -84,7 +84,7 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
         Reached reached;
         int r = reach_path(reach, path, &fd, &reached);
 
-        if (input_fd >= 0 && (r == -ENOENT || (r == 0 && !is_same_file(fd, input_fd))))
+        if (input_fd >= 0 && (r == -ENOENT || (r == 0 && !inputs_is_same_file(fd, input_fd))))
                 return refuse_exchanged(path, reterr);
         if (r == -ENOENT && !reached.how)
                 return 0;
@@ -93,7 +93,7 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
                 if (r < 0)
                         return r;
                 r = reach_path(reach, path, &again_fd, &reached);
-                if (r < 0 || !is_same_file(again_fd, fd))
+                if (r < 0 || !inputs_is_same_file(again_fd, fd))
                         return refuse_exchanged(path, reterr);
         }
         if (r == 0 && !reached.how)

@@ -13,8 +13,8 @@
 #include "base/paths.h"
 #include "base/programs.h"
 #include "base/sys.h"
-#include "reach/reach.h"
 #include "guards/inputs.h"
+#include "reach/reach.h"
 
 static bool is_within_mounts(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
@@ -56,7 +56,7 @@ static bool is_as_text(const LaunchPlan *plan, const char *dir) {
 /* Whether a command with the rights of uid could change what is at path, or put something in place
  * of a directory above it, up to those that asked lies in (NULL: none was asked). In a sticky
  * directory only the owner of an entry can, and that is asked for, too. */
-static bool may_be_changed(const char *path, const char *asked, uid_t uid) {
+static bool programs_may_be_changed(const char *path, const char *asked, uid_t uid) {
         _cleanup_free_ char *at = strdup(path);
         struct stat st;
 
@@ -77,12 +77,12 @@ static bool may_be_changed(const char *path, const char *asked, uid_t uid) {
  * command change it then. Run by root the command may change whatever is mounted read-write. */
 static bool may_be_ours(const char *self, const char *dir) {
         const uid_t uid = geteuid();
-        bool may = uid == 0 || may_be_changed(self, NULL, uid);
+        bool may = uid == 0 || programs_may_be_changed(self, NULL, uid);
 
         for (size_t i = 1; !may && i < ELEMENTSOF(program_directories); i++) {
                 _cleanup_free_ char *path = path_join(dir, program_directories[i]);
 
-                may = !path || may_be_changed(path, dir, uid);
+                may = !path || programs_may_be_changed(path, dir, uid);
         }
         return may;
 }

@@ -31,16 +31,16 @@ static int open_regular(int path_fd) {
         return fd < 0 ? -errno : fd;
 }
 
-static int open_file(int dir_fd, const char *path) {
+static int repository_open_file(int dir_fd, const char *path) {
         return open_regular(sys_open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW));
 }
 
 /* --- .git --- */
 
 /* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
-static int read_link(int tree_fd, const char *tree, const char *path, char **ret) {
+static int repository_read_link(int tree_fd, const char *tree, const char *path, char **ret) {
         static const char prefix[] = "gitdir: ";
-        _cleanup_close_ int fd = open_file(tree_fd, path);
+        _cleanup_close_ int fd = repository_open_file(tree_fd, path);
         _cleanup_free_ char *file = path_join(tree, path), *directory = NULL;
         char text[PATH_MAX + sizeof(prefix)] = "";
 
@@ -56,7 +56,7 @@ static int read_link(int tree_fd, const char *tree, const char *path, char **ret
 
 static int open_linked(int tree_fd, const char *tree, const char *path, char **ret_leads) {
         _cleanup_free_ char *leads = NULL;
-        int fd, r = read_link(tree_fd, tree, path, &leads);
+        int fd, r = repository_read_link(tree_fd, tree, path, &leads);
 
         if (r < 0)
                 return r;
@@ -80,7 +80,7 @@ int repository_open(int tree_fd, const char *tree, const char *path, char **ret_
 }
 
 /* The .git of directory, whose name ends in a slash. Most have none, which one call tells. */
-static int open_above(const char *directory) {
+static int repository_open_parent(const char *directory) {
         _cleanup_close_ int tree_fd = FD_NONE;
         char path[PATH_MAX + 8];
 
@@ -96,7 +96,7 @@ int repository_open_above(char *tree) {
                 int fd;
 
                 slash[1] = '\0';
-                fd = open_above(tree);
+                fd = repository_open_parent(tree);
                 *slash = '\0';
                 if (fd >= 0 || fd == -EAGAIN)
                         return fd;
@@ -107,7 +107,7 @@ int repository_open_above(char *tree) {
 /* --- its index --- */
 
 /* Read and not mapped: somebody could cut the file short meanwhile. */
-static int read_open(int fd, size_t max, char **ret, size_t *ret_size) {
+static int repository_read_open(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *bytes = NULL;
         size_t size, done = 0;
         struct stat st;
@@ -134,15 +134,15 @@ static int read_open(int fd, size_t max, char **ret, size_t *ret_size) {
 }
 
 static int read_whole(int git_fd, const char *name, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = open_file(git_fd, name);
+        _cleanup_close_ int fd = repository_open_file(git_fd, name);
 
-        return fd < 0 ? fd : read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
+        return fd < 0 ? fd : repository_read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
 }
 
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = open_regular(openat(dir_fd, path, O_PATH | O_CLOEXEC));
 
-        return fd < 0 ? fd : read_open(fd, max, ret, ret_size);
+        return fd < 0 ? fd : repository_read_open(fd, max, ret, ret_size);
 }
 
 /* By extensions.objectFormat of its config, which git reads without what that includes. That of a
@@ -178,7 +178,7 @@ size_t repository_path_work(const char *path) {
 /* The size is asked for first: to read a file takes time, too. */
 static int read_index(int git_fd, const char *name, bool every, RepositoryLinks *links,
                       GitIndex *ret) {
-        _cleanup_close_ int fd = open_file(git_fd, name);
+        _cleanup_close_ int fd = repository_open_file(git_fd, name);
         _cleanup_free_ char *bytes = NULL;
         size_t size = 0;
         struct stat st;
@@ -191,7 +191,7 @@ static int read_index(int git_fd, const char *name, bool every, RepositoryLinks 
         if (st.st_size > GIT_INDEX_SIZE_MAX ||
             !repository_works(links, (size_t)st.st_size / REPOSITORY_WORK_BYTES))
                 return -E2BIG;
-        r = read_open(fd, (size_t)st.st_size, &bytes, &size);
+        r = repository_read_open(fd, (size_t)st.st_size, &bytes, &size);
         return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
 }
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "policy/plan.h"
 #include "guards/git-index.h"
+#include "policy/plan.h"
 
 /* What ends a search: no memory, and -EAGAIN, when somebody keeps a lease on a file (F_SETLEASE of
  * fcntl(2)), which a command of another run may. What it says nobody knows then, and not to know

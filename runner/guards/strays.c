@@ -46,14 +46,14 @@ typedef struct Walk {
         PlanStrays *found;
 } Walk;
 
-static bool is_among(const char *name, const char *const *names, size_t count) {
+static bool strays_is_among(const char *name, const char *const *names, size_t count) {
         for (size_t i = 0; i < count; i++)
                 if (streq(name, names[i]))
                         return true;
         return false;
 }
 
-static int open_directory(const Walk *walk, const char *path) {
+static int strays_open_directory(const Walk *walk, const char *path) {
         _cleanup_close_ int fd = sys_open_beneath(walk->tree_fd, path, O_PATH | O_DIRECTORY);
         int other;
 
@@ -66,7 +66,8 @@ static int open_directory(const Walk *walk, const char *path) {
 }
 
 /* Whether to look into the directory called name in directory. */
-static bool goes_on(const Walk *walk, const char *directory, const char *name, const char *path) {
+static bool strays_goes_on(const Walk *walk, const char *directory, const char *name,
+                           const char *path) {
         const char *inner = directory + strlen(walk->git);
 
         for (size_t i = 0; i < ELEMENTSOF(shallow); i++)
@@ -74,7 +75,7 @@ static bool goes_on(const Walk *walk, const char *directory, const char *name, c
                         return streq(inner, "objects/") && streq(name, "info");
         if (inner[0] != '\0')
                 return true;
-        if (!walk->git[0] && !is_among(name, own, ELEMENTSOF(own)))
+        if (!walk->git[0] && !strays_is_among(name, own, ELEMENTSOF(own)))
                 return false;
         return !strstr(name, GUARD_SUFFIX) && !guard_holds(walk->plan, path);
 }
@@ -113,7 +114,7 @@ static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *pa
 }
 
 /* As readdir(3) has it, where the file system tells. */
-static mode_t type_of(int dir_fd, const struct dirent *entry) {
+static mode_t strays_type_of(int dir_fd, const struct dirent *entry) {
         struct stat st;
 
         if (entry->d_type != DT_UNKNOWN)
@@ -131,7 +132,8 @@ static bool is_aside(const char *directory, const char *name) {
                streq(name + length - end_length, end);
 }
 
-static int look_at(Walk *walk, int dir_fd, const char *directory, const struct dirent *entry) {
+static int strays_look_at(Walk *walk, int dir_fd, const char *directory,
+                          const struct dirent *entry) {
         const bool looks = git_state_in(directory + strlen(walk->git));
         const char *name = entry->d_name;
         _cleanup_free_ char *path = NULL;
@@ -139,7 +141,7 @@ static int look_at(Walk *walk, int dir_fd, const char *directory, const struct d
 
         if (streq(name, ".") || streq(name, ".."))
                 return 0;
-        type = type_of(dir_fd, entry);
+        type = strays_type_of(dir_fd, entry);
         walk->work += type == S_IFREG && looks ? WORK_FILE : WORK_ENTRY;
         if (walk->work > walk->work_max)
                 return -E2BIG;
@@ -154,14 +156,14 @@ static int look_at(Walk *walk, int dir_fd, const char *directory, const struct d
                 return -ENOMEM;
         if (type != S_IFDIR)
                 return look_at_file(walk, dir_fd, name, path, type);
-        return goes_on(walk, directory, name, path)
+        return strays_goes_on(walk, directory, name, path)
                        ? strlist_take(&walk->left, str_format("%s/", path))
                        : 0;
 }
 
 /* What the caller can't read the caller's git can't, either. */
 static int look_into(Walk *walk, const char *directory) {
-        int fd = open_directory(walk, directory[0] ? directory : "."), r = 0;
+        int fd = strays_open_directory(walk, directory[0] ? directory : "."), r = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *entry;
 
@@ -171,7 +173,7 @@ static int look_into(Walk *walk, const char *directory) {
                 return 0;
         }
         while (r == 0 && (entry = readdir(dir)))
-                r = look_at(walk, fd, directory, entry);
+                r = strays_look_at(walk, fd, directory, entry);
         (void)closedir(dir);
         return r;
 }

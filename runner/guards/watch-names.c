@@ -211,7 +211,7 @@ typedef struct WatchWalk {
 } WatchWalk;
 
 /* Takes the first part off what is to do. False if there is none. */
-static bool walk_take(WatchWalk *walk, char part[NAME_MAX + 1]) {
+static bool watch_names_walk_take(WatchWalk *walk, char part[NAME_MAX + 1]) {
         const size_t start = strspn(walk->todo, "/"), length = strcspn(walk->todo + start, "/");
         char *rest = walk->todo + start + length;
 
@@ -276,7 +276,7 @@ static int watch_add_missing(Watch *watch, WatchWalk *walk, const char *path, Er
         char rest[2 * PATH_MAX], part[NAME_MAX + 1];
 
         (void)strcpy(rest, watch_last_part(walk->done));
-        while (walk_take(walk, part))
+        while (watch_names_walk_take(walk, part))
                 if (!streq(part, ".")) {
                         (void)strcat(rest, "/");
                         (void)strcat(rest, part);
@@ -294,7 +294,7 @@ int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error
         if (strlen(path) >= sizeof(walk.todo))
                 return watch_refuse(path, ENAMETOOLONG, reterr);
         (void)strcpy(walk.todo, path);
-        while (walk_take(&walk, part)) {
+        while (watch_names_walk_take(&walk, part)) {
                 const char *link = NULL;
 
                 r = walk_enter(&walk, part);

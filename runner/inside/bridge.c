@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "inside/tools.h"
 #include "rpc/framing.h"
 #include "rpc/peek.h"
 #include "rpc/queue.h"
-#include "inside/tools.h"
 
 enum {
         ACCEPT_PAUSE = 100000, /* usec, when this process may have no more fds */
@@ -56,25 +56,25 @@ struct Bridge {
 
 /* --- answers --- */
 
-static void settle(Connection *c);
+static void bridge_settle(Connection *c);
 
 /* Of all connections together. */
-static bool has_room(const Bridge *bridge, size_t more) {
+static bool bridge_has_room(const Bridge *bridge, size_t more) {
         for (const Connection *c = bridge->connections; c; c = c->next)
                 more += c->out.bytes;
         return more <= BRIDGE_OUTPUT_MAX;
 }
 
-static void send_line(Connection *c, JsonWriter *w) {
-        if (json_write_finish(w) < 0 || !has_room(c->bridge, w->length))
+static void bridge_send_line(Connection *c, JsonWriter *w) {
+        if (json_write_finish(w) < 0 || !bridge_has_room(c->bridge, w->length))
                 c->broken = true;
         if (!c->broken)
                 c->broken = rpc_queue_send(&c->out, w->data, w->length, NULL, 0) < 0;
-        settle(c);
+        bridge_settle(c);
 }
 
 /* id 0: null. */
-static void write_id(JsonWriter *w, uint64_t id) {
+static void bridge_write_id(JsonWriter *w, uint64_t id) {
         json_write_object(w, NULL);
         if (id)
                 json_write_uint(w, "id", id);
@@ -83,7 +83,7 @@ static void write_id(JsonWriter *w, uint64_t id) {
 }
 
 static void write_failure(JsonWriter *w, uint64_t id, const ToolFailure *failure) {
-        write_id(w, id);
+        bridge_write_id(w, id);
         json_write_object(w, "error");
         json_write_string(w, "type", tool_failure_name(failure->kind));
         json_write_string(w, "message", failure->message);
@@ -95,17 +95,17 @@ static void send_failure(Connection *c, uint64_t id, const ToolFailure *failure)
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         write_failure(&w, id, failure);
-        send_line(c, &w);
+        bridge_send_line(c, &w);
 }
 
-static void refuse(Connection *c, uint64_t id, ToolFailureKind kind, const char *message) {
+static void bridge_refuse(Connection *c, uint64_t id, ToolFailureKind kind, const char *message) {
         ToolFailure failure = { .kind = kind };
 
         (void)snprintf(failure.message, sizeof(failure.message), "%s", message);
         send_failure(c, id, &failure);
 }
 
-static void forget(Asked *asked) {
+static void bridge_forget(Asked *asked) {
         if (asked->previous)
                 asked->previous->next = asked->next;
         else
@@ -123,12 +123,12 @@ static void on_done(void *data, const JsonValue *value, const ToolFailure *failu
         if (failure) {
                 write_failure(&w, asked->id, failure);
         } else {
-                write_id(&w, asked->id);
+                bridge_write_id(&w, asked->id);
                 json_copy(&w, "value", value);
                 json_write_end(&w);
         }
-        forget(asked);
-        send_line(c, &w);
+        bridge_forget(asked);
+        bridge_send_line(c, &w);
 }
 
 /* --- requests --- */
@@ -140,7 +140,7 @@ static void call_tool(Connection *c, uint64_t id, Grant *grant, const JsonValue 
         ToolFailure failure;
 
         if (!asked)
-                return refuse(c, id, TOOL_INTERNAL, "out of memory");
+                return bridge_refuse(c, id, TOOL_INTERNAL, "out of memory");
         *asked = (Asked){ .next = c->asked, .connection = c, .id = id };
         if (payload && json_type(payload) == JSON_NULL)
                 payload = NULL;
@@ -157,21 +157,22 @@ static void call_tool(Connection *c, uint64_t id, Grant *grant, const JsonValue 
 static void list_tools(Connection *c, uint64_t id, const Grant *grant) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        write_id(&w, id);
+        bridge_write_id(&w, id);
         tools_write(c->bridge->tools, grant, "tools", &w);
         json_write_end(&w);
-        send_line(c, &w);
+        bridge_send_line(c, &w);
 }
 
-static const char *text_member(const JsonValue *root, const char *key) {
+static const char *bridge_text_member(const JsonValue *root, const char *key) {
         const JsonValue *value = json_member(root, key);
 
         return value ? json_string(value) : NULL;
 }
 
-static void obey(Connection *c, const JsonValue *root) {
+static void bridge_obey(Connection *c, const JsonValue *root) {
         const JsonValue *number = json_member(root, "id"), *list = json_member(root, "list");
-        const char *token = text_member(root, "token"), *name = text_member(root, "call");
+        const char *token = bridge_text_member(root, "token"),
+                   *name = bridge_text_member(root, "call");
         Grant *grant;
         uint64_t id = 0;
         bool lists = false;
@@ -179,15 +180,17 @@ static void obey(Connection *c, const JsonValue *root) {
         if (list)
                 (void)json_bool(list, &lists);
         if (!number || json_uint(number, JSON_INTEGER_MAX, &id) < 0 || id == 0)
-                return refuse(c, 0, TOOL_VALIDATION, "a request has an id, an integer from 1 on");
+                return bridge_refuse(c, 0, TOOL_VALIDATION,
+                                     "a request has an id, an integer from 1 on");
         if ((name != NULL) == lists)
-                return refuse(c, id, TOOL_VALIDATION,
-                              "a request has either call, a tool's name, or list, which is true");
+                return bridge_refuse(
+                        c, id, TOOL_VALIDATION,
+                        "a request has either call, a tool's name, or list, which is true");
         grant = token ? tools_find_grant(c->bridge->tools, token) : NULL;
         if (!grant)
-                return refuse(c, id, TOOL_PERMISSION,
-                              token ? "this token is none, or its exec has ended"
-                                    : "a request has a token: HOLT_BRIDGE_TOKEN");
+                return bridge_refuse(c, id, TOOL_PERMISSION,
+                                     token ? "this token is none, or its exec has ended"
+                                           : "a request has a token: HOLT_BRIDGE_TOKEN");
         if (name)
                 call_tool(c, id, grant, root, name);
         else
@@ -203,29 +206,30 @@ static uint64_t peek_id(const char *head) {
         return value && json_uint(value, JSON_INTEGER_MAX, &id) == 0 ? id : 0;
 }
 
-static void take_line(Connection *c, const FramingLine *line) {
+static void bridge_take_line(Connection *c, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         char head[64];
         Error error;
 
         if (!line->bytes)
-                return refuse(c, peek_id(line->head), TOOL_VALIDATION, "a line of more than 1 MiB");
+                return bridge_refuse(c, peek_id(line->head), TOOL_VALIDATION,
+                                     "a line of more than 1 MiB");
         if (json_parse(line->bytes, line->length, "request", &document, &error) == 0)
-                return obey(c, json_root(document));
+                return bridge_obey(c, json_root(document));
         (void)snprintf(head, sizeof(head), "%.*s",
                        (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
                        line->bytes);
-        refuse(c, peek_id(head), TOOL_VALIDATION, error.text);
+        bridge_refuse(c, peek_id(head), TOOL_VALIDATION, error.text);
 }
 
 /* --- reading --- */
 
-static bool is_full(const Connection *c) {
+static bool bridge_is_full(const Connection *c) {
         return c->out.bytes >= BRIDGE_OUTPUT_SOFT;
 }
 
-static bool wants_input(const Connection *c) {
-        return !c->eof && !c->broken && !c->more && !is_full(c);
+static bool bridge_wants_input(const Connection *c) {
+        return !c->eof && !c->broken && !c->more && !bridge_is_full(c);
 }
 
 /* A long line is let grow while all of them together have room. */
@@ -239,13 +243,13 @@ static bool may_grow(const Connection *c) {
         return sum <= BRIDGE_INPUT_MAX;
 }
 
-static void read_input(Connection *c) {
+static void bridge_read_input(Connection *c) {
         size_t size;
         char *room;
         ssize_t n;
 
         if (!may_grow(c))
-                refuse(c, 0, TOOL_INTERNAL, "too many long requests come at the same time");
+                bridge_refuse(c, 0, TOOL_INTERNAL, "too many long requests come at the same time");
         if (!may_grow(c) || framing_room(&c->in, &room, &size) < 0) {
                 c->broken = true;
                 return;
@@ -261,29 +265,29 @@ static void read_input(Connection *c) {
         }
 }
 
-static void run_lines(Connection *c) {
-        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
+static void bridge_run_lines(Connection *c) {
+        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !bridge_is_full(c); i++) {
                 FramingLine line;
 
                 c->more = framing_next(&c->in, &line);
                 if (c->more)
-                        take_line(c, &line);
+                        bridge_take_line(c, &line);
         }
 }
 
 /* --- connections --- */
 
-static bool is_over(const Connection *c) {
+static bool bridge_is_over(const Connection *c) {
         return c->broken || (c->eof && !c->more && !c->asked && rpc_queue_empty(&c->out));
 }
 
 /* Waits for what is to be waited for now. */
-static void settle(Connection *c) {
-        loop_watch_set(c->watch,
-                       (wants_input(c) ? EPOLLIN : 0) | (rpc_queue_empty(&c->out) ? 0 : EPOLLOUT));
-        if (is_over(c))
+static void bridge_settle(Connection *c) {
+        loop_watch_set(c->watch, (bridge_wants_input(c) ? EPOLLIN : 0) |
+                                         (rpc_queue_empty(&c->out) ? 0 : EPOLLOUT));
+        if (bridge_is_over(c))
                 loop_timer_set(c->again, 1);
-        else if (c->more && !is_full(c))
+        else if (c->more && !bridge_is_full(c))
                 loop_timer_set(c->again, time_now_usec());
 }
 
@@ -304,7 +308,7 @@ static void on_next_slice(void *data) {
         bridge->slice_began = 0;
 }
 
-static void connection_free(Connection *c) {
+static void bridge_connection_free(Connection *c) {
         for (Connection **at = &c->bridge->connections; *at; at = &(*at)->next)
                 if (*at == c) {
                         *at = c->next;
@@ -315,7 +319,7 @@ static void connection_free(Connection *c) {
         while (c->asked) {
                 ToolCall *call = c->asked->call;
 
-                forget(c->asked);
+                bridge_forget(c->asked);
                 (void)tool_call_cancel(call);
         }
         (void)loop_unwatch(c->watch);
@@ -326,20 +330,20 @@ static void connection_free(Connection *c) {
         free(c);
 }
 
-static void work(Connection *c, bool readable) {
+static void bridge_work(Connection *c, bool readable) {
         /* First in the next turn, before those that were served in this one. */
-        if (!is_over(c) && !has_time(c->bridge))
+        if (!bridge_is_over(c) && !has_time(c->bridge))
                 return loop_timer_set(c->again, 1);
-        if (readable && wants_input(c))
-                read_input(c);
-        run_lines(c);
-        if (is_over(c))
-                connection_free(c);
+        if (readable && bridge_wants_input(c))
+                bridge_read_input(c);
+        bridge_run_lines(c);
+        if (bridge_is_over(c))
+                bridge_connection_free(c);
         else
-                settle(c);
+                bridge_settle(c);
 }
 
-static void on_event(void *data, uint32_t events) {
+static void bridge_on_event(void *data, uint32_t events) {
         Connection *c = data;
 
         if (events & EPOLLOUT && rpc_queue_flush(&c->out) < 0)
@@ -347,11 +351,11 @@ static void on_event(void *data, uint32_t events) {
         /* Nobody is there to read an answer. */
         if (events & (EPOLLHUP | EPOLLERR))
                 c->broken = true;
-        work(c, events & EPOLLIN);
+        bridge_work(c, events & EPOLLIN);
 }
 
-static void on_again(void *data) {
-        work(data, false);
+static void bridge_on_again(void *data) {
+        bridge_work(data, false);
 }
 
 static int connection_new(Bridge *bridge, int fd, Error *reterr) {
@@ -364,9 +368,9 @@ static int connection_new(Bridge *bridge, int fd, Error *reterr) {
                            .fd = FD_NONE,
                            .in = { .max = BRIDGE_LINE_MAX },
                            .out = { .fd = fd, .socket = true } };
-        r = loop_timer_new(bridge->loop, on_again, c, &c->again, reterr);
+        r = loop_timer_new(bridge->loop, bridge_on_again, c, &c->again, reterr);
         if (r == 0)
-                r = loop_watch(bridge->loop, fd, EPOLLIN, on_event, c, &c->watch, reterr);
+                r = loop_watch(bridge->loop, fd, EPOLLIN, bridge_on_event, c, &c->watch, reterr);
         if (r < 0) {
                 (void)loop_timer_free(c->again);
                 free(c);
@@ -382,7 +386,7 @@ static int connection_new(Bridge *bridge, int fd, Error *reterr) {
 /* --- the socket --- */
 
 /* As far as it can be told without waiting. */
-static void turn_away(int fd, const char *message) {
+static void bridge_turn_away(int fd, const char *message) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         ToolFailure failure = { .kind = TOOL_INTERNAL };
 
@@ -393,22 +397,22 @@ static void turn_away(int fd, const char *message) {
         (void)fd_close(fd);
 }
 
-static void welcome(Bridge *bridge, int fd) {
+static void bridge_welcome(Bridge *bridge, int fd) {
         Error error;
 
         if (bridge->count >= BRIDGE_CONNECTIONS_MAX)
-                turn_away(fd, "too many connections are open to the bridge already");
+                bridge_turn_away(fd, "too many connections are open to the bridge already");
         else if (connection_new(bridge, fd, &error) < 0)
-                turn_away(fd, error.text);
+                bridge_turn_away(fd, error.text);
 }
 
-static void accept_again(void *data) {
+static void bridge_accept_again(void *data) {
         Bridge *bridge = data;
 
         loop_watch_set(bridge->watch, EPOLLIN);
 }
 
-static void on_listen(void *data, uint32_t events) {
+static void bridge_on_listen(void *data, uint32_t events) {
         Bridge *bridge = data;
 
         (void)events;
@@ -416,7 +420,7 @@ static void on_listen(void *data, uint32_t events) {
                 int fd = accept4(bridge->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
                 if (fd >= 0) {
-                        welcome(bridge, fd);
+                        bridge_welcome(bridge, fd);
                 } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                            errno == ENOBUFS) {
                         loop_watch_set(bridge->watch, 0);
@@ -452,11 +456,12 @@ int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reter
         *bridge = (Bridge){ .loop = loop, .tools = tools, .fd = FD_NONE };
         r = listen_inside(root_fd, &bridge->fd, reterr);
         if (r == 0)
-                r = loop_timer_new(loop, accept_again, bridge, &bridge->accept_again, reterr);
+                r = loop_timer_new(loop, bridge_accept_again, bridge, &bridge->accept_again,
+                                   reterr);
         if (r == 0)
                 r = loop_timer_new(loop, on_next_slice, bridge, &bridge->next_slice, reterr);
         if (r == 0)
-                r = loop_watch(loop, bridge->fd, EPOLLIN, on_listen, bridge, &bridge->watch,
+                r = loop_watch(loop, bridge->fd, EPOLLIN, bridge_on_listen, bridge, &bridge->watch,
                                reterr);
         if (r < 0)
                 (void)bridge_free(bridge);
@@ -469,7 +474,7 @@ Bridge *bridge_free(Bridge *bridge) {
         if (!bridge)
                 return NULL;
         while (bridge->connections)
-                connection_free(bridge->connections);
+                bridge_connection_free(bridge->connections);
         (void)loop_unwatch(bridge->watch);
         (void)loop_timer_free(bridge->accept_again);
         (void)loop_timer_free(bridge->next_slice);
@@ -489,7 +494,7 @@ static char **find_variable(const StrList *env, const char *name) {
         return NULL;
 }
 
-static int set_variable(StrList *env, const char *name, const char *value) {
+static int bridge_set_variable(StrList *env, const char *name, const char *value) {
         char **old = find_variable(env, name), *item = str_format("%s=%s", name, value);
 
         if (!old || !item)
@@ -508,14 +513,14 @@ static int add_to_path(StrList *env, const char *name, const char *more, bool in
 
         if (!joined)
                 return -ENOMEM;
-        return set_variable(env, name, value[0] ? joined : more);
+        return bridge_set_variable(env, name, value[0] ? joined : more);
 }
 
 int bridge_fill_env(const char *token, StrList *env) {
-        int r = set_variable(env, "HOLT_BRIDGE", BRIDGE_SOCKET);
+        int r = bridge_set_variable(env, "HOLT_BRIDGE", BRIDGE_SOCKET);
 
         if (r == 0 && token)
-                r = set_variable(env, "HOLT_BRIDGE_TOKEN", token);
+                r = bridge_set_variable(env, "HOLT_BRIDGE_TOKEN", token);
         if (r == 0)
                 r = add_to_path(env, "PYTHONPATH", BRIDGE_DIRECTORY "/python", true);
         if (r == 0 && find_variable(env, "PATH"))

@@ -39,7 +39,7 @@ static const struct {
 };
 
 /* An fd, or a negative errno. One that is there will do. */
-static int make_directory(int root_fd, const char *path, unsigned mode) {
+static int inside_make_directory(int root_fd, const char *path, unsigned mode) {
         char above[64];
         const char *name = strrchr(path, '/') + 1;
         _cleanup_close_ int above_fd = FD_NONE;
@@ -53,7 +53,8 @@ static int make_directory(int root_fd, const char *path, unsigned mode) {
         return fd < 0 ? -errno : fd;
 }
 
-static int make_file(int dir_fd, const char *name, const char *data, size_t length, unsigned mode) {
+static int inside_make_file(int dir_fd, const char *name, const char *data, size_t length,
+                            unsigned mode) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                                         mode);
         int r;
@@ -72,11 +73,12 @@ int inside_write(int root_fd, Error *reterr) {
 
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(entries); i++) {
                 if (entries[i].begin) {
-                        r = make_file(dir_fd, entries[i].name, entries[i].begin,
-                                      (size_t)(entries[i].end - entries[i].begin), entries[i].mode);
+                        r = inside_make_file(dir_fd, entries[i].name, entries[i].begin,
+                                             (size_t)(entries[i].end - entries[i].begin),
+                                             entries[i].mode);
                 } else {
                         (void)fd_close(dir_fd);
-                        dir_fd = make_directory(root_fd, entries[i].name, entries[i].mode);
+                        dir_fd = inside_make_directory(root_fd, entries[i].name, entries[i].mode);
                         r = dir_fd < 0 ? dir_fd : 0;
                 }
                 if (r < 0)

@@ -3,7 +3,7 @@
 #include "process/report.h"
 
 /* NULL, or why it is not in the history yet. */
-static const char *note(const Request *request, const char *cause, int exit_code) {
+static const char *answer_note(const Request *request, const char *cause, int exit_code) {
         const InterpreterSession *session = &request->interpreter->all->session;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -17,8 +17,8 @@ static const char *note(const Request *request, const char *cause, int exit_code
 }
 
 /* What both a run that was answered and one that took its interpreter with it have. */
-static void write_run(const Request *request, const char *cause, int exit_code, bool state_kept,
-                      JsonWriter *w) {
+static void answer_write_run(const Request *request, const char *cause, int exit_code,
+                             bool state_kept, JsonWriter *w) {
         Interpreter *i = request->interpreter;
         const Process *process = i->process;
 
@@ -112,13 +112,13 @@ static void answer_run(Request *request, const JsonValue *root) {
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = 124;
-        unrecorded = note(request, cause, (int)code);
+        unrecorded = answer_note(request, cause, (int)code);
         if (!request->call)
                 return;
         w = rpc_result(request->call);
         if (unrecorded)
                 json_write_string(w, "unrecorded", unrecorded);
-        write_run(request, cause, (int)code, true, w);
+        answer_write_run(request, cause, (int)code, true, w);
         write_said(root, w);
         copy_usage(request, json_member(root, "usage"), w);
         rpc_reply(request->call);
@@ -235,13 +235,13 @@ void request_answer_lost(Request *request) {
         const char *unrecorded;
         JsonWriter *w;
 
-        unrecorded = note(request, cause, code);
+        unrecorded = answer_note(request, cause, code);
         if (!request->call)
                 return;
         w = rpc_result(request->call);
         if (unrecorded)
                 json_write_string(w, "unrecorded", unrecorded);
-        write_run(request, cause, code, false, w);
+        answer_write_run(request, cause, code, false, w);
         json_write_null(w, "result");
         json_write_array(w, "displays");
         json_write_end(w);

@@ -5,20 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
-static int busy(Error *reterr, const char *what, int limit) {
+static int ask_busy(Error *reterr, const char *what, int limit) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "%d %s already", limit, what);
         return error_cure(reterr, -EBUSY, "Wait for some to end.");
 }
 
 /* The interpreter of a request: the lasting one, or one of its own. */
-static int choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
+static int ask_choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
         unsigned count = 0;
         int r;
 
         if (!once) {
                 if (all->lasting && all->lasting->waiting >= INTERPRETER_QUEUE_MAX)
-                        return busy(reterr, "requests wait for the interpreter",
-                                    INTERPRETER_QUEUE_MAX);
+                        return ask_busy(reterr, "requests wait for the interpreter",
+                                        INTERPRETER_QUEUE_MAX);
                 r = all->lasting ? 0 : interpreter_new(all, false, &all->lasting, reterr);
                 *ret = all->lasting;
                 return r;
@@ -26,7 +26,7 @@ static int choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr
         for (const Interpreter *i = all->once; i; i = i->next)
                 count++;
         if (count >= INTERPRETERS_ONCE_MAX)
-                return busy(reterr, "fresh interpreters run", INTERPRETERS_ONCE_MAX);
+                return ask_busy(reterr, "fresh interpreters run", INTERPRETERS_ONCE_MAX);
         r = interpreter_new(all, true, ret, reterr);
         if (r == 0) {
                 (*ret)->next = all->once;
@@ -59,13 +59,14 @@ static Request *request_new(Interpreters *all) {
         return request;
 }
 
-static int finish(Interpreters *all, Request *request, RpcCall *call, bool once, Error *reterr) {
+static int ask_finish(Interpreters *all, Request *request, RpcCall *call, bool once,
+                      Error *reterr) {
         Interpreter *i;
         int r;
 
         json_write_end(&request->line);
         r = json_write_finish(&request->line) < 0 ? error_oom(reterr)
-                                                  : choose(all, once, &i, reterr);
+                                                  : ask_choose(all, once, &i, reterr);
         if (r < 0) {
                 (void)request_free(request);
                 return r;
@@ -95,7 +96,7 @@ int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Erro
         request->watcher = run->watch ? rpc_call_connection(call) : NULL;
         request->params = rpc_params_text(call);
         request->name = run->name ? strdup(run->name) : NULL;
-        return finish(all, request, call, run->once, reterr);
+        return ask_finish(all, request, call, run->once, reterr);
 }
 
 int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,
@@ -108,10 +109,10 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         request->timeout = all->session.plan->timeout; /* values have code of their own: __repr__ */
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
-        return finish(all, request, call, false, reterr);
+        return ask_finish(all, request, call, false, reterr);
 }
 
-static Request *find_in(const Interpreter *i, const RpcConnection *client, const char *name) {
+static Request *ask_find_in(const Interpreter *i, const RpcConnection *client, const char *name) {
         for (Request *request = i ? i->first : NULL; request; request = request->next)
                 if (request->call && rpc_call_connection(request->call) == client &&
                     request->name && streq(request->name, name))
@@ -120,10 +121,10 @@ static Request *find_in(const Interpreter *i, const RpcConnection *client, const
 }
 
 static Request *find_run(const Interpreters *all, const RpcConnection *client, const char *name) {
-        Request *found = find_in(all->lasting, client, name);
+        Request *found = ask_find_in(all->lasting, client, name);
 
         for (const Interpreter *i = all->once; i && !found; i = i->next)
-                found = find_in(i, client, name);
+                found = ask_find_in(i, client, name);
         return found;
 }
 

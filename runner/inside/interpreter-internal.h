@@ -4,9 +4,9 @@
 #pragma once
 
 #include "base/json.h"
-#include "rpc/framing.h"
 #include "inside/interpreter.h"
 #include "inside/tools.h"
+#include "rpc/framing.h"
 
 typedef struct Request {
         struct Request *next;

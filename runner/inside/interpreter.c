@@ -11,8 +11,8 @@
 
 #include "base/time.h"
 #include "base/wait.h"
-#include "policy/policy.h"
 #include "inside/bridge.h"
+#include "policy/policy.h"
 
 enum {
         STALE_MAX = 16,
@@ -34,7 +34,7 @@ Request *request_free(Request *request) {
         return NULL;
 }
 
-static void drop_first(Interpreter *i) {
+static void interpreter_drop_first(Interpreter *i) {
         Request *request = i->first;
 
         i->first = request->next;
@@ -45,7 +45,7 @@ static void drop_first(Interpreter *i) {
 }
 
 /* Nobody needs it any more. */
-static void let_go(Interpreter *i) {
+static void interpreter_let_go(Interpreter *i) {
         if (i->process)
                 process_kill(i->process);
 }
@@ -67,11 +67,11 @@ void request_take_back(Request *request) {
                         break;
                 }
         if (i->once)
-                let_go(i);
+                interpreter_let_go(i);
 }
 
 /* The client has gone. */
-static void on_call_end(RpcCall *call, void *data) {
+static void interpreter_on_call_end(RpcCall *call, void *data) {
         Request *request = data;
         Interpreter *i = request->interpreter;
 
@@ -81,13 +81,13 @@ static void on_call_end(RpcCall *call, void *data) {
         if (!request_has_begun(request))
                 request_take_back(request);
         else if (i->once)
-                let_go(i);
+                interpreter_let_go(i);
 }
 
 static void fail_first(Interpreter *i, const Error *error) {
         if (i->first->call)
                 rpc_fail(i->first->call, error);
-        drop_first(i);
+        interpreter_drop_first(i);
 }
 
 /* The one behind the first. */
@@ -120,7 +120,7 @@ static Interpreter *interpreter_free(Interpreter *i) {
                 return NULL;
         i->said = json_free(i->said);
         while (i->first)
-                drop_first(i);
+                interpreter_drop_first(i);
         close_channel(i);
         i->wake = loop_timer_free(i->wake);
         i->deadline = loop_timer_free(i->deadline);
@@ -152,10 +152,10 @@ int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *rete
 static void ask_next(Interpreter *i);
 
 /* What it says that no interpreter says is its code's, which may be at it again. */
-static void give_up(Interpreter *i) {
+static void interpreter_give_up(Interpreter *i) {
         i->broken = true;
         close_channel(i);
-        let_go(i);
+        interpreter_let_go(i);
 }
 
 /* Kept for the day that it can't say any more. */
@@ -190,10 +190,10 @@ static void answer_first(Interpreter *i) {
         request_answer(i->first, json_root(said));
         i->has_run |= i->first->is_run || streq(i->first->what, "load");
         end_watch(i);
-        drop_first(i);
+        interpreter_drop_first(i);
         if (i->once) {
                 i->process->done = true;
-                return let_go(i);
+                return interpreter_let_go(i);
         }
         ask_next(i);
 }
@@ -206,11 +206,11 @@ static void on_line(Interpreter *i, const FramingLine *line) {
 
         if (!line->bytes || json_parse_large(line->bytes, line->length, INTERPRETER_ANSWER_MAX,
                                              "answer", &document, &ignored) < 0)
-                return give_up(i);
+                return interpreter_give_up(i);
         root = json_root(document);
         id = json_type(root) == JSON_OBJECT ? json_member(root, "id") : NULL;
         if (!id || json_uint(id, JSON_INTEGER_MAX, &number) < 0)
-                return give_up(i);
+                return interpreter_give_up(i);
         if (number == 0 && !i->ready) {
                 i->ready = true;
                 loop_timer_set(i->deadline, 0);
@@ -222,7 +222,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
             (!i->asked || number < i->first->number) && ++i->stale <= STALE_MAX)
                 return;
         if (!i->asked || number != i->first->number)
-                return give_up(i);
+                return interpreter_give_up(i);
         i->stale = 0;
         note_spent(i, root);
         process_drain(i->process);
@@ -248,7 +248,7 @@ static void read_channel(Interpreter *i) {
         ssize_t n;
 
         if (framing_room(&i->in, &room, &size) < 0)
-                return give_up(i);
+                return interpreter_give_up(i);
         n = read(i->channel, room, size);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
@@ -271,7 +271,7 @@ static void on_channel(void *data, uint32_t events) {
         i->paused = true;
 }
 
-static void resume(Interpreter *i) {
+static void interpreter_resume(Interpreter *i) {
         Error ignored;
 
         take_lines(i);
@@ -280,7 +280,7 @@ static void resume(Interpreter *i) {
         i->paused = false;
         if (loop_watch(i->all->session.loop, i->channel, EPOLLIN, on_channel, i, &i->watch,
                        &ignored) < 0)
-                give_up(i);
+                interpreter_give_up(i);
 }
 
 /* It has no token of its own: each run has one. What the session's home has for python3 to run at
@@ -307,7 +307,7 @@ static uint64_t ready_time(const Interpreter *i) {
         return timeout < READY_TIME_MIN ? READY_TIME_MIN : timeout;
 }
 
-static int start(Interpreter *i, Error *reterr) {
+static int interpreter_start(Interpreter *i, Error *reterr) {
         const InterpreterSession *session = &i->all->session;
         ProcessSpec spec = { .cwd = session->plan->cwd,
                              .fds = { FD_NONE, FD_NONE, FD_NONE },
@@ -421,7 +421,7 @@ static void end_unready(Interpreter *i) {
                          "Look for what holds it up in the session: holt ps lists its commands.");
         i->stopped = true;
         fail_all(i, &error);
-        let_go(i);
+        interpreter_let_go(i);
 }
 
 /* Interrupts it, and the next time kills it. */
@@ -436,7 +436,7 @@ static void on_deadline(void *data) {
                 return;
         if (i->first->timed_out) {
                 i->process->timed_out = true;
-                return let_go(i);
+                return interpreter_let_go(i);
         }
         i->first->timed_out = true;
         interpreter_signal(i);
@@ -464,7 +464,7 @@ static void on_wake(void *data) {
                         remove_once(i);
                 return;
         }
-        if (start(i, &error) < 0)
+        if (interpreter_start(i, &error) < 0)
                 fail_all(i, &error);
 }
 
@@ -483,7 +483,7 @@ static void set_ended(const Request *request, Error *reterr) {
 
 /* Whoever waits for the one that ended: the run that was its last one learns how, the rest goes on
  * with a new one, unless this one never came to be, or was to end. */
-static void settle(Interpreter *i) {
+static void interpreter_settle(Interpreter *i) {
         Error error;
 
         if (i->channel >= 0 && (i->watch || i->paused))
@@ -497,7 +497,7 @@ static void settle(Interpreter *i) {
         } else if (i->asked && i->first->is_run) {
                 request_answer_lost(i->first);
                 end_watch(i);
-                drop_first(i);
+                interpreter_drop_first(i);
         } else if (i->asked || (i->first && !i->ready && !i->stopped)) {
                 set_ended(i->first, &error);
                 (i->asked ? fail_first : fail_all)(i, &error);
@@ -520,10 +520,10 @@ void interpreters_pump(Interpreters *all) {
 static void interpreter_go_on(Interpreter *i) {
         if (i->said) {
                 answer_first(i);
-                resume(i);
+                interpreter_resume(i);
         }
         if (i->process->settled && process_is_swept(i->process))
-                settle(i);
+                interpreter_settle(i);
 }
 
 void interpreter_swept(Interpreters *all, Process *process) {
@@ -552,7 +552,7 @@ void request_append(Interpreter *i, Request *request, RpcCall *call) {
         request->interpreter = i;
         request->call = call;
         request->came_ms = rpc_call_started_ms(call);
-        rpc_call_on_end(call, on_call_end, request);
+        rpc_call_on_end(call, interpreter_on_call_end, request);
         loop_timer_set(i->wake, time_now_usec());
         if (i->ready && i->process)
                 ask_next(i);

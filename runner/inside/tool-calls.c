@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json-schema.h"
-#include "base/utf8.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "inside/tools-internal.h"
 #include "store/unwritten.h"
 
@@ -24,8 +24,9 @@ struct ToolCall {
         void *data;
 };
 
-static int fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...) _printf_(3, 4);
-static int fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...) {
+static int tool_call_fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...)
+        _printf_(3, 4);
+static int tool_call_fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...) {
         va_list args;
 
         failure->kind = kind;
@@ -38,7 +39,7 @@ static int fail(ToolFailure *failure, ToolFailureKind kind, const char *fmt, ...
 /* --- what is noted --- */
 
 /* The JSON of a value, short, on the heap. */
-static char *preview(const JsonValue *value) {
+static char *tool_call_preview(const JsonValue *value) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         size_t used = 0;
 
@@ -59,7 +60,7 @@ typedef struct Note {
         const char *failure_name; /* of a failure, else NULL */
 } Note;
 
-static void write_request(const Note *note, JsonWriter *w) {
+static void tool_call_write_request(const Note *note, JsonWriter *w) {
         json_write_string(w, "tool", note->tool);
         json_write_string(w, "exec", note->exec);
         json_write_string(w, "requestPreview", note->request);
@@ -77,13 +78,13 @@ static void write_down(struct Unwritten *unwritten, const Note *note) {
         _cleanup_(json_write_clear) JsonWriter params = { 0 }, result = { 0 }, detail = { 0 };
 
         json_write_object(&params, NULL);
-        write_request(note, &params);
+        tool_call_write_request(note, &params);
         json_write_end(&params);
         json_write_object(&result, NULL);
         write_response(note, &result);
         json_write_end(&result);
         json_write_object(&detail, NULL);
-        write_request(note, &detail);
+        tool_call_write_request(note, &detail);
         write_response(note, &detail);
         json_write_end(&detail);
         if (json_write_finish(&params) < 0 || json_write_finish(&result) < 0 ||
@@ -99,7 +100,7 @@ static void write_down(struct Unwritten *unwritten, const Note *note) {
 }
 
 static void note_end(const ToolCall *call, const JsonValue *value, const char *failure_name) {
-        _cleanup_free_ char *response = value ? preview(value) : NULL;
+        _cleanup_free_ char *response = value ? tool_call_preview(value) : NULL;
         const Note note = { .tool = call->tool->name,
                             .exec = call->exec,
                             .request = call->preview,
@@ -119,7 +120,7 @@ static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonV
         if (grant->refusals >= TOOL_REFUSALS_NOTED_MAX)
                 return;
         grant->refusals++;
-        request = preview(payload);
+        request = tool_call_preview(payload);
         (void)snprintf(shown, sizeof(shown), "%s", name);
         write_down(all->unwritten,
                    &(const Note){ .tool = shown,
@@ -131,7 +132,7 @@ static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonV
 
 /* --- the end of a call --- */
 
-static void call_unlink(ToolCall *call) {
+static void tool_call_call_unlink(ToolCall *call) {
         Tools *all = call->all;
 
         if (call->previous)
@@ -146,7 +147,7 @@ static void call_unlink(ToolCall *call) {
         all->waiting -= call->params.length;
 }
 
-static void call_free(ToolCall *call) {
+static void tool_call_call_free(ToolCall *call) {
         (void)loop_timer_free(call->timer);
         (void)rpc_request_cancel(call->request);
         (void)tool_unref(call->tool);
@@ -159,8 +160,8 @@ void tool_calls_drop(Tools *all) {
         while (all->first) {
                 ToolCall *call = all->first;
 
-                call_unlink(call);
-                call_free(call);
+                tool_call_call_unlink(call);
+                tool_call_call_free(call);
         }
 }
 
@@ -177,15 +178,15 @@ static void tell_client(const ToolCall *call) {
                 (void)rpc_tell(call->tool->owner, "tool.cancel", &w);
 }
 
-static void end(ToolCall *call, const JsonValue *value, const ToolFailure *failure) {
+static void tool_call_end(ToolCall *call, const JsonValue *value, const ToolFailure *failure) {
         Tools *all = call->all;
         const RpcConnection *owner = call->tool->owner;
 
-        call_unlink(call);
+        tool_call_call_unlink(call);
         /* The note is written while inside reads: value is the client's still. */
         call->fn(call->data, value, failure);
         note_end(call, value, failure ? tool_failure_name(failure->kind) : NULL);
-        call_free(call);
+        tool_call_call_free(call);
         tools_pump(all, owner);
 }
 
@@ -199,8 +200,8 @@ ToolCall *tool_call_cancel(ToolCall *call) {
         owner = call->tool->owner;
         note_end(call, NULL, "cancelled");
         tell_client(call);
-        call_unlink(call);
-        call_free(call);
+        tool_call_call_unlink(call);
+        tool_call_call_free(call);
         tools_pump(all, owner);
         return NULL;
 }
@@ -210,9 +211,10 @@ void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) 
         ToolCall *call = all->first;
 
         if (grant)
-                (void)fail(&failure, TOOL_PERMISSION, "the exec that this token was for has ended");
+                (void)tool_call_fail(&failure, TOOL_PERMISSION,
+                                     "the exec that this token was for has ended");
         else
-                (void)fail(&failure, TOOL_INTERNAL, "the tool's client has gone");
+                (void)tool_call_fail(&failure, TOOL_INTERNAL, "the tool's client has gone");
         while (call) {
                 if ((grant && call->grant != grant) || (owner && call->tool->owner != owner)) {
                         call = call->next;
@@ -220,19 +222,19 @@ void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) 
                 }
                 if (grant)
                         tell_client(call);
-                end(call, NULL, &failure);
+                tool_call_end(call, NULL, &failure);
                 call = all->first; /* others may be gone, too */
         }
 }
 
-static void on_time(void *data) {
+static void tool_call_on_time(void *data) {
         ToolCall *call = data;
         ToolFailure failure;
 
-        (void)fail(&failure, TOOL_TIMED_OUT, "Tool '%s' timed out after %" PRIu64 " ms",
-                   call->tool->name, call->tool->timeout_ms);
+        (void)tool_call_fail(&failure, TOOL_TIMED_OUT, "Tool '%s' timed out after %" PRIu64 " ms",
+                             call->tool->name, call->tool->timeout_ms);
         tell_client(call);
-        end(call, NULL, &failure);
+        tool_call_end(call, NULL, &failure);
 }
 
 /* --- what the client answers --- */
@@ -255,36 +257,36 @@ static int check_answer(const ToolCall *call, const RpcAnswer *answer, const Jso
         Error error;
 
         if (!answer->result)
-                return fail(failure, failure_kind(answer->error), "%s", answer->why);
+                return tool_call_fail(failure, failure_kind(answer->error), "%s", answer->why);
         if (!value)
-                return fail(failure, TOOL_INTERNAL,
-                            "the tool's answer has no value: its client has to answer "
-                            "{\"value\": ...}");
+                return tool_call_fail(failure, TOOL_INTERNAL,
+                                      "the tool's answer has no value: its client has to answer "
+                                      "{\"value\": ...}");
         if (call->tool->output &&
             json_schema_check(json_root(call->tool->output), value, &error) < 0)
-                return fail(failure, TOOL_VALIDATION, "the result: %s", error.text);
+                return tool_call_fail(failure, TOOL_VALIDATION, "the result: %s", error.text);
         *ret = value;
         return 0;
 }
 
-static void on_answer(void *data, const RpcAnswer *answer) {
+static void tool_call_on_answer(void *data, const RpcAnswer *answer) {
         ToolCall *call = data;
         const JsonValue *value = NULL;
         ToolFailure failure;
 
         call->request = NULL;
         if (check_answer(call, answer, &value, &failure) < 0)
-                end(call, NULL, &failure);
+                tool_call_end(call, NULL, &failure);
         else
-                end(call, value, NULL);
+                tool_call_end(call, value, NULL);
 }
 
 /* --- asking the client --- */
 
 /* 0; -EAGAIN when it has to wait; or the end. */
-static int ask(ToolCall *call) {
-        int r = rpc_request(call->tool->owner, "tool.call", &call->params, on_answer, call,
-                            &call->request);
+static int tool_call_ask(ToolCall *call) {
+        int r = rpc_request(call->tool->owner, "tool.call", &call->params, tool_call_on_answer,
+                            call, &call->request);
 
         if (r == -EBUSY)
                 return -EAGAIN;
@@ -299,7 +301,7 @@ static int ask(ToolCall *call) {
 void tools_pump(Tools *all, const RpcConnection *owner) {
         for (ToolCall *call = all->first; call; call = call->next)
                 if (!call->request && call->params.length > 0 && call->tool->owner == owner &&
-                    ask(call) < 0)
+                    tool_call_ask(call) < 0)
                         return;
 }
 
@@ -350,36 +352,37 @@ static int check_payload(const Tool *tool, const JsonValue *payload, ToolFailure
         Error error;
 
         if (payload && json_type(payload) != JSON_OBJECT)
-                return fail(failure, TOOL_VALIDATION, "$: must be an object");
+                return tool_call_fail(failure, TOOL_VALIDATION, "$: must be an object");
         if (payload && depth_of(payload) > TOOL_DEPTH_MAX)
-                return fail(failure, TOOL_VALIDATION,
-                            "$: more than %d objects and arrays in each other", TOOL_DEPTH_MAX);
+                return tool_call_fail(failure, TOOL_VALIDATION,
+                                      "$: more than %d objects and arrays in each other",
+                                      TOOL_DEPTH_MAX);
         if (!payload && json_parse("{}", 2, "payload", &empty, &error) < 0)
-                return fail(failure, TOOL_INTERNAL, "%s", error.text);
+                return tool_call_fail(failure, TOOL_INTERNAL, "%s", error.text);
         if (json_schema_check(json_root(tool->input), payload ? payload : json_root(empty),
                               &error) < 0)
-                return fail(failure, TOOL_VALIDATION, "%s", error.text);
+                return tool_call_fail(failure, TOOL_VALIDATION, "%s", error.text);
         return 0;
 }
 
-static int check_call(const Tools *all, const Grant *grant, const char *name,
-                      const JsonValue *payload, Tool **ret, ToolFailure *failure) {
+static int tool_call_check_call(const Tools *all, const Grant *grant, const char *name,
+                                const JsonValue *payload, Tool **ret, ToolFailure *failure) {
         Tool *tool = tool_find(all, name);
         char quoted[TOOL_NAME_MAX + 40];
 
         /* One that is not given is not told from one that is not there. */
         if (!tool || !grant_allows(grant, tool))
-                return fail(failure, TOOL_PERMISSION,
-                            "there is no tool '%s', or it may not be called from here",
-                            str_quote(name, quoted, sizeof(quoted)));
+                return tool_call_fail(failure, TOOL_PERMISSION,
+                                      "there is no tool '%s', or it may not be called from here",
+                                      str_quote(name, quoted, sizeof(quoted)));
         *ret = tool;
         if (all->calls >= TOOL_CALLS_MAX)
-                return fail(failure, TOOL_INTERNAL, "%d calls of tools go on already",
-                            TOOL_CALLS_MAX);
+                return tool_call_fail(failure, TOOL_INTERNAL, "%d calls of tools go on already",
+                                      TOOL_CALLS_MAX);
         return check_payload(tool, payload, failure);
 }
 
-static void call_link(ToolCall *call) {
+static void tool_call_call_link(ToolCall *call) {
         Tools *all = call->all;
 
         call->previous = all->last;
@@ -402,35 +405,36 @@ static ToolCall *call_new(Tools *all, Grant *grant, Tool *tool, const JsonValue 
                             .tool = tool,
                             .grant = grant,
                             .started_ms = time_epoch_ms(),
-                            .preview = preview(payload) };
+                            .preview = tool_call_preview(payload) };
         (void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, ++all->last_call);
         (void)snprintf(call->exec, sizeof(call->exec), "%s", grant->exec);
         if (write_params(call, payload) == 0 &&
-            loop_timer_new(all->loop, on_time, call, &call->timer, NULL) == 0) {
-                call_link(call);
+            loop_timer_new(all->loop, tool_call_on_time, call, &call->timer, NULL) == 0) {
+                tool_call_call_link(call);
                 return call;
         }
-        call_free(call);
+        tool_call_call_free(call);
         return NULL;
 }
 
-static int start(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload, ToolCall **ret,
-                 ToolFailure *failure) {
+static int tool_call_start(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload,
+                           ToolCall **ret, ToolFailure *failure) {
         const bool waits = others_wait(all, tool->owner);
         ToolCall *call = call_new(all, grant, tool, payload);
         int r;
 
         if (!call)
-                return fail(failure, TOOL_INTERNAL, "out of memory");
-        r = waits ? -EAGAIN : ask(call);
+                return tool_call_fail(failure, TOOL_INTERNAL, "out of memory");
+        r = waits ? -EAGAIN : tool_call_ask(call);
         if (r == -EAGAIN && all->waiting > TOOL_WAITING_MAX)
-                r = fail(failure, TOOL_INTERNAL, "calls with %d MiB of payloads wait already",
-                         TOOL_WAITING_MAX >> 20);
+                r = tool_call_fail(failure, TOOL_INTERNAL,
+                                   "calls with %d MiB of payloads wait already",
+                                   TOOL_WAITING_MAX >> 20);
         else if (r < 0 && r != -EAGAIN)
-                r = fail(failure, TOOL_INTERNAL, "the tool's client has gone");
+                r = tool_call_fail(failure, TOOL_INTERNAL, "the tool's client has gone");
         if (r < 0 && r != -EAGAIN) {
-                call_unlink(call);
-                call_free(call);
+                tool_call_call_unlink(call);
+                tool_call_call_free(call);
                 return r;
         }
         loop_timer_set(call->timer, time_now_usec() + tool->timeout_ms * 1000);
@@ -441,11 +445,11 @@ static int start(Tools *all, Grant *grant, Tool *tool, const JsonValue *payload,
 int tools_call(Tools *all, Grant *grant, const char *name, const JsonValue *payload, ToolDoneFn fn,
                void *data, ToolCall **ret, ToolFailure *failure) {
         Tool *tool = NULL;
-        int r = check_call(all, grant, name, payload, &tool, failure);
+        int r = tool_call_check_call(all, grant, name, payload, &tool, failure);
 
         if (r == 0) {
                 assert(tool);
-                r = start(all, grant, tool, payload, ret, failure);
+                r = tool_call_start(all, grant, tool, payload, ret, failure);
         }
         if (r < 0) {
                 note_refusal(all, grant, name, payload, failure);

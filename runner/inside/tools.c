@@ -73,7 +73,7 @@ Tool *tool_find(const Tools *all, const char *name) {
 
 /* --- registering --- */
 
-static int check_name(const char *name, Error *reterr) {
+static int tools_check_name(const char *name, Error *reterr) {
         bool plain = name[0] != '\0' && strlen(name) <= TOOL_NAME_MAX;
         char quoted[100];
         int r;
@@ -136,7 +136,7 @@ static size_t schemas_size(const Tool *tool) {
         return tool->input_text.length + tool->output_text.length;
 }
 
-static int check_room(const Tools *all, const Tool *tool, Error *reterr) {
+static int tools_check_room(const Tools *all, const Tool *tool, Error *reterr) {
         unsigned count = 0;
         size_t schemas = schemas_size(tool);
 
@@ -160,7 +160,7 @@ static int check_room(const Tools *all, const Tool *tool, Error *reterr) {
 int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error *reterr) {
         const Tool *old = tool_find(all, spec->name);
         Tool *tool = NULL;
-        int r = check_name(spec->name, reterr);
+        int r = tools_check_name(spec->name, reterr);
 
         if (r < 0)
                 return r;
@@ -171,7 +171,7 @@ int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error
         }
         r = tool_new(owner, spec, &tool, reterr);
         if (r == 0)
-                r = check_room(all, tool, reterr);
+                r = tools_check_room(all, tool, reterr);
         if (r < 0) {
                 (void)tool_unref(tool);
                 return r;

@@ -9,10 +9,10 @@
 #include <sys/prctl.h>
 
 #include "base/sys.h"
-#include "policy/syscalls.h"
 #include "child/landlock.h"
-#include "reach/mount-table.h"
 #include "keeper/keeper.h"
+#include "policy/syscalls.h"
+#include "reach/mount-table.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* By inode, whichever mount leads there: the workspace is named for the sweep at the end,

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "keeper/keeper.h"
 #include "base/own-limits.h"
+#include "keeper/keeper.h"
 
 enum {
         CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */
@@ -90,7 +90,7 @@ static int refuse_late(const char *name, Error *reterr) {
 }
 
 /* It has said nothing. */
-static int refuse_start(const char *name, bool late, int ask_fd, Error *reterr) {
+static int connect_refuse_start(const char *name, bool late, int ask_fd, Error *reterr) {
         int status = 0;
 
         if (!ask_end(ask_fd, late ? ASK_KILL : ASK_END, &status) || late ||
@@ -122,7 +122,7 @@ static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr)
         if (n == 1)
                 return 0;
         if (n != (ssize_t)sizeof(error))
-                return refuse_start(name, ready == 0, ask_fd, reterr);
+                return connect_refuse_start(name, ready == 0, ask_fd, reterr);
         if (reterr)
                 *reterr = error;
         /* Until then it has the session's files open, which the caller may want to unmount. */

@@ -30,13 +30,13 @@ enum {
 
 /* --- what clients are told --- */
 
-static void on_answered(void *data, Process *process, int master_fd) {
+static void keeper_on_answered(void *data, Process *process, int master_fd) {
         keeper_answer_started(data, process, master_fd);
         fd_close(master_fd);
 }
 
 /* To whoever owns it, and so has its terminal, and to those who watch. */
-static void on_stopped(void *data, Process *process, int signal) {
+static void keeper_on_stopped(void *data, Process *process, int signal) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         (void)data;
@@ -65,7 +65,7 @@ static void notify_end(Process *process) {
 
 /* Protected paths are looked at after each command, and not only at the end: the host's git may
  * come by at any time, and a crash of the keeper has no end. */
-static void on_settled(void *data, Process *process) {
+static void keeper_on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
         keeper_used(keeper);
@@ -81,21 +81,21 @@ static void on_settled(void *data, Process *process) {
 }
 
 /* Its token is worth nothing any more. */
-static void on_gone(void *data, Process *process) {
+static void keeper_on_gone(void *data, Process *process) {
         keeper_touched(data, !process->alone);
         process->grant = grant_end(process->grant);
         keeper_answer_settled(data);
 }
 
-/* The pid namespace ends with its init, and on_sandbox_end() does the rest. */
-static void on_stuck(void *data) {
+/* The pid namespace ends with its init, and keeper_on_sandbox_end() does the rest. */
+static void keeper_on_stuck(void *data) {
         const Keeper *keeper = data;
 
         if (keeper->sandbox.pidfd >= 0)
                 (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
 }
 
-static void on_dropped(void *data, Process *process) {
+static void keeper_on_dropped(void *data, Process *process) {
         keeper_fail_dropped(data, process);
 }
 
@@ -109,7 +109,7 @@ static bool keeper_owes(const Keeper *keeper) {
 }
 
 /* The answers that are on their way still leave. */
-static void on_stop(void *data) {
+static void keeper_on_stop(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
 
@@ -138,7 +138,7 @@ static void stop_soon(Keeper *keeper) {
 }
 
 /* At the second time without patience. */
-static void on_told_to_end(Keeper *keeper) {
+static void keeper_on_told_to_end(Keeper *keeper) {
         if (keeper->stopping)
                 stop_soon(keeper);
         else
@@ -158,7 +158,7 @@ void keeper_stop(Keeper *keeper) {
         loop_timer_set(keeper->stop_timer, time_now_usec() + keeper->plan.kill_after + FLUSH_TIME);
 }
 
-static void on_idle(void *data) {
+static void keeper_on_idle(void *data) {
         Keeper *keeper = data;
         uint64_t now = time_now_usec();
 
@@ -171,7 +171,7 @@ static void on_idle(void *data) {
 }
 
 /* Without its directory a session can't be used or stopped by its name. */
-static void on_look(void *data) {
+static void keeper_on_look(void *data) {
         Keeper *keeper = data;
         struct stat st;
 
@@ -181,7 +181,7 @@ static void on_look(void *data) {
 }
 
 /* A second after it was used last. */
-static void on_rest(void *data) {
+static void keeper_on_rest(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
 
@@ -196,7 +196,7 @@ void keeper_used(Keeper *keeper) {
         loop_timer_set(keeper->rest_timer, keeper->used_at + REST_TIME);
 }
 
-static void on_sandbox_end(void *data, uint32_t events) {
+static void keeper_on_sandbox_end(void *data, uint32_t events) {
         Keeper *keeper = data;
         Error error;
 
@@ -226,7 +226,7 @@ static void on_sandbox_end(void *data, uint32_t events) {
 
 /* --- events --- */
 
-static void on_control(void *data, uint32_t events) {
+static void keeper_on_control(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         (void)events;
@@ -238,27 +238,27 @@ static void on_control(void *data, uint32_t events) {
                 stop_soon(keeper);
 }
 
-static void on_listener(void *data, uint32_t events) {
+static void keeper_on_listener(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         if (events & EPOLLIN)
                 (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd);
 }
 
-static void on_signal(void *data, uint32_t events) {
+static void keeper_on_signal(void *data, uint32_t events) {
         Keeper *keeper = data;
         struct signalfd_siginfo info;
 
         (void)events;
         while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
                 if (info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
-                        on_told_to_end(keeper);
+                        keeper_on_told_to_end(keeper);
                 else if (info.ssi_signo == WATCH_SIGNAL)
                         keeper_on_change(keeper);
 }
 
 /* The session goes with its owner; who takes it away waits for the lock. */
-static void on_owner_end(void *data, uint32_t events) {
+static void keeper_on_owner_end(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         (void)events;
@@ -266,7 +266,7 @@ static void on_owner_end(void *data, uint32_t events) {
         keeper_stop(keeper);
 }
 
-static void on_connection_end(RpcConnection *connection, void *data) {
+static void keeper_on_connection_end(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
         keeper_used(keeper);
@@ -276,7 +276,7 @@ static void on_connection_end(RpcConnection *connection, void *data) {
         staged_forget(keeper->staged, connection);
 }
 
-static void on_room(RpcConnection *connection, void *data) {
+static void keeper_on_room(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
         keeper_answer_settled(keeper);
@@ -288,24 +288,24 @@ static void on_room(RpcConnection *connection, void *data) {
 
 /* --- what its interpreters tell (inside/interpreter.h) --- */
 
-static void on_run(void *data) {
+static void keeper_on_run(void *data) {
         keeper_used(data);
 }
 
-static void on_run_end(void *data, Process *process) {
+static void keeper_on_run_end(void *data, Process *process) {
         keeper_sweep_behind(data, process);
 }
 
-static void on_run_timeout(void *data, const char *id) {
+static void keeper_on_run_timeout(void *data, const char *id) {
         keeper_audit_end(data, id, CAUSE_TIMEOUT);
 }
 
-static const char *on_run_note(void *data, const char *params, const char *result,
-                               uint64_t started_ms) {
+static const char *keeper_on_run_note(void *data, const char *params, const char *result,
+                                      uint64_t started_ms) {
         return keeper_note_call(data, "python.run", params, result, started_ms);
 }
 
-static void on_write_denials(void *data, const Process *process, JsonWriter *w) {
+static void keeper_on_write_denials(void *data, const Process *process, JsonWriter *w) {
         method_write_denials(data, process, w);
 }
 
@@ -320,8 +320,47 @@ static int keeper_watch_fd(Keeper *keeper, int fd, LoopWatchFn fn, Error *reterr
 static int keeper_watch_owner(Keeper *keeper, Error *reterr) {
         if (keeper->owner_fd < 0)
                 return 0;
-        return loop_watch(keeper->loop, keeper->owner_fd, 0, on_owner_end, keeper,
+        return loop_watch(keeper->loop, keeper->owner_fd, 0, keeper_on_owner_end, keeper,
                           &keeper->owner_watch, reterr);
+}
+
+static int keeper_watch_fds(Keeper *keeper, Error *reterr) {
+        const struct {
+                int fd;
+                LoopWatchFn fn;
+        } watches[] = {
+                { keeper->signal_fd, keeper_on_signal },
+                { keeper->sandbox.control_fd, keeper_on_control },
+                { keeper->sandbox.listener_fd, keeper_on_listener },
+                { keeper->sandbox.pidfd, keeper_on_sandbox_end },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(watches); i++)
+                r = keeper_watch_fd(keeper, watches[i].fd, watches[i].fn, reterr);
+        return r == 0 ? keeper_watch_owner(keeper, reterr) : r;
+}
+
+static int keeper_make_timers(Keeper *keeper, Error *reterr) {
+        const struct {
+                LoopTimer **timer;
+                void (*fn)(void *data);
+        } timers[] = {
+                { &keeper->stop_timer, keeper_on_stop },
+                { &keeper->idle_timer, keeper_on_idle },
+                { &keeper->rest_timer, keeper_on_rest },
+                { &keeper->note_timer, keeper_note_running },
+                { &keeper->sweep_timer, keeper_sweep_start },
+                { &keeper->quiet_timer, keeper_look_quiet },
+                { &keeper->listen_timer, keeper_listen },
+                { &keeper->answer_timer, keeper_answer_more },
+                { &keeper->look_timer, keeper_on_look },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(timers); i++)
+                r = loop_timer_new(keeper->loop, timers[i].fn, keeper, timers[i].timer, reterr);
+        return r;
 }
 
 int keeper_watch_all(Keeper *keeper, Error *reterr) {
@@ -332,53 +371,29 @@ int keeper_watch_all(Keeper *keeper, Error *reterr) {
         (void)sigdelset(&keeper->signals, SIGTERM);
         keeper->signal_fd = signalfd(-1, &keeper->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
-        r = keeper_watch_fd(keeper, keeper->signal_fd, on_signal, reterr);
+        r = keeper_watch_fds(keeper, reterr);
         if (r == 0)
-                r = keeper_watch_fd(keeper, keeper->sandbox.control_fd, on_control, reterr);
-        if (r == 0)
-                r = keeper_watch_fd(keeper, keeper->sandbox.listener_fd, on_listener, reterr);
-        if (r == 0)
-                r = keeper_watch_fd(keeper, keeper->sandbox.pidfd, on_sandbox_end, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, on_stop, keeper, &keeper->stop_timer, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, on_idle, keeper, &keeper->idle_timer, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, on_rest, keeper, &keeper->rest_timer, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, keeper_note_running, keeper, &keeper->note_timer,
-                                   reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, keeper_sweep_start, keeper, &keeper->sweep_timer,
-                                   reterr);
+                r = keeper_make_timers(keeper, reterr);
         if (r == 0)
                 r = keeper_sweeper_new(keeper, reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, keeper_look_quiet, keeper, &keeper->quiet_timer,
-                                   reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, keeper_listen, keeper, &keeper->listen_timer,
-                                   reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, keeper_answer_more, keeper, &keeper->answer_timer,
-                                   reterr);
-        if (r == 0)
-                r = loop_timer_new(keeper->loop, on_look, keeper, &keeper->look_timer, reterr);
-        if (r == 0)
-                r = keeper_watch_owner(keeper, reterr);
         keeper->swept = true;
-        if (r == 0)
-                keeper_used(keeper);
-        if (r == 0)
-                on_look(keeper);
-        if (r == 0 && keeper->settings.idle)
+        if (r < 0)
+                return r;
+        keeper_used(keeper);
+        keeper_on_look(keeper);
+        if (keeper->settings.idle)
                 loop_timer_set(keeper->idle_timer, time_now_usec() + keeper->settings.idle);
-        return r;
+        return 0;
 }
 
 int keeper_make_processes(Keeper *keeper, Error *reterr) {
-        const ProcessEvents events = { on_answered, on_stopped, on_settled, on_gone,
-                                       on_stuck,    on_dropped, keeper };
+        const ProcessEvents events = { keeper_on_answered,
+                                       keeper_on_stopped,
+                                       keeper_on_settled,
+                                       keeper_on_gone,
+                                       keeper_on_stuck,
+                                       keeper_on_dropped,
+                                       keeper };
 
         return processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
                              &keeper->processes, reterr);
@@ -391,11 +406,11 @@ int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
                                              .program = keeper->settings.policy.python,
                                              .denials = &keeper->denials,
                                              .data = keeper,
-                                             .on_run = on_run,
-                                             .on_run_end = on_run_end,
-                                             .on_timeout = on_run_timeout,
-                                             .note = on_run_note,
-                                             .write_denials = on_write_denials };
+                                             .on_run = keeper_on_run,
+                                             .on_run_end = keeper_on_run_end,
+                                             .on_timeout = keeper_on_run_timeout,
+                                             .note = keeper_on_run_note,
+                                             .write_denials = keeper_on_write_denials };
 
         return interpreters_new(&session, &keeper->interpreters, reterr);
 }
@@ -406,8 +421,8 @@ int keeper_make_server(Keeper *keeper, Error *reterr) {
 
         if (r < 0)
                 return r;
-        rpc_server_on_end(keeper->server, on_connection_end);
-        rpc_server_on_room(keeper->server, on_room);
+        rpc_server_on_end(keeper->server, keeper_on_connection_end);
+        rpc_server_on_room(keeper->server, keeper_on_room);
         rpc_server_on_answer(keeper->server, method_note);
         r = session_listen(keeper->plan.state.fd, &fd, reterr);
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), RPC_PEERS_PROVE, reterr);

@@ -13,17 +13,17 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/own-limits.h"
 #include "base/paths.h"
 #include "base/time.h"
-#include "keeper/acts.h"
-#include "keeper/events.h"
+#include "files/receive.h"
+#include "files/staged.h"
 #include "inside/bridge.h"
 #include "inside/inside.h"
 #include "inside/interpreter.h"
-#include "files/receive.h"
+#include "keeper/acts.h"
+#include "keeper/events.h"
 #include "session/sources.h"
-#include "files/staged.h"
-#include "base/own-limits.h"
 
 /* --- starting --- */
 

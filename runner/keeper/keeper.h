@@ -17,14 +17,14 @@
 #include <signal.h>
 
 #include "base/wait.h"
+#include "files/files.h"
+#include "files/work.h"
+#include "process/process.h"
 #include "rpc/server.h"
 #include "sandbox/launch.h"
 #include "session/directory.h"
-#include "files/files.h"
 #include "session/owner.h"
-#include "process/process.h"
 #include "session/settings.h"
-#include "files/work.h"
 #include "store/store.h"
 
 enum {

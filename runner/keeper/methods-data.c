@@ -2,10 +2,10 @@
 /* Methods of the session itself, and of what its database has. */
 #include <string.h>
 
-#include "sandbox/result.h"
 #include "keeper/acts.h"
-#include "store/rows.h"
 #include "keeper/methods.h"
+#include "sandbox/result.h"
+#include "store/rows.h"
 
 int method_session_show(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/path-text.h"
-#include "keeper/methods.h"
 #include "files/receive.h"
 #include "files/staged.h"
+#include "keeper/methods.h"
 
 enum { LIMIT_DEFAULT = 1000 };
 

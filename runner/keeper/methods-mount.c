@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/path-text.h"
-#include "keeper/methods.h"
 #include "files/mime.h"
 #include "files/receive.h"
+#include "keeper/methods.h"
 
 #define MOUNT "/mnt/files"
 

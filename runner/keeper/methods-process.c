@@ -6,14 +6,14 @@
 
 #include "base/base64.h"
 #include "base/paths.h"
-#include "sandbox/result.h"
 #include "inside/bridge.h"
+#include "inside/tools.h"
 #include "keeper/methods.h"
 #include "process/report.h"
-#include "inside/tools.h"
+#include "sandbox/result.h"
+#include "sandbox/stdio-files.h"
 #include "store/unwritten.h"
 #include "streams/stdio.h"
-#include "sandbox/stdio-files.h"
 
 /* --- what to start --- */
 

@@ -4,8 +4,8 @@
 
 #include "base/paths.h"
 #include "inside/interpreter.h"
-#include "keeper/methods.h"
 #include "inside/tools.h"
+#include "keeper/methods.h"
 
 /* Lasts with the session's root, so that a stop does not take it. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods by which clients offer tools to the code inside. */
-#include "keeper/methods.h"
 #include "inside/tools.h"
+#include "keeper/methods.h"
 
 int method_tools_register(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;

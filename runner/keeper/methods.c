@@ -2,8 +2,8 @@
 /* The one table of methods: what the CLI, `holt serve`, the SDKs and adapters all go through. */
 #include "keeper/methods.h"
 
-#include "store/rows.h"
 #include "inside/tools.h"
+#include "store/rows.h"
 #include "store/store.h"
 
 #define PARAMS(params) params, ELEMENTSOF(params)

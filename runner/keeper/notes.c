@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "sandbox/result.h"
 #include "base/time.h"
 #include "keeper/keeper.h"
+#include "sandbox/result.h"
 #include "store/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "base/time.h"
 #include "guards/guard.h"
 #include "inside/interpreter.h"
 #include "keeper/keeper.h"
-#include "base/threads.h"
 #include "store/unwritten.h"
 
 enum {

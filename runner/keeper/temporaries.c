@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keeper/keeper.h"
 #include "files/temporaries.h"
+#include "keeper/keeper.h"
 
 /* What can't go now is tried again by the next keeper. */
 static int run_sweep(FilesWork *work, Error *error) {

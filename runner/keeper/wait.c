@@ -23,7 +23,7 @@ static void drop_waiter(Waiter *waiter) {
 }
 
 /* Who goes before the start has been answered never learns the id: nobody would end the command. */
-static void on_call_end(RpcCall *call, void *data) {
+static void waiter_on_call_end(RpcCall *call, void *data) {
         Waiter *waiter = data;
         Process *process = waiter->what == WAIT_START ? waiter->process : NULL;
 
@@ -33,13 +33,13 @@ static void on_call_end(RpcCall *call, void *data) {
                 process_kill(process);
 }
 
-static bool has_ended(const Waiter *waiter) {
+static bool waiter_has_ended(const Waiter *waiter) {
         return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
 }
 
 /* It is answered with what was found behind it at protected paths. */
 static bool is_settled(const Waiter *waiter) {
-        return has_ended(waiter) && process_is_swept(waiter->process);
+        return waiter_has_ended(waiter) && process_is_swept(waiter->process);
 }
 
 /* --- answers --- */
@@ -88,7 +88,7 @@ static int add_waiter(Keeper *keeper, RpcCall *call, Process *process, WaitFor w
                             .process = process,
                             .what = what };
         keeper->waiters = waiter;
-        rpc_call_on_end(call, on_call_end, waiter);
+        rpc_call_on_end(call, waiter_on_call_end, waiter);
         return 0;
 }
 
@@ -191,7 +191,7 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error) {
 
         for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
                 next = waiter->next;
-                if (waiter->what == WAIT_REST || has_ended(waiter))
+                if (waiter->what == WAIT_REST || waiter_has_ended(waiter))
                         continue;
                 rpc_fail(waiter->call, error);
                 drop_waiter(waiter);

@@ -18,10 +18,10 @@
 
 #include "base/sys.h"
 #include "base/time.h"
+#include "files/receive.h"
 #include "guards/guard.h"
 #include "guards/watch.h"
 #include "keeper/keeper.h"
-#include "files/receive.h"
 
 enum {
         FILES_PAUSE = 100000, /* usec after a call about files until a sweep; more may follow */

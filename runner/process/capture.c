@@ -26,7 +26,7 @@ void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail)
 }
 
 /* Takes out the chunk that *at points to. */
-static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
+static void capture_drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
         CaptureChunk *chunk = *at;
         CaptureStream *stream;
 
@@ -43,7 +43,7 @@ static void drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
 
 static void drop_all(Capture *output) {
         while (output->first)
-                drop(output, &output->first, NULL);
+                capture_drop(output, &output->first, NULL);
 }
 
 void capture_restart(Capture *output, size_t limit, bool keep_tail) {
@@ -83,22 +83,23 @@ void capture_write_chunk(const CaptureChunk *chunk, bool base64, JsonWriter *w) 
         }
 }
 
-static bool has_room(const CaptureWatcher *watcher) {
+static bool capture_has_room(const CaptureWatcher *watcher) {
         return rpc_has_room(watcher->connection) ||
                (watcher->holds && watcher->ahead < CAPTURE_AHEAD_MAX);
 }
 
-static int notify(CaptureWatcher *watcher, size_t length, const JsonWriter *params) {
+static int capture_notify(CaptureWatcher *watcher, size_t length, const JsonWriter *params) {
         if (!watcher->holds)
                 return rpc_notify(watcher->connection, "process.output", params);
-        if (!has_room(watcher))
+        if (!capture_has_room(watcher))
                 return -EAGAIN;
         watcher->ahead = rpc_has_room(watcher->connection) ? 0 : watcher->ahead + length;
         return rpc_tell(watcher->connection, "process.output", params);
 }
 
 /* 0, or -EAGAIN where the client has to read first. */
-static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChunk *chunk) {
+static int capture_tell_watcher(const Capture *output, CaptureWatcher *watcher,
+                                const CaptureChunk *chunk) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         int r;
 
@@ -108,7 +109,7 @@ static int tell(const Capture *output, CaptureWatcher *watcher, const CaptureChu
         json_write_end(&w);
         r = json_write_finish(&w);
         if (r == 0)
-                r = notify(watcher, chunk->length, &w);
+                r = capture_notify(watcher, chunk->length, &w);
         if (r == 0)
                 watcher->seq = chunk->seq + 1;
         return r;
@@ -119,11 +120,11 @@ static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         const CaptureChunk *last = output->last;
         const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
         /* Before any of it is looked at: it may be all that is kept, for each chunk that comes. */
-        int r = has_room(watcher) ? 0 : -EAGAIN;
+        int r = capture_has_room(watcher) ? 0 : -EAGAIN;
 
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
                 if (chunk->seq >= watcher->seq)
-                        r = tell(output, watcher, chunk);
+                        r = capture_tell_watcher(output, watcher, chunk);
         if (r == 0 && output->end_method && !watcher->end_told)
                 watcher->end_told = rpc_notify(watcher->connection, output->end_method,
                                                &output->end) == 0;
@@ -196,7 +197,7 @@ void capture_end(Capture *output, const char *method, JsonWriter *params) {
 
 /* --- bytes --- */
 
-static void append(Capture *output, CaptureChunk *chunk) {
+static void capture_append(Capture *output, CaptureChunk *chunk) {
         output->chunks++;
         output->streams[chunk->stream].kept += chunk->length;
         if (output->last)
@@ -225,7 +226,7 @@ static void cut_stream(Capture *output, unsigned number) {
                 while (cut < chunk->length && (chunk->data[cut] & 0xc0) == 0x80 && cut < more + 3)
                         cut++;
                 if (cut >= chunk->length) {
-                        drop(output, at, before);
+                        capture_drop(output, at, before);
                         continue;
                 }
                 chunk->length -= cut;
@@ -237,11 +238,11 @@ static void cut_stream(Capture *output, unsigned number) {
 }
 
 static void keep_last(Capture *output, CaptureChunk *chunk) {
-        append(output, chunk);
+        capture_append(output, chunk);
         capture_pump(output);
         cut_stream(output, chunk->stream);
         if (output->chunks > CAPTURE_CHUNKS_MAX)
-                drop(output, &output->first, NULL);
+                capture_drop(output, &output->first, NULL);
 }
 
 /* How much of a chunk that does not fit as a whole is kept; a character is not cut. */
@@ -264,18 +265,18 @@ static void keep_first(Capture *output, CaptureChunk *chunk) {
 
         if (!stream->full && length <= output->limit - stream->kept &&
             output->chunks < CAPTURE_CHUNKS_MAX) {
-                append(output, chunk);
+                capture_append(output, chunk);
                 capture_pump(output);
                 return;
         }
         for (CaptureWatcher *w = output->watchers; w; w = w->next)
                 if (pump_one(output, w) == 0 && w->seq <= chunk->seq)
-                        (void)tell(output, w, chunk);
+                        (void)capture_tell_watcher(output, w, chunk);
         chunk->length = find_room(output, chunk);
         stream->dropped += length - chunk->length;
         stream->full = true;
         if (chunk->length > 0)
-                append(output, chunk);
+                capture_append(output, chunk);
         else
                 free(chunk);
 }

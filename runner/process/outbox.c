@@ -26,7 +26,7 @@ struct ProcessStart {
 /* --- one message --- */
 
 /* Nothing was started: it can be asked for again. */
-static int refuse_start(int r, Error *reterr) {
+static int outbox_refuse_start(int r, Error *reterr) {
         if (r != -EPIPE && r != -ECONNREFUSED && r != -ECONNRESET)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init");
         (void)error_set(reterr, ERROR_SETUP, ESHUTDOWN, "the sandbox of the session has ended");
@@ -36,7 +36,7 @@ static int refuse_start(int r, Error *reterr) {
 void outbox_not_read(Processes *all) {
         for (Process *p = all->first; p; p = p->next)
                 if (all->last_told && p->number == all->last_told && !p->answered && !p->gone) {
-                        (void)refuse_start(-ECONNRESET, &p->error);
+                        (void)outbox_refuse_start(-ECONNRESET, &p->error);
                         return process_not_started(p);
                 }
 }
@@ -158,7 +158,7 @@ static int send_resume(Process *process) {
 /* --- what waits --- */
 
 /* All that waits of one process, in order: a kill ends it in any case. */
-static int send_all(Process *process) {
+static int outbox_send_all(Process *process) {
         int r = process->start ? send_start(process) : 0;
 
         if (r == 0)
@@ -196,13 +196,13 @@ static size_t size_of_starts(const Processes *all) {
         return size;
 }
 
-static void give_up(Process *process, int r) {
+static void outbox_give_up(Process *process, int r) {
         const bool starts = process->start != NULL;
 
         process_forget_due(process);
         if (!starts)
                 return;
-        (void)refuse_start(r, &process->error);
+        (void)outbox_refuse_start(r, &process->error);
         process_not_started(process);
 }
 
@@ -210,21 +210,21 @@ void processes_give_up(Processes *all) {
         Process *process;
 
         while ((process = oldest_due(all)))
-                give_up(process, -EPIPE);
+                outbox_give_up(process, -EPIPE);
 }
 
 /* The socket has room, or nobody reads it any more. */
-static void on_room(void *data, uint32_t events) {
+static void outbox_on_room(void *data, uint32_t events) {
         Processes *all = data;
         Process *process;
 
         while ((process = oldest_due(all))) {
-                int r = send_all(process);
+                int r = outbox_send_all(process);
 
                 if (r == -EAGAIN)
                         return;
                 if (r < 0)
-                        give_up(process, r);
+                        outbox_give_up(process, r);
         }
         all->waits = false;
         if (events & (EPOLLHUP | EPOLLERR))
@@ -238,7 +238,7 @@ int outbox_init(Processes *all, Error *reterr) {
         all->room_fd = fcntl(all->sandbox->control_fd, F_DUPFD_CLOEXEC, 3);
         if (all->room_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot duplicate a socket");
-        return loop_watch(all->loop, all->room_fd, 0, on_room, all, &all->room, reterr);
+        return loop_watch(all->loop, all->room_fd, 0, outbox_on_room, all, &all->room, reterr);
 }
 
 void outbox_clear(Processes *all) {
@@ -246,7 +246,7 @@ void outbox_clear(Processes *all) {
         all->room_fd = fd_close(all->room_fd);
 }
 
-static void wait_for_room(Processes *all) {
+static void outbox_wait_for_room(Processes *all) {
         all->waits = all->room != NULL;
         if (all->waits)
                 loop_watch_set(all->room, EPOLLOUT);
@@ -269,20 +269,20 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr) {
         /* Behind who waits already. */
         r = all->waits ? 0 : send_start(process);
         if (r == -EAGAIN)
-                wait_for_room(all);
-        return r < 0 && r != -EAGAIN ? refuse_start(r, reterr) : 0;
+                outbox_wait_for_room(all);
+        return r < 0 && r != -EAGAIN ? outbox_refuse_start(r, reterr) : 0;
 }
 
-static void tell(Process *process) {
+static void outbox_tell(Process *process) {
         int r;
 
         if (process->gone || process->withdrawn)
                 return process_forget_due(process);
         if (process->all->waits)
                 return;
-        r = send_all(process);
+        r = outbox_send_all(process);
         if (r == -EAGAIN)
-                wait_for_room(process->all);
+                outbox_wait_for_room(process->all);
         else if (r < 0)
                 process_forget_due(process);
 }
@@ -293,17 +293,17 @@ void process_tell_signal(Process *process, int signal) {
         else if (BIT(signal) & STOPS)
                 process->signals_due &= ~BIT(SIGCONT);
         process->signals_due |= BIT(signal);
-        tell(process);
+        outbox_tell(process);
 }
 
 /* A stop that still waits is over; it would be sent behind this. */
 void process_tell_resume(Process *process) {
         process->kills_due &= ~STOPS;
         process->resume_due = true;
-        tell(process);
+        outbox_tell(process);
 }
 
 void process_tell_kill(Process *process, int signal) {
         process->kills_due |= BIT(signal);
-        tell(process);
+        outbox_tell(process);
 }

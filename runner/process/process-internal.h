@@ -4,8 +4,8 @@
  * stderr. */
 #pragma once
 
-#include "sandbox/oom.h"
 #include "process/process.h"
+#include "sandbox/oom.h"
 
 struct Processes {
         Loop *loop;

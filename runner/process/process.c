@@ -131,7 +131,7 @@ void processes_make_room(Processes *all) {
 
 /* --- what init is told --- */
 
-static void on_gone(Process *process, const SessionMessage *message);
+static void process_on_gone(Process *process, const SessionMessage *message);
 
 /* Nobody can refuse SIGSTOP or SIGCONT; who is told all of a signal goes on for it. */
 static void expect_stop(Process *process, int signal, bool all) {
@@ -160,16 +160,16 @@ void process_resume(Process *process) {
 
 /* Init was not told of it. Its end is told by the timer, since the caller may be at work on who
  * waits for it. */
-static void withdraw(Process *process) {
+static void process_withdraw(Process *process) {
         process_forget_due(process);
         process->withdrawn = process->doomed = true;
         loop_timer_set(process->timer, time_now_usec());
 }
 
 /* What runs inside may hold up a start, or init itself: after KILL_TIME the sandbox is stopped. */
-static void kill_in_time(Process *process) {
+static void process_kill_in_time(Process *process) {
         if (process->start && process->timer)
-                return withdraw(process);
+                return process_withdraw(process);
         process_tell_kill(process, SIGKILL);
         if (process->settled || process->doomed || !process->timer)
                 return;
@@ -189,7 +189,7 @@ void process_set_deadline(Process *process) {
 
 void process_kill(Process *process) {
         process->killed |= !process->settled && !process->timed_out;
-        kill_in_time(process);
+        process_kill_in_time(process);
 }
 
 /* An interactive shell does not heed TERM: its terminal goes. Once more a moment later: of two
@@ -201,7 +201,7 @@ void process_terminate(Process *process) {
         if (process->doomed)
                 return;
         if (process->start)
-                return kill_in_time(process);
+                return process_kill_in_time(process);
         process_tell_kill(process, SIGTERM);
         if (process->has_terminal)
                 process_tell_kill(process, SIGHUP);
@@ -231,7 +231,7 @@ static void give_up_on(Process *process) {
                 loop_timer_set(process->timer, time_now_usec() + SLOW_TIME);
                 return;
         }
-        on_gone(process, &gone);
+        process_on_gone(process, &gone);
         if (!process->withdrawn)
                 all->events.stuck(all->events.data);
 }
@@ -260,7 +260,7 @@ void process_on_time(void *data) {
         if (process->timed_out || process->killed || !process->running) {
                 process->timed_out |= !process->settled && !process->killed &&
                                       is_out_of_time(process);
-                return kill_in_time(process);
+                return process_kill_in_time(process);
         }
         process->timed_out = true;
         process_tell_kill(process, SIGTERM);
@@ -278,7 +278,7 @@ static Process *find_number(const Processes *all, uint32_t number) {
 
 /* Written for stdin and read for stdout or stderr, where those are not pipes of ours; each of the
  * loop's watches takes an fd of its own. */
-static void take_terminal(Process *process, int master_fd) {
+static void process_take_terminal(Process *process, int master_fd) {
         Error ignored;
 
         (void)fcntl(master_fd, F_SETFL, O_RDWR | O_NONBLOCK);
@@ -294,12 +294,12 @@ static void take_terminal(Process *process, int master_fd) {
 }
 
 /* It has not started in time, and that is how it ends: the kill may let its start be reported. */
-static bool is_late(const Process *process) {
+static bool process_is_late(const Process *process) {
         return process->doomed && !process->timed_out && !process->killed;
 }
 
 static void on_started(Process *process, const SessionMessage *message, int *master_fd) {
-        if (process->answered || is_late(process))
+        if (process->answered || process_is_late(process))
                 return;
         process->answered = process->started = process->running = true;
         process->pid = message->value;
@@ -309,13 +309,13 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);
         if (*master_fd >= 0 && !process->gives_master) {
-                take_terminal(process, *master_fd);
+                process_take_terminal(process, *master_fd);
                 *master_fd = fd_close(*master_fd);
         }
         process->all->events.answered(process->all->events.data, process, TAKE_FD(*master_fd));
 }
 
-static void settle(Process *process) {
+static void process_settle(Process *process) {
         if (process->settled)
                 return;
         process_drain(process);
@@ -326,7 +326,7 @@ static void settle(Process *process) {
 }
 
 /* By the plan, as if it had been for this command. */
-static void explain(Process *process, const InitMessage *failure) {
+static void process_explain(Process *process, const InitMessage *failure) {
         Launch launch = *process->all->launch;
         LaunchPlan plan = *launch.plan;
 
@@ -340,7 +340,7 @@ static void answer_error(Process *process) {
         process->outcome.cause = CAUSE_ERROR;
         process->outcome.exit_code = error_exit_code(&process->error);
         process->all->events.answered(process->all->events.data, process, FD_NONE);
-        settle(process);
+        process_settle(process);
 }
 
 static void on_failed(Process *process, const SessionMessage *message) {
@@ -361,14 +361,14 @@ static void on_failed(Process *process, const SessionMessage *message) {
                                          ? PATH_TILDE_CURE
                                          : "Name one that is there inside, and may be entered.");
         } else {
-                explain(process, &failure);
+                process_explain(process, &failure);
         }
         answer_error(process);
 }
 
 /* The kernel counts, and says of none whom it was; several go together where one is not enough. An
  * end that nobody here asked for, just after the counter has grown, is taken for its doing. */
-static bool ended_by_oom(const Process *process, int signal) {
+static bool process_ended_by_oom(const Process *process, int signal) {
         Processes *all = process->all;
 
         if (signal != SIGKILL)
@@ -378,14 +378,14 @@ static bool ended_by_oom(const Process *process, int signal) {
         return time_now_usec() < all->oom_until;
 }
 
-static Cause find_cause(const Process *process, int signal) {
+static Cause process_find_cause(const Process *process, int signal) {
         if (process->timed_out)
                 return CAUSE_TIMEOUT;
         if (!signal)
                 return CAUSE_EXITED;
         if (process->killed)
                 return CAUSE_KILLED;
-        return ended_by_oom(process, signal) ? CAUSE_OOM : CAUSE_SIGNALED;
+        return process_ended_by_oom(process, signal) ? CAUSE_OOM : CAUSE_SIGNALED;
 }
 
 static void on_ended(Process *process, const SessionMessage *message) {
@@ -400,17 +400,17 @@ static void on_ended(Process *process, const SessionMessage *message) {
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;
         out->signal = signal;
-        out->cause = find_cause(process, signal);
+        out->cause = process_find_cause(process, signal);
         out->exit_code = process->timed_out ? 124
                          : signal           ? 128 + signal
                                             : WEXITSTATUS(message->value);
         /* What it has left goes on; what was told to end is still to be killed. */
         if (!process->timed_out && !process->killed)
                 loop_timer_set(process->timer, 0);
-        settle(process);
+        process_settle(process);
 }
 
-static void on_stopped(Process *process, const SessionMessage *message) {
+static void process_on_stopped(Process *process, const SessionMessage *message) {
         if (!process->running)
                 return;
         process->stopped = true;
@@ -425,7 +425,7 @@ static void settle_unknown(Process *process) {
                                                     : CAUSE_LOST;
         process->outcome.signal = SIGKILL;
         process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
-        settle(process);
+        process_settle(process);
 }
 
 static void answer_late(Process *process) {
@@ -443,7 +443,7 @@ static void answer_late(Process *process) {
 static void answer_for_monitor(Process *process, bool killed) {
         const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
 
-        if (is_late(process))
+        if (process_is_late(process))
                 return answer_late(process);
         if (!killed)
                 return on_failed(process, &failed);
@@ -452,7 +452,7 @@ static void answer_for_monitor(Process *process, bool killed) {
         process->all->events.answered(process->all->events.data, process, FD_NONE);
 }
 
-static void on_gone(Process *process, const SessionMessage *message) {
+static void process_on_gone(Process *process, const SessionMessage *message) {
         process->gone = true;
         process_forget_due(process);
         if (!process->answered)
@@ -478,7 +478,7 @@ void processes_settle(Processes *all) {
 
         for (Process *p = all->first; p; p = p->next)
                 if (p->started && !p->gone)
-                        on_gone(p, &gone);
+                        process_on_gone(p, &gone);
 }
 
 void processes_end_told(Processes *all) {
@@ -486,7 +486,7 @@ void processes_end_told(Processes *all) {
 
         for (Process *p = all->first; p; p = p->next)
                 if (!p->gone && !p->settled && (p->timed_out || (p->killed && !p->replaced)))
-                        on_gone(p, &gone);
+                        process_on_gone(p, &gone);
 }
 
 void process_not_started(Process *process) {
@@ -495,7 +495,7 @@ void process_not_started(Process *process) {
         process_release(process);
 }
 
-static void obey(Processes *all, const SessionMessage *message, int *fd) {
+static void process_obey(Processes *all, const SessionMessage *message, int *fd) {
         Process *process = find_number(all, message->exec);
 
         /* Of one that it has not been told of there is nothing to say. */
@@ -506,12 +506,12 @@ static void obey(Processes *all, const SessionMessage *message, int *fd) {
         else if (message->type == SESSION_FAILED)
                 on_failed(process, message);
         else if (message->type == SESSION_STOPPED)
-                on_stopped(process, message);
+                process_on_stopped(process, message);
         else if (message->type == SESSION_ENDED)
                 on_ended(process, message);
         else if (message->type == SESSION_GONE) {
                 all->gone_at = time_now_usec();
-                on_gone(process, message);
+                process_on_gone(process, message);
         }
 }
 
@@ -543,7 +543,7 @@ static int listen_once(Processes *all) {
         if (n == 0)
                 return -EPIPE;
         if (n == sizeof(message))
-                obey(all, &message, &fd);
+                process_obey(all, &message, &fd);
         return 1;
 }
 

@@ -13,8 +13,8 @@
 #include "base/loop.h"
 #include "base/strings.h"
 #include "helpers/session-protocol.h"
-#include "sandbox/supervise.h"
 #include "process/capture.h"
+#include "sandbox/supervise.h"
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,

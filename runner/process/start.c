@@ -20,7 +20,7 @@ static size_t sum_lengths(const StrList *list) {
         return sum;
 }
 
-static char *append(char *at, const char *string) {
+static char *start_append(char *at, const char *string) {
         return stpcpy(at, string) + 1;
 }
 
@@ -36,11 +36,11 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
         if (spec->mode)
                 memcpy(head.mode, spec->mode, sizeof(head.mode));
         memcpy(at, &head, sizeof(head));
-        at = append(at + sizeof(head), spec->cwd);
+        at = start_append(at + sizeof(head), spec->cwd);
         for (size_t i = 0; i < argv->count; i++)
-                at = append(at, argv->items[i]);
+                at = start_append(at, argv->items[i]);
         for (size_t i = 0; i < spec->env.count; i++)
-                at = append(at, spec->env.items[i]);
+                at = start_append(at, spec->env.items[i]);
 }
 
 /* What to execute, owned by the caller; where it is too large for a message NULL, and in *ret_fd a
@@ -115,7 +115,7 @@ static int send_exec(Process *process, ProcessSpec *spec, Error *reterr) {
 }
 
 /* The words, with quotes where a shell would need them. */
-static char *describe(const StrList *argv) {
+static char *start_describe(const StrList *argv) {
         char *text = strdup("");
 
         for (size_t i = 0; text && i < argv->count && strlen(text) < 4096; i++) {
@@ -147,7 +147,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .has_terminal = spec->terminal != 0,
                 .gives_master = spec->give_master && spec->terminal,
                 .grant = spec->grant,
-                .command = describe(&spec->argv),
+                .command = start_describe(&spec->argv),
                 .cwd = strdup(spec->asked ? spec->asked : spec->cwd),
                 .argv = spec->argv,
         };
@@ -160,7 +160,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
         return process;
 }
 
-static int prepare(Process *process, ProcessSpec *spec, Error *reterr) {
+static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         int r = process->command && process->cwd ? 0 : error_oom(reterr);
 
         for (int fd = 0; r == 0 && fd <= 2; fd++)
@@ -188,7 +188,7 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
         if (r == 0 && !(process = new_process(all, spec)))
                 r = error_oom(reterr);
         if (r == 0)
-                r = prepare(process, spec, reterr);
+                r = start_prepare(process, spec, reterr);
         for (int fd = 0; fd <= 2; fd++)
                 spec->fds[fd] = fd_close(spec->fds[fd]);
         if (r < 0) {

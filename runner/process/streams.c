@@ -13,7 +13,7 @@ static void close_stream(Process *process, int i) {
         process->streams[i] = fd_close(process->streams[i]);
 }
 
-static void close_input(Process *process) {
+static void stream_close_input(Process *process) {
         process->input_watch = loop_unwatch(process->input_watch);
         process->input = fd_close(process->input);
         free(process->pending);
@@ -24,7 +24,7 @@ static void close_input(Process *process) {
 void process_release(Process *process) {
         for (int i = 0; i < CAPTURE_STREAMS; i++)
                 close_stream(process, i);
-        close_input(process);
+        stream_close_input(process);
         process->master = fd_close(process->master);
         process->timer = loop_timer_free(process->timer);
 }
@@ -43,7 +43,7 @@ static bool read_stream(Process *process, unsigned i) {
         return n > 0;
 }
 
-static void take(Process *process, unsigned i) {
+static void stream_take(Process *process, unsigned i) {
         if (process->streams[i] >= 0 && !read_stream(process, i))
                 close_stream(process, (int)i);
 }
@@ -60,7 +60,7 @@ void process_follow_output(Process *process) {
 
 static void on_stream(Process *process, unsigned i, uint32_t events) {
         if (events & (EPOLLHUP | EPOLLERR) || !capture_is_held(&process->output))
-                take(process, i);
+                stream_take(process, i);
         if (capture_is_held(&process->output))
                 process_follow_output(process);
 }
@@ -74,7 +74,7 @@ static void on_stderr(void *data, uint32_t events) {
 }
 
 /* Whether nobody has the other end open any more. */
-static bool has_ended(int fd) {
+static bool stream_has_ended(int fd) {
         struct pollfd end = { .fd = fd };
 
         return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
@@ -91,9 +91,9 @@ void process_drain(Process *process) {
 
                 for (int round = 0; round < PIPE_ROUNDS && process->streams[i] >= 0; round++) {
                         if (ioctl(process->streams[i], FIONREAD, &there) < 0 ||
-                            (there == 0 && !has_ended(process->streams[i])))
+                            (there == 0 && !stream_has_ended(process->streams[i])))
                                 break;
-                        take(process, i);
+                        stream_take(process, i);
                 }
         }
         capture_flush(&process->output);
@@ -101,7 +101,7 @@ void process_drain(Process *process) {
 
 /* --- input --- */
 
-static void on_input(void *data, uint32_t events) {
+static void stream_on_input(void *data, uint32_t events) {
         Process *process = data;
         ssize_t n = 0;
 
@@ -111,7 +111,7 @@ static void on_input(void *data, uint32_t events) {
                         return;
         }
         if (n < 0 || events & EPOLLERR)
-                return close_input(process);
+                return stream_close_input(process);
         process->pending_length -= (size_t)n;
         memmove(process->pending, process->pending + n, process->pending_length);
         if (process->pending_length > 0)
@@ -119,7 +119,7 @@ static void on_input(void *data, uint32_t events) {
         free(process->pending);
         process->pending = NULL;
         if (process->input_ends)
-                close_input(process);
+                stream_close_input(process);
         else
                 process->input_watch = loop_unwatch(process->input_watch);
 }
@@ -159,21 +159,21 @@ int process_write(Process *process, const char *data, size_t length, Error *rete
         process->pending = grown;
         process->pending_length += length;
         if (!process->input_watch)
-                r = loop_watch(process->all->loop, process->input, EPOLLOUT, on_input, process,
-                               &process->input_watch, reterr);
+                r = loop_watch(process->all->loop, process->input, EPOLLOUT, stream_on_input,
+                               process, &process->input_watch, reterr);
         return r;
 }
 
 void process_flush_input(Process *process) {
         if (process->input_watch)
-                on_input(process, 0);
+                stream_on_input(process, 0);
 }
 
 void process_close_input(Process *process) {
         process->input_ends = true;
         if (process->input >= 0 && process->pending_length == 0 &&
             process->input != process->master)
-                close_input(process);
+                stream_close_input(process);
 }
 
 int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *reterr) {

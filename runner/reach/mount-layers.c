@@ -67,7 +67,7 @@ static int stack_add(MountStack *stack, const MountTable *table, const char *pat
 }
 
 /* Removes the backslashes that quote, up to end or the end of the text. Returns where it ended. */
-static char *unquote(char *text, char end) {
+static char *layers_unquote(char *text, char end) {
         char *out = text;
 
         while (*text && *text != end) {
@@ -86,7 +86,7 @@ static int stack_add_lower(MountStack *stack, const MountTable *table, char *tex
         while (r == 0 && *text) {
                 char *layer = text;
 
-                text = unquote(text, ':');
+                text = layers_unquote(text, ':');
                 if (layer[0])
                         r = stack_add(stack, table, layer, false);
         }
@@ -96,7 +96,7 @@ static int stack_add_lower(MountStack *stack, const MountTable *table, char *tex
 /* Whether backslashes quote here depends on how it was mounted. */
 static int stack_add_single(MountStack *stack, const MountTable *table, char *path, bool upper) {
         if (strchr(path, '\\') && access(path, F_OK) < 0)
-                (void)unquote(path, '\0');
+                (void)layers_unquote(path, '\0');
         return stack_add(stack, table, path, upper);
 }
 

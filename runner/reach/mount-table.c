@@ -120,7 +120,7 @@ static int parse_line(char *line, MountEntry *ret) {
         return 0;
 }
 
-static int parse(MountTable *table) {
+static int table_parse(MountTable *table) {
         size_t lines = 0;
         char *state = NULL;
 
@@ -155,7 +155,7 @@ static int open_text(void) {
 }
 
 /* The kernel says no size. */
-static int read_text(char **ret) {
+static int table_read_text(char **ret) {
         _cleanup_close_ int fd = open_text();
         _cleanup_free_ char *text = NULL;
         size_t length = 0, size = 0;
@@ -188,10 +188,10 @@ static int read_text(char **ret) {
 
 int mount_table_read(MountTable **ret, Error *reterr) {
         MountTable *table = calloc(1, sizeof(*table));
-        int r = table ? read_text(&table->text) : -ENOMEM;
+        int r = table ? table_read_text(&table->text) : -ENOMEM;
 
         if (r == 0)
-                r = parse(table);
+                r = table_parse(table);
         if (r == 0) {
                 *ret = table;
                 return 0;

@@ -25,11 +25,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "reach/own-store.h"
 #include "base/home.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "reach/mount-table.h"
+#include "reach/own-store.h"
 #include "reach/reach.h"
 
 enum {

@@ -57,8 +57,8 @@ static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const 
                       const char *inside, unsigned depth);
 
 /* With the layer that is written to if it is on an overlay. Takes inside in every case. */
-static int add_tree(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
-                    char *inside, unsigned depth) {
+static int reach_add_tree(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
+                          char *inside, unsigned depth) {
         Tree *trees = reallocarray(reach->trees, reach->count + 1, sizeof(*trees));
         char *copy = strdup(path);
 
@@ -86,7 +86,8 @@ static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const 
                 if (!below)
                         r = -ENOMEM;
                 else if (layer->upper)
-                        r = add_tree(reach, mount, layer->device, below, strdup(inside), depth);
+                        r = reach_add_tree(reach, mount, layer->device, below, strdup(inside),
+                                           depth);
         }
         return r;
 }
@@ -100,8 +101,8 @@ static int add_submounts(Reach *reach, const PlanMount *mount, const char *real)
                 const char *rest = path_rest(entry->point, real);
 
                 if (rest && rest[0] && (reach->all || !entry->read_only))
-                        r = add_tree(reach, mount, entry->device, entry->root,
-                                     path_join(mount->target, rest), 0);
+                        r = reach_add_tree(reach, mount, entry->device, entry->root,
+                                           path_join(mount->target, rest), 0);
         }
         return r;
 }
@@ -122,7 +123,7 @@ static int open_again(const PlanMount *mount, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-static int add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
+static int reach_add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
         char real[PATH_MAX], path[PATH_MAX];
         _cleanup_close_ int fd = open_again(mount, reterr);
         dev_t device;
@@ -138,7 +139,7 @@ static int add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
         if (r == 0)
                 r = path_of_fd(fd, real);
         if (r == 0)
-                r = add_tree(reach, mount, device, path, strdup(mount->target), 0);
+                r = reach_add_tree(reach, mount, device, path, strdup(mount->target), 0);
         if (r == 0)
                 r = add_submounts(reach, mount, real);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
@@ -159,11 +160,11 @@ static int reach_make(const LaunchPlan *plan, bool all, Reach **ret, Error *rete
         if (r == 0 && !(reach->stacks = mount_stacks_new(reach->mounts)))
                 r = error_oom(reterr);
         if (r == 0 && plan->root.source)
-                r = add_mount(reach, &plan->root, reterr);
+                r = reach_add_mount(reach, &plan->root, reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND &&
                     (all || !(plan->mounts[i].flags & PLAN_READ_ONLY)))
-                        r = add_mount(reach, &plan->mounts[i], reterr);
+                        r = reach_add_mount(reach, &plan->mounts[i], reterr);
         if (r < 0)
                 reach_free(reach);
         else
@@ -184,7 +185,7 @@ int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
 /* Whether something that the sandbox can't write lies over path inside, which tree has. Such a
  * mount counts only as long as it is there: the host can end any of these, and each is watched for
  * that (watch.h). */
-static bool is_covered(const Reach *reach, const Tree *tree, const char *path) {
+static bool reach_is_covered(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
         const PlanMount *above = plan_mount_above(reach->plan, path);
 
@@ -202,7 +203,7 @@ static bool is_covered(const Reach *reach, const Tree *tree, const char *path) {
 
 /* Whether path inside, or a path below it, is a mount point: neither can be renamed then, since
  * each directory above one is pinned, too (build-mounts.c). */
-static bool is_pinned(const Reach *reach, const Tree *tree, const char *path) {
+static bool reach_is_pinned(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
 
         for (size_t i = 0; i < reach->plan->mounts_count; i++) {
@@ -225,7 +226,7 @@ static bool is_pinned(const Reach *reach, const Tree *tree, const char *path) {
         return false;
 }
 
-static void blame(Reached *reached, unsigned how, const Tree *tree, const char *inside) {
+static void reach_blame(Reached *reached, unsigned how, const Tree *tree, const char *inside) {
         if (!reached->how || reached->how == REACH_LINKED) {
                 reached->mount = tree->mount;
                 (void)snprintf(reached->inside, sizeof(reached->inside), "%s", inside);
@@ -254,10 +255,10 @@ static int judge_tree(const Place *p, const Tree *tree) {
         if (!inside)
                 return -ENOMEM;
         if (!p->path) /* it may be anywhere */
-                blame(p->ret, p->how, tree, tree->inside);
-        else if (!is_covered(p->reach, tree, place) &&
-                 !(p->how == REACH_REPLACE && is_pinned(p->reach, tree, inside)))
-                blame(p->ret, p->how, tree, inside);
+                reach_blame(p->ret, p->how, tree, tree->inside);
+        else if (!reach_is_covered(p->reach, tree, place) &&
+                 !(p->how == REACH_REPLACE && reach_is_pinned(p->reach, tree, inside)))
+                reach_blame(p->ret, p->how, tree, inside);
         return 0;
 }
 
@@ -283,7 +284,7 @@ static int judge_place(const Place *p) {
 }
 
 /* Judges the place that name has in the directory of fd; a name of "" is for fd itself. */
-static int judge(const Reach *reach, int fd, const char *name, unsigned how, Reached *ret) {
+static int reach_judge(const Reach *reach, int fd, const char *name, unsigned how, Reached *ret) {
         Place p = { .reach = reach, .name = name, .how = how, .ret = ret };
         char path[PATH_MAX];
         int r = mount_table_locate(reach->mounts, fd, &p.device, path);
@@ -294,7 +295,7 @@ static int judge(const Reach *reach, int fd, const char *name, unsigned how, Rea
         return judge_place(&p);
 }
 
-static bool is_hidden(const LaunchPlan *plan, const char *path) {
+static bool reach_is_hidden(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
                         return true;
@@ -317,7 +318,7 @@ ReachPlace reach_place(const Reach *reach, int fd) {
                         continue;
                 if (!inside)
                         return REACH_UNKNOWN;
-                if (!is_covered(reach, tree, inside) && !is_hidden(reach->plan, inside))
+                if (!reach_is_covered(reach, tree, inside) && !reach_is_hidden(reach->plan, inside))
                         return REACH_OPEN;
                 place = REACH_CLOSED;
         }
@@ -328,7 +329,7 @@ ReachPlace reach_place(const Reach *reach, int fd) {
 
 /* Programs of the system have several names, such as those of perl(1), but never in a mount that a
  * sandbox writes: link(2) does not work from one mount to another. */
-static bool is_of_system(int fd) {
+static bool reach_is_of_system(int fd) {
         char path[PATH_MAX];
 
         if (path_of_fd(fd, path) < 0 || path_below(path, "/usr/local"))
@@ -349,7 +350,7 @@ bool reach_opaque(const Reach *reach, int fd) {
             mount_stacks_find(reach->stacks, device, &stack) < 0 || !stack)
                 return false;
         if ((stat("/", &root) == 0 && fstat(fd, &st) == 0 && root.st_dev == st.st_dev) ||
-            is_of_system(fd))
+            reach_is_of_system(fd))
                 return false;
         for (size_t i = 0; i < reach->count; i++)
                 if (reach->trees[i].device == device)
@@ -360,7 +361,7 @@ bool reach_opaque(const Reach *reach, int fd) {
 /* A sandbox has the caller's rights on files, or, run by root, those of the files' owners. */
 static bool may_be_written(int fd, const struct stat *st) {
         if (geteuid() == 0)
-                return !(st->st_uid == 0 && is_of_system(fd));
+                return !(st->st_uid == 0 && reach_is_of_system(fd));
         return st->st_uid == geteuid() || faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
@@ -379,7 +380,7 @@ static int judge_links(const Reach *reach, int fd, Reached *ret) {
         r = mount_table_locate(reach->mounts, fd, &device, path);
         for (size_t i = 0; (r == 0 || r == -ENOENT) && i < reach->count; i++)
                 if (reach->trees[i].device == device) {
-                        blame(ret, REACH_LINKED, &reach->trees[i], "");
+                        reach_blame(ret, REACH_LINKED, &reach->trees[i], "");
                         return 0;
                 }
         return r == -ENOENT ? 0 : r;
@@ -389,7 +390,7 @@ int reach_fd(const Reach *reach, int fd, Reached *ret) {
         int r;
 
         ret->how = 0;
-        r = judge(reach, fd, "", REACH_WRITE, ret);
+        r = reach_judge(reach, fd, "", REACH_WRITE, ret);
         return r < 0 ? r : judge_links(reach, fd, ret);
 }
 
@@ -427,7 +428,7 @@ static int walk_to_root(Walk *walk) {
 
 /* Follows the symlink that fd is. Those of /proc may lead to what has no name, and the kernel makes
  * them: it follows them itself. */
-static int walk_link(Walk *walk, int fd, const char *name) {
+static int reach_walk_link(Walk *walk, int fd, const char *name) {
         char text[PATH_MAX];
         struct statfs fs;
         ssize_t n;
@@ -449,21 +450,21 @@ static int walk_link(Walk *walk, int fd, const char *name) {
         return n < 0 ? (int)n : text[0] == '/' ? walk_to_root(walk) : 0;
 }
 
-static int walk_name(Walk *walk, const char *name) {
+static int reach_walk_name(Walk *walk, const char *name) {
         _cleanup_close_ int fd = FD_NONE;
         const bool up = streq(name, "..");
         struct stat st;
         int r;
 
         /* A directory that is moved has another one above it. */
-        r = judge(walk->reach, walk->fd, up ? "" : name, REACH_REPLACE, walk->reached);
+        r = reach_judge(walk->reach, walk->fd, up ? "" : name, REACH_REPLACE, walk->reached);
         if (r < 0)
                 return r;
         fd = openat(walk->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISLNK(st.st_mode))
-                return walk_link(walk, fd, name);
+                return reach_walk_link(walk, fd, name);
         fd_close(walk->fd);
         walk->fd = TAKE_FD(fd);
         return 0;
@@ -502,11 +503,11 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret) 
                 return -errno;
         while (r == 0 && walk_next(&walk, name, &r))
                 if (!streq(name, "."))
-                        r = walk_name(&walk, name);
+                        r = reach_walk_name(&walk, name);
         if (r == 0 && walk.rest[0] == '/' && fstat(walk.fd, &st) == 0 && !S_ISDIR(st.st_mode))
                 r = -ENOTDIR;
         if (r == 0)
-                r = judge(reach, walk.fd, "", REACH_WRITE, ret);
+                r = reach_judge(reach, walk.fd, "", REACH_WRITE, ret);
         if (r == 0)
                 r = judge_links(reach, walk.fd, ret);
         if (r < 0)

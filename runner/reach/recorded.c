@@ -44,7 +44,8 @@ static int refuse_source(const LaunchPlan *plan, const PlanMount *mount, const c
                           session_name(plan));
 }
 
-static int refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnum, Error *reterr) {
+static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnum,
+                                Error *reterr) {
         char quoted[500];
         int r = error_set(reterr, ERROR_POLICY, errnum,
                           "cannot open %s, a source of the session (%s)",
@@ -75,7 +76,7 @@ static int open_no_links(const char *path, int flags) {
 }
 
 /* The directory of an absolute path, and the last name in *ret_name. */
-static int open_parent(const char *path, const char **ret_name) {
+static int recorded_open_parent(const char *path, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *parent = slash > path ? strndup(path, (size_t)(slash - path))
                                                    : strdup("/");
@@ -85,9 +86,9 @@ static int open_parent(const char *path, const char **ret_name) {
 }
 
 /* A file is opened in the very directory that is compared. */
-static int open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
+static int recorded_open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
         const char *name;
-        _cleanup_close_ int parent_fd = open_parent(mount->source, &name);
+        _cleanup_close_ int parent_fd = recorded_open_parent(mount->source, &name);
         int r = parent_fd < 0 ? parent_fd : file_id_get(parent_fd, ret_parent);
 
         if (r < 0)
@@ -104,7 +105,7 @@ static bool is_same_or_anew(const FileId *before, const FileId *now) {
 
 /* Root's sandboxes show a source to whoever runs in them, and one that can rename a file cannot
  * always read it: it must not have another sandbox read it. */
-static bool is_private(const struct stat *st) {
+static bool recorded_is_private(const struct stat *st) {
         return geteuid() == 0 && !(st->st_mode & S_IROTH);
 }
 
@@ -121,8 +122,8 @@ static const char *why_not_replaced(const PlanRecord *record, const struct stat 
 }
 
 /* Why what is there may not take the place of what was recorded; or NULL. */
-static const char *why_not(const PlanRecord *record, const struct stat *st, const FileId *parent,
-                           const FileId *now, FileIdChange change) {
+static const char *recorded_why_not(const PlanRecord *record, const struct stat *st,
+                                    const FileId *parent, const FileId *now, FileIdChange change) {
         const bool directory = now->mode == S_IFDIR;
         const char *why;
 
@@ -135,11 +136,12 @@ static const char *why_not(const PlanRecord *record, const struct stat *st, cons
         if (directory && change != FILE_ID_SYSTEM)
                 return "it is another directory";
         why = directory ? NULL : why_not_replaced(record, st, parent);
-        return !why && is_private(st) ? "it is another one, which others may not read" : why;
+        return !why && recorded_is_private(st) ? "it is another one, which others may not read"
+                                               : why;
 }
 
-static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,
-                   Error *reterr) {
+static int recorded_compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,
+                            Error *reterr) {
         PlanRecord *record = mount->record;
         FileIdChange change;
         const char *why;
@@ -148,11 +150,11 @@ static int compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileI
         int r = fstat(fd, &st) < 0 ? -errno : file_id_get(fd, &now);
 
         if (r < 0)
-                return refuse_path(plan, mount, -r, reterr);
+                return recorded_refuse_path(plan, mount, -r, reterr);
         change = file_id_compare(&record->id, &now);
         if (change == FILE_ID_SAME)
                 return 0;
-        why = why_not(record, &st, parent, &now, change);
+        why = recorded_why_not(record, &st, parent, &now, change);
         if (why)
                 return refuse_source(plan, mount, why, reterr);
         record->id = now;
@@ -168,12 +170,12 @@ int recorded_open(const LaunchPlan *plan, PlanMount *mount, int *ret_fd, Error *
         int r = 0;
 
         if (mount->record->parent.mode)
-                r = open_file(mount, &parent, &fd);
+                r = recorded_open_file(mount, &parent, &fd);
         else
                 fd = open_no_links(mount->source, 0);
         if (r < 0 || fd < 0)
-                return refuse_path(plan, mount, r < 0 ? -r : -fd, reterr);
-        r = compare(plan, mount, fd, &parent, reterr);
+                return recorded_refuse_path(plan, mount, r < 0 ? -r : -fd, reterr);
+        r = recorded_compare(plan, mount, fd, &parent, reterr);
         if (r == 0)
                 *ret_fd = TAKE_FD(fd);
         return r;
@@ -186,14 +188,14 @@ int recorded_open_unlinked(const LaunchPlan *plan, const PlanMount *mount, int *
         int fd = open_no_links(mount->source, 0);
 
         if (fd < 0)
-                return refuse_path(plan, mount, -fd, reterr);
+                return recorded_refuse_path(plan, mount, -fd, reterr);
         *ret_fd = fd;
         return 0;
 }
 
 /* Whether the path, which is all that the next start has, leads to the source: it does not if that
  * is a pipe, was removed, or lies below another mount. */
-static int check_path(const PlanMount *mount) {
+static int recorded_check_path(const PlanMount *mount) {
         _cleanup_close_ int fd = mount->real[0] == '/' ? open_no_links(mount->real, 0) : -ENOENT;
         FileId id;
         int r = fd < 0 ? fd : file_id_get(fd, &id);
@@ -201,7 +203,7 @@ static int check_path(const PlanMount *mount) {
         return r == 0 && file_id_compare(&mount->record->id, &id) != FILE_ID_SAME ? -ENOENT : r;
 }
 
-static int refuse_record(const PlanMount *mount, int r, Error *reterr) {
+static int recorded_refuse_record(const PlanMount *mount, int r, Error *reterr) {
         char quoted[500];
 
         r = error_set(reterr, ERROR_POLICY, -r,
@@ -217,14 +219,14 @@ int recorded_note(PlanMount *mount, Error *reterr) {
         int r = file_id_get(mount->fd, &record->id);
 
         if (r == 0 && record->id.mode != S_IFDIR && mount->real[0] == '/') {
-                _cleanup_close_ int parent_fd = open_parent(mount->real, &name);
+                _cleanup_close_ int parent_fd = recorded_open_parent(mount->real, &name);
 
                 r = parent_fd < 0 ? parent_fd : file_id_get(parent_fd, &record->parent);
         }
         if (r == 0)
-                r = check_path(mount);
+                r = recorded_check_path(mount);
         if (r < 0)
-                return refuse_record(mount, r, reterr);
+                return recorded_refuse_record(mount, r, reterr);
         record->changed = before.mode == 0 || file_id_compare(&before, &record->id) != FILE_ID_SAME;
         return 0;
 }
@@ -242,7 +244,7 @@ int recorded_refuse_renamed(const LaunchPlan *plan, const Reach *reach, Error *r
                         continue;
                 r = reach_path(reach, mount->source, &fd, &reached);
                 if (r < 0)
-                        return refuse_path(plan, mount, -r, reterr);
+                        return recorded_refuse_path(plan, mount, -r, reterr);
                 if (reached.how & REACH_REPLACE)
                         return refuse_source(plan, mount,
                                              "it is another file, where the session can put one",

@@ -10,7 +10,7 @@
 /* The kernel writes as much as it knows; both structs have grown before and may again. */
 enum { NOTIF_ROOM = 512 };
 
-static void note(Denials *denials, unsigned nr) {
+static void denials_note(Denials *denials, unsigned nr) {
         for (unsigned i = 0; i < denials->count; i++)
                 if (denials->items[i].nr == nr) {
                         denials->items[i].count++;
@@ -32,7 +32,7 @@ int denials_answer(Denials *denials, int listener_fd) {
 
         if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
                 return -errno;
-        note(denials, (unsigned)request.notif.data.nr);
+        denials_note(denials, (unsigned)request.notif.data.nr);
         answer.resp.id = request.notif.id;
         answer.resp.error = -syscall_refusal((unsigned)request.notif.data.nr);
         return ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 ? -errno : 0;

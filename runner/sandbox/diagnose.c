@@ -58,7 +58,7 @@ static bool no_user_namespaces(void) {
         return setting_is("/proc/sys/user/max_user_namespaces", "0");
 }
 
-static bool always(void) {
+static bool diagnose_always(void) {
         return true;
 }
 
@@ -81,7 +81,7 @@ typedef struct Reason {
 /* clang-format off */
 #define NAMESPACE_LIMIT(layer, kind)                                                               \
         {                                                                                          \
-                LAYER_BIT(layer), ENOSPC, always,                                                  \
+                LAYER_BIT(layer), ENOSPC, diagnose_always,                                                  \
                         "the limit of such namespaces is reached (user.max_" kind                  \
                         "_namespaces), or they are "                                               \
                         "nested too deep",                                                         \
@@ -115,41 +115,43 @@ static const Reason reasons[] = {
         NAMESPACE_LIMIT(LAYER_IPC, "ipc"),
         NAMESPACE_LIMIT(LAYER_UTS, "uts"),
         NAMESPACE_LIMIT(LAYER_CGROUP, "cgroup"),
-        { NAMESPACES, EUSERS, always, "user namespaces are nested deeper than 32 levels",
+        { NAMESPACES, EUSERS, diagnose_always, "user namespaces are nested deeper than 32 levels",
           "Run holt further outside" },
         { NAMESPACES, EPERM, under_seccomp, "a container's seccomp profile forbids it",
           "Start the container so that it may make namespaces, for instance:\n"
           "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
           "--security-opt systempaths=unconfined ..." },
-        { NAMESPACES, EINVAL, always, "this kernel was built without it",
+        { NAMESPACES, EINVAL, diagnose_always, "this kernel was built without it",
           "Use a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS, "
           "CONFIG_UTS_NS and CONFIG_CGROUPS" },
-        { NAMESPACES, EPERM, always,
+        { NAMESPACES, EPERM, diagnose_always,
           "this process may not make namespaces (a chroot, or a container)",
           "Run holt outside of the chroot; in a container, allow it user namespaces" },
-        { LAYER_BIT(LAYER_MOUNT), ENOSYS, always,
+        { LAYER_BIT(LAYER_MOUNT), ENOSYS, diagnose_always,
           "the kernel is older than 5.12, or a container's seccomp profile hides the mount calls",
           "Use Linux 5.13 or later; in a container: --security-opt seccomp=unconfined" },
-        { LAYER_BIT(LAYER_PROC), EPERM, always,
+        { LAYER_BIT(LAYER_PROC), EPERM, diagnose_always,
           "parts of this host's own /proc are covered, as containers do it, and the kernel then "
           "gives "
           "no fresh one",
           "Start the container with --security-opt systempaths=unconfined (docker) or "
           "--security-opt unmask=ALL (podman)\n"
           "Or go without /proc inside: --allow-degraded proc" },
-        { LAYER_BIT(LAYER_IDMAP), 0, always,
+        { LAYER_BIT(LAYER_IDMAP), 0, diagnose_always,
           "run by root, holt takes an unprivileged uid and needs id-mapped mounts, which this file "
           "system or container refuses",
           "Run holt as an ordinary user, or keep the directory on ext4, xfs or btrfs (tmpfs: from "
           "Linux 6.3)\n"
           "Or let the command have the uid of the workspace's owner: --allow-degraded idmap" },
-        { LAYER_BIT(LAYER_LANDLOCK), 0, always, "the policy requires Landlock (layers.landlock)",
+        { LAYER_BIT(LAYER_LANDLOCK), 0, diagnose_always,
+          "the policy requires Landlock (layers.landlock)",
           "Boot a kernel 5.19 or later with lsm=landlock,... on its command line\n"
           "Or use it where it is there: --landlock auto" },
-        { LAYER_BIT(LAYER_NOTIFY), EBUSY, always,
+        { LAYER_BIT(LAYER_NOTIFY), EBUSY, diagnose_always,
           "another program listens for this process's system calls already (a nested sandbox)",
           "Go without reports of denied calls, which stay denied: --allow-degraded notify" },
-        { LAYER_BIT(LAYER_SECCOMP), 0, always, "this kernel or container refuses seccomp filters",
+        { LAYER_BIT(LAYER_SECCOMP), 0, diagnose_always,
+          "this kernel or container refuses seccomp filters",
           "Use a kernel with CONFIG_SECCOMP_FILTER" },
 };
 

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/home.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "sandbox/prepare.h"
-#include "base/home.h"
 
 enum {
         SHEBANG_MAX = 256, /* BINPRM_BUF_SIZE: the kernel reads no further */
@@ -20,7 +20,7 @@ enum {
 };
 
 /* The verb that runs another command like it. */
-static const char *run_verb(const LaunchPlan *plan) {
+static const char *failure_run_verb(const LaunchPlan *plan) {
         return plan->root.source ? "holt exec NAME" : "holt run";
 }
 
@@ -157,7 +157,7 @@ static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
         const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             " _-+,./:=@%";
         _cleanup_free_ char *word = strlen(line) <= LINE_SHOWN_MAX ? str_word(line) : NULL;
-        const char *verb = run_verb(plan), *shown = word ? word : "'...'";
+        const char *verb = failure_run_verb(plan), *shown = word ? word : "'...'";
 
         if (word && line[strspn(line, plain)] == '\0')
                 (void)error_cure(reterr, 0,
@@ -179,7 +179,7 @@ static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
                 (void)error_cure(reterr, 0,
                                  "The shell does that itself; there is no program for it: %s -- "
                                  "bash -c '%s ...'",
-                                 run_verb(plan), program);
+                                 failure_run_verb(plan), program);
         else if (plan->argv.count == 1 && strpbrk(program, " \t"))
                 cure_line(plan, program, reterr);
         else
@@ -389,7 +389,8 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
         return r;
 }
 
-static int explain(const LaunchPlan *plan, const InitMessage *failure, Error *reterr) {
+static int failure_explain_known(const LaunchPlan *plan, const InitMessage *failure,
+                                 Error *reterr) {
         const char *program = plan->argv.items[0];
         int errnum = failure->value > 0 && failure->value < 4096 ? failure->value : EPROTO;
         char name[256];
@@ -403,7 +404,7 @@ static int explain(const LaunchPlan *plan, const InitMessage *failure, Error *re
 }
 
 int failure_explain(const Launch *launch, const InitMessage *failure, Error *reterr) {
-        int r = explain(launch->plan, failure, reterr);
+        int r = failure_explain_known(launch->plan, failure, reterr);
         size_t length = strlen(reterr->cure);
 
         /* What runs a command in a session takes no mounts. */

@@ -12,15 +12,15 @@
 #include "base/sys.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "helpers/init-protocol.h"
 #include "child/clone.h"
-#include "sandbox/diagnose.h"
-#include "sandbox/failure.h"
 #include "child/identity.h"
-#include "sandbox/prepare.h"
-#include "sandbox/probe.h"
 #include "child/step.h"
 #include "guards/watch.h"
+#include "helpers/init-protocol.h"
+#include "sandbox/diagnose.h"
+#include "sandbox/failure.h"
+#include "sandbox/prepare.h"
+#include "sandbox/probe.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)

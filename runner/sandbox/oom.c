@@ -15,7 +15,7 @@ enum { TEXT_MAX = 8 * 1024 };
 
 /* --- the kernel's files --- */
 
-static const char *next_line(const char *line) {
+static const char *oom_next_line(const char *line) {
         const char *end = strchr(line, '\n');
 
         return end ? end + 1 : NULL;
@@ -51,7 +51,7 @@ int oom_find_cgroup(const char *text, bool *ret_v1, const char **ret_path, size_
 
         /* "4:memory:/path" for a hierarchy of v1, "0::/path" for that of v2. Where both are there
          * (a hybrid host) a controller that v1 has is not one of v2. */
-        for (const char *line = text; line && !v1; line = next_line(line)) {
+        for (const char *line = text; line && !v1; line = oom_next_line(line)) {
                 const char *list = line + strspn(line, "0123456789");
                 const char *path = *list == ':' ? list + 1 + strcspn(list + 1, ":\n") : list;
 
@@ -86,7 +86,7 @@ static int parse_number(const char *text, uint64_t *ret) {
 int oom_find_count(const char *text, const char *key, uint64_t *ret) {
         const size_t length = strlen(key);
 
-        for (const char *line = text; line; line = next_line(line))
+        for (const char *line = text; line; line = oom_next_line(line))
                 if (strncmp(line, key, length) == 0 && line[length] == ' ')
                         return parse_number(line + length + 1, ret);
         return -ENODATA;
@@ -107,7 +107,7 @@ static int read_again(int fd, char *buf, size_t size) {
         return 0;
 }
 
-static int read_text(int dir_fd, const char *name, char *buf, size_t size) {
+static int oom_read_text(int dir_fd, const char *name, char *buf, size_t size) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 
         return fd < 0 ? -errno : read_again(fd, buf, size);
@@ -142,8 +142,8 @@ static const Place v2_places[] = {
 };
 static const Place machine = { "/proc", "vmstat" };
 
-static int open_directory(const char *root, const char *directory, const char *below,
-                          size_t length) {
+static int oom_open_directory(const char *root, const char *directory, const char *below,
+                              size_t length) {
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s%s%.*s", root, directory, (int)length, below);
 
@@ -153,7 +153,7 @@ static int open_directory(const char *root, const char *directory, const char *b
         return n < 0 ? -errno : n;
 }
 
-static size_t count_parts(const char *path, size_t length) {
+static size_t oom_count_parts(const char *path, size_t length) {
         size_t count = 0;
 
         for (size_t i = 0; i + 1 < length; i++)
@@ -188,13 +188,13 @@ static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *r
  * cgroup: of that path nothing is there. */
 static int watch_place(const char *root, const Place *place, const char *path, size_t length,
                        OomWatch *ret) {
-        int fd = open_directory(root, place->directory, path, length);
+        int fd = oom_open_directory(root, place->directory, path, length);
 
         if (fd == -ENOENT) {
                 length = 0;
-                fd = open_directory(root, place->directory, "", 0);
+                fd = oom_open_directory(root, place->directory, "", 0);
         }
-        return fd < 0 ? fd : watch_upwards(fd, count_parts(path, length), place->file, ret);
+        return fd < 0 ? fd : watch_upwards(fd, oom_count_parts(path, length), place->file, ret);
 }
 
 static int watch_cgroup(const char *root, int proc_fd, OomWatch *ret) {
@@ -202,7 +202,7 @@ static int watch_cgroup(const char *root, int proc_fd, OomWatch *ret) {
         const char *path;
         size_t length;
         bool v1;
-        int r = read_text(proc_fd, "self/cgroup", text, sizeof(text));
+        int r = oom_read_text(proc_fd, "self/cgroup", text, sizeof(text));
 
         if (r < 0)
                 return r;
@@ -216,7 +216,7 @@ static int watch_cgroup(const char *root, int proc_fd, OomWatch *ret) {
 }
 
 void oom_watch_start(const char *root, OomWatch *ret) {
-        int fd = open_directory(root, machine.directory, "", 0);
+        int fd = oom_open_directory(root, machine.directory, "", 0);
 
         *ret = (OomWatch)OOM_WATCH_NONE;
         if (fd < 0)
@@ -235,7 +235,7 @@ static uint64_t read_limit(int dir_fd) {
         char text[32];
         uint64_t limit = 0;
 
-        if (read_text(dir_fd, "memory.max", text, sizeof(text)) == 0)
+        if (oom_read_text(dir_fd, "memory.max", text, sizeof(text)) == 0)
                 (void)parse_number(text, &limit);
         return limit;
 }

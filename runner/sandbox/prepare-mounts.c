@@ -9,16 +9,16 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/home.h"
 #include "base/paths.h"
 #include "base/sys.h"
-#include "sandbox/diagnose.h"
 #include "child/identity.h"
-#include "reach/mount-table.h"
-#include "sandbox/prepare.h"
-#include "base/home.h"
-#include "reach/recorded.h"
 #include "guards/hidden.h"
+#include "reach/mount-table.h"
 #include "reach/own-store.h"
+#include "reach/recorded.h"
+#include "sandbox/diagnose.h"
+#include "sandbox/prepare.h"
 
 /* --- sources --- */
 
@@ -253,7 +253,8 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
 }
 
 /* What a session keeps is its caller's, and can't be shown to another id without an id map. */
-static int refuse_owner(const PlanMount *workspace, const struct stat *owner, Error *reterr) {
+static int prepare_refuse_owner(const PlanMount *workspace, const struct stat *owner,
+                                Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,
                             "%s belongs to uid %u, and a session of root of a user namespace can't "
                             "work as another",
@@ -290,7 +291,7 @@ static int adopt_owner(Launch *launch, Error *reterr) {
         if (!identity_adopt(launch, &st))
                 return 0;
         if (launch->plan->state.source)
-                return refuse_owner(workspace, &st, reterr);
+                return prepare_refuse_owner(workspace, &st, reterr);
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++)
                 if (launch->plan->mounts[i].kind == PLAN_BIND)
                         r = identity_map_mount(launch, &launch->plan->mounts[i], reterr);
@@ -371,7 +372,7 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         if (lacks_id_map(r, &error))
                 r = refuse_session(r, &error);
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
-                r = refuse_owner(workspace, &st, &error);
+                r = prepare_refuse_owner(workspace, &st, &error);
         if (r == 0)
                 r = hidden_prepare(plan, &error);
         if (r == 0)

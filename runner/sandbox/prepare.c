@@ -12,19 +12,19 @@
 #include "child/identity.h"
 #include "child/landlock.h"
 #include "child/limits.h"
-#include "sandbox/prepare.h"
-#include "sandbox/stdio-files.h"
 #include "guards/guards.h"
 #include "guards/hidden.h"
 #include "guards/inputs.h"
-#include "reach/own-store.h"
 #include "guards/watch.h"
+#include "reach/own-store.h"
+#include "sandbox/prepare.h"
+#include "sandbox/stdio-files.h"
 
 enum { TEXT_MAX = 16 * 1024 }; /* bytes; a longer file of /etc is mounted instead of copied */
 
 /* --- the system tree --- */
 
-static SystemEntry *add_entry(Launch *launch, const char *prefix, const char *name) {
+static SystemEntry *prepare_add_entry(Launch *launch, const char *prefix, const char *name) {
         SystemEntry *entry = &launch->system.entries[launch->system.count];
 
         *entry = (SystemEntry){ .path = str_format("%s%s", prefix, name) };
@@ -34,7 +34,7 @@ static SystemEntry *add_entry(Launch *launch, const char *prefix, const char *na
         return entry;
 }
 
-static char *read_link(int dir_fd, const char *name) {
+static char *prepare_read_link(int dir_fd, const char *name) {
         char buf[PATH_MAX];
         ssize_t n = readlinkat(dir_fd, name, buf, sizeof(buf) - 1);
 
@@ -61,19 +61,19 @@ static char *read_small(int dir_fd, const char *name, const struct stat *st, siz
 }
 
 /* Notes what the host has at name, if anything. */
-static int look_at(Launch *launch, int dir_fd, const char *prefix, const char *name,
-                   Error *reterr) {
+static int prepare_look_at(Launch *launch, int dir_fd, const char *prefix, const char *name,
+                           Error *reterr) {
         SystemEntry *entry;
         struct stat st;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
-        entry = add_entry(launch, prefix, name);
+        entry = prepare_add_entry(launch, prefix, name);
         if (!entry)
                 return error_oom(reterr);
         entry->directory = S_ISDIR(st.st_mode);
         if (S_ISLNK(st.st_mode)) {
-                entry->link = read_link(dir_fd, name);
+                entry->link = prepare_read_link(dir_fd, name);
                 return entry->link ? 0 : error_oom(reterr);
         }
         if (prefix[0])
@@ -88,7 +88,7 @@ static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; fd >= 0 && r == 0 && i < tree_etc_count; i++)
-                r = look_at(launch, fd, "etc/", tree_etc[i], reterr);
+                r = prepare_look_at(launch, fd, "etc/", tree_etc[i], reterr);
         return r;
 }
 
@@ -105,7 +105,7 @@ static int prepare_system(Launch *launch, Error *reterr) {
         if (!launch->system.entries)
                 return error_oom(reterr);
         for (size_t i = 0; r == 0 && i < tree_system_count; i++)
-                r = look_at(launch, tree_fd, "", tree_system[i], reterr);
+                r = prepare_look_at(launch, tree_fd, "", tree_system[i], reterr);
         if (r == 0 && launch->system.count == 0)
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "%s: there is neither usr nor bin in it; name the top of a "

@@ -22,7 +22,7 @@ typedef struct Probe {
         int errnum;
 } Probe;
 
-static int fail(const char **ret_step, const char *step) {
+static int probe_fail(const char **ret_step, const char *step) {
         *ret_step = step;
         return -errno;
 }
@@ -36,10 +36,10 @@ static int try_filesystem(const char *type, const char **ret_step) {
         int fs = sys_fsopen(type);
 
         if (fs < 0)
-                return fail(ret_step, "fsopen");
+                return probe_fail(ret_step, "fsopen");
         if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
-                return fail(ret_step, "fsconfig");
-        return sys_fsmount(fs, 0) < 0 ? fail(ret_step, "fsmount") : 0;
+                return probe_fail(ret_step, "fsconfig");
+        return sys_fsmount(fs, 0) < 0 ? probe_fail(ret_step, "fsmount") : 0;
 }
 
 static int try_mount(const char **ret_step) {
@@ -47,11 +47,11 @@ static int try_mount(const char **ret_step) {
         int fd = sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
         if (fd < 0)
-                return fail(ret_step, "open_tree");
+                return probe_fail(ret_step, "open_tree");
         if (sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
-                return fail(ret_step, "mount_setattr");
+                return probe_fail(ret_step, "mount_setattr");
         if (sys_move_mount(fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-                return fail(ret_step, "move_mount");
+                return probe_fail(ret_step, "move_mount");
         return try_filesystem("tmpfs", ret_step);
 }
 
@@ -71,7 +71,8 @@ static int try_landlock(const char **ret_step) {
 }
 
 static int try_capabilities(const char **ret_step) {
-        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? fail(ret_step, "no_new_privs") : 0;
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? probe_fail(ret_step, "no_new_privs")
+                                                          : 0;
 }
 
 static int load_filter(unsigned flags, const char **ret_step) {
@@ -79,9 +80,10 @@ static int load_filter(unsigned flags, const char **ret_step) {
         struct sock_fprog program = { .len = 1, .filter = &allow };
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return fail(ret_step, "no_new_privs");
-        return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program) < 0 ? fail(ret_step, "seccomp")
-                                                                         : 0;
+                return probe_fail(ret_step, "no_new_privs");
+        return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program) < 0
+                       ? probe_fail(ret_step, "seccomp")
+                       : 0;
 }
 
 static int try_seccomp(const char **ret_step) {

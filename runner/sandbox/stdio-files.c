@@ -41,7 +41,7 @@ static bool is_read_only_file(int fd, struct stat *ret) {
 
 /* By the rights of the command, which has no capabilities. The owner of a file may change its mode.
  * An entry of an ACL gives no more than the bits of the group. */
-static bool may_be_changed(int fd, const struct stat *st, const Identity *identity) {
+static bool shield_may_be_changed(int fd, const struct stat *st, const Identity *identity) {
         struct statvfs fs;
 
         if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY)
@@ -66,7 +66,7 @@ static int copy_bytes(int from, int to, off_t size) {
 }
 
 /* *ret is at the same place in the file as fd. */
-static int copy_file(int fd, off_t size, int *ret) {
+static int shield_copy_file(int fd, off_t size, int *ret) {
         _cleanup_close_ int copy_fd = FD_NONE, again_fd = FD_NONE;
         const off_t at = lseek(fd, 0, SEEK_CUR);
         char path[32];
@@ -94,7 +94,7 @@ static int copy_file(int fd, off_t size, int *ret) {
         return 0;
 }
 
-static int refuse_file(int number, int errnum, Error *reterr) {
+static int shield_refuse_file(int number, int errnum, Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
         int r = error_set(reterr, ERROR_POLICY, errnum,
                           "%s is a file that the command must not write, and it could open it "
@@ -111,7 +111,7 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock,
         ReachPlace place;
         int copy_fd = FD_NONE, r;
 
-        if (!is_read_only_file(*fd, &st) || !may_be_changed(*fd, &st, identity))
+        if (!is_read_only_file(*fd, &st) || !shield_may_be_changed(*fd, &st, identity))
                 return 0;
         r = reach_new(plan, &reach, reterr);
         if (r < 0)
@@ -121,9 +121,9 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock,
         if (place == REACH_OPEN ||
             (st.st_size > COPY_MAX && place == REACH_OUTSIDE && landlock >= LANDLOCK_TRUNCATES))
                 return 0;
-        r = st.st_size > COPY_MAX ? -EFBIG : copy_file(*fd, st.st_size, &copy_fd);
+        r = st.st_size > COPY_MAX ? -EFBIG : shield_copy_file(*fd, st.st_size, &copy_fd);
         if (r < 0)
-                return refuse_file(number, -r, reterr);
+                return shield_refuse_file(number, -r, reterr);
         (void)close(*fd);
         *fd = copy_fd;
         return 0;
@@ -141,10 +141,10 @@ int stdio_files_shield(Launch *launch, Error *reterr) {
                         continue;
                 fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
                 if (fd < 0)
-                        return refuse_file(number, errno, reterr);
+                        return shield_refuse_file(number, errno, reterr);
                 r = stdio_shield(launch->plan, &launch->identity, landlock, number, &fd, reterr);
                 if (r == 0 && dup2(fd, number) < 0)
-                        r = refuse_file(number, errno, reterr);
+                        r = shield_refuse_file(number, errno, reterr);
                 fd_close(fd);
         }
         return r;

@@ -14,10 +14,10 @@
 
 #include "base/sys.h"
 #include "base/time.h"
+#include "guards/watch.h"
 #include "helpers/init-protocol.h"
 #include "sandbox/failure.h"
 #include "streams/waker.h"
-#include "guards/watch.h"
 
 static const char *const cause_names[] = {
         [CAUSE_EXITED] = "exited",   [CAUSE_SIGNALED] = "signaled",
@@ -101,7 +101,7 @@ static void check_protection(Supervisor *s, int signal) {
 /* --- stop and go --- */
 
 /* Holt stops only if it can be continued at its deadline, and no more once it ends the command. */
-static bool may_stop(const Supervisor *s) {
+static bool supervise_may_stop(const Supervisor *s) {
         if (s->timed_out || s->stopping || s->cut)
                 return false;
         return s->waker.made || !s->deadline;
@@ -123,13 +123,13 @@ static void stop_with_job(Supervisor *s, pid_t pid, bool for_keys) {
 /* The command has stopped. If it wants the keys and holt has them, it gets them. Otherwise holt
  * stops with its whole job, as the caller's terminal would have done, and so does all that runs
  * inside. A command that holt is ending stays stopped until it is killed. */
-static void command_stopped(Supervisor *s, int signal) {
+static void supervise_command_stopped(Supervisor *s, int signal) {
         bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
         if (!s->terminal)
                 return;
         if (!wants_keys || !terminal_in_foreground(s->terminal)) {
-                if (!may_stop(s))
+                if (!supervise_may_stop(s))
                         return;
                 tell_init(s, INIT_SIGNAL_ALL, SIGSTOP);
                 stop_with_job(s, 0, wants_keys);
@@ -157,13 +157,13 @@ static void told_to_stop(Supervisor *s, int signal) {
         tell_init(s, INIT_SIGNAL_ALL, signal);
 }
 
-static void resize(Supervisor *s, int signal) {
+static void supervise_resize(Supervisor *s, int signal) {
         (void)signal;
         if (s->terminal)
                 terminal_resize(s->terminal);
 }
 
-static void go_on(Supervisor *s, int signal) {
+static void supervise_go_on(Supervisor *s, int signal) {
         (void)signal;
         if (s->terminal && !s->launch->terminal.background)
                 terminal_enter(s->terminal);
@@ -171,7 +171,7 @@ static void go_on(Supervisor *s, int signal) {
 
 static void stop_alone(Supervisor *s, int signal) {
         (void)signal;
-        if (s->terminal && may_stop(s))
+        if (s->terminal && supervise_may_stop(s))
                 stop_with_job(s, getpid(), false);
 }
 
@@ -191,16 +191,16 @@ static const struct {
         int signal;
         void (*act)(Supervisor *s, int signal);
 } signal_actions[] = {
-        { SIGWINCH, resize },      { SIGCONT, go_on },
-        { SIGTSTP, stop_alone },   { SIGTTIN, stop_alone },
-        { SIGTTOU, stop_alone },   { SIGTERM, told_to_stop },
-        { SIGINT, told_to_stop },  { SIGHUP, told_to_stop },
-        { SIGQUIT, told_to_stop }, { WATCH_SIGNAL, check_protection },
-        { SIGUSR1, pass_on },      { SIGUSR2, pass_on },
+        { SIGWINCH, supervise_resize }, { SIGCONT, supervise_go_on },
+        { SIGTSTP, stop_alone },        { SIGTTIN, stop_alone },
+        { SIGTTOU, stop_alone },        { SIGTERM, told_to_stop },
+        { SIGINT, told_to_stop },       { SIGHUP, told_to_stop },
+        { SIGQUIT, told_to_stop },      { WATCH_SIGNAL, check_protection },
+        { SIGUSR1, pass_on },           { SIGUSR2, pass_on },
         { SIGALRM, pass_on },
 };
 
-static void on_signal(Supervisor *s, int signal) {
+static void supervise_on_signal(Supervisor *s, int signal) {
         for (size_t i = 0; i < ELEMENTSOF(signal_actions); i++)
                 if (signal_actions[i].signal == signal)
                         signal_actions[i].act(s, signal);
@@ -211,12 +211,12 @@ static void read_signals(Supervisor *s) {
         ssize_t n = read(s->signal_fd, info, sizeof(info));
 
         for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(info[0]); i++)
-                on_signal(s, (int)info[i].ssi_signo);
+                supervise_on_signal(s, (int)info[i].ssi_signo);
 }
 
 /* --- what init says --- */
 
-static void read_message(Supervisor *s, const InitMessage *message) {
+static void supervise_read_message(Supervisor *s, const InitMessage *message) {
         if (s->ended)
                 return;
         if (message->type == INIT_ENDED) {
@@ -226,7 +226,7 @@ static void read_message(Supervisor *s, const InitMessage *message) {
                 s->ended = s->failed = true;
                 s->failure = *message;
         } else if (message->type == INIT_STOPPED) {
-                command_stopped(s, message->value);
+                supervise_command_stopped(s, message->value);
         }
 }
 
@@ -237,7 +237,7 @@ static bool read_control(Supervisor *s) {
 
         while ((n = recv(s->sandbox->control_fd, &message, sizeof(message), MSG_DONTWAIT)) ==
                (ssize_t)sizeof(message))
-                read_message(s, &message);
+                supervise_read_message(s, &message);
         return n != 0;
 }
 
@@ -259,7 +259,7 @@ static int poll_timeout(const Supervisor *s) {
 
 /* First by init, which then reaps what it has killed, so that its usage counts; the pidfd is for
  * when init does not get round to it. */
-static void kill_in_time(Supervisor *s) {
+static void supervise_kill_in_time(Supervisor *s) {
         if (s->killing) {
                 set_deadline(s, 0);
                 return kill_all(s);
@@ -273,7 +273,7 @@ static void check_time(Supervisor *s) {
         if (!s->deadline || s->ended || time_now_usec() < s->deadline)
                 return;
         if (s->timed_out || s->stopping || s->cut)
-                return kill_in_time(s);
+                return supervise_kill_in_time(s);
         s->timed_out = true;
         set_deadline(s, s->deadline + s->launch->plan->kill_after);
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
@@ -313,7 +313,7 @@ static uint64_t delivery_end(const Supervisor *s) {
 }
 
 /* The caller has not taken it all. earlier is the signal that has stopped the command. */
-static void give_up(Supervisor *s, int earlier) {
+static void supervise_give_up(Supervisor *s, int earlier) {
         output_give_up(s->launch->output);
         if (!s->stop_signal && s->stopping)
                 s->stop_signal = earlier;
@@ -323,7 +323,7 @@ static void give_up(Supervisor *s, int earlier) {
 
 /* What the command has printed is the caller's, and slow readers get all of it. A signal that would
  * stop the command stops this. */
-static void deliver(Supervisor *s) {
+static void supervise_deliver(Supervisor *s) {
         struct pollfd fds[1 + OUTPUT_POLL_MAX] = { { .fd = s->signal_fd, .events = POLLIN } };
         Output *output = s->launch->output;
         const int earlier = s->stop_signal;
@@ -339,7 +339,7 @@ static void deliver(Supervisor *s) {
                 else if (fds[0].revents)
                         read_signals(s);
                 if (s->stop_signal || (s->deadline && time_now_usec() >= s->deadline))
-                        return give_up(s, earlier);
+                        return supervise_give_up(s, earlier);
                 if (output_pump(output, fds + 1))
                         s->deadline = delivery_end(s);
         }
@@ -392,7 +392,7 @@ static void run_loop(Supervisor *s) {
         }
 }
 
-static int open_signals(Supervisor *s, Error *reterr) {
+static int supervise_open_signals(Supervisor *s, Error *reterr) {
         (void)sigfillset(&s->signals);
         s->signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         return s->signal_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd")
@@ -411,19 +411,19 @@ static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r
 /* By a SIGKILL that is not holt's own, while the OOM killer was at work in the cgroup. Should it
  * have been somebody else's, and the OOM killer's another process of the cgroup, nobody could tell.
  * The counter of the whole machine proves too little. */
-static bool ended_by_oom(const Supervisor *s, const OomKills *kills, int signal) {
+static bool supervise_ended_by_oom(const Supervisor *s, const OomKills *kills, int signal) {
         return signal == SIGKILL && !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
 }
 
 /* signal: that has ended the command, or 0. */
-static Cause find_cause(const Supervisor *s, const OomKills *kills, int signal) {
+static Cause supervise_find_cause(const Supervisor *s, const OomKills *kills, int signal) {
         if (s->timed_out)
                 return CAUSE_TIMEOUT;
         if (output_passed(s->launch->output))
                 return CAUSE_OUTPUT_LIMIT;
         if (!signal)
                 return s->undelivered ? CAUSE_KILLED : CAUSE_EXITED;
-        if (ended_by_oom(s, kills, signal))
+        if (supervise_ended_by_oom(s, kills, signal))
                 return CAUSE_OOM;
         if (s->told_to_stop)
                 return CAUSE_KILLED;
@@ -444,13 +444,13 @@ static void fill_cause(Outcome *out, const Supervisor *s) {
         int signal = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : 0;
 
         out->signal = s->ended ? signal : SIGKILL;
-        out->cause = find_cause(s, &out->oom_kills, out->signal);
+        out->cause = supervise_find_cause(s, &out->oom_kills, out->signal);
         out->exit_code = find_exit_code(s, out);
 }
 
 /* Where the caller's file was full or the like the cause of the end stays, and the exit code is
  * holt's own. */
-static int fill_output(Outcome *out, const Output *output, Error *reterr) {
+static int supervise_fill_output(Outcome *out, const Output *output, Error *reterr) {
         int r = output_failure(output, reterr);
 
         output_count(output, &out->output, &out->output_dropped);
@@ -459,7 +459,7 @@ static int fill_output(Outcome *out, const Output *output, Error *reterr) {
         return r;
 }
 
-static int finish(Supervisor *s, Outcome *out, Error *reterr) {
+static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
         struct rusage usage = { 0 };
 
         while (wait4(s->sandbox->pid, NULL, 0, &usage) < 0 && errno == EINTR)
@@ -473,7 +473,7 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
                 terminal_drain(s->terminal);
                 s->terminal = terminal_free(s->terminal);
         }
-        deliver(s);
+        supervise_deliver(s);
         fill_usage(&out->usage, s, &usage);
         out->oom_kills = oom_watch_end(&s->oom);
         if (s->failed) {
@@ -485,10 +485,10 @@ static int finish(Supervisor *s, Outcome *out, Error *reterr) {
         }
         fill_cause(out, s);
         out->replaced = s->replaced;
-        return fill_output(out, s->launch->output, reterr);
+        return supervise_fill_output(out, s->launch->output, reterr);
 }
 
-static int take_terminal(Supervisor *s, Error *reterr) {
+static int supervise_take_terminal(Supervisor *s, Error *reterr) {
         if (s->sandbox->terminal_fd < 0)
                 return 0;
         s->terminal = terminal_new(&s->launch->terminal, s->sandbox->terminal_fd,
@@ -507,7 +507,7 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
                          .started = sandbox->started,
                          .oom = OOM_WATCH_NONE,
                          .denials = &ret->denials };
-        int r = open_signals(&s, reterr);
+        int r = supervise_open_signals(&s, reterr);
 
         *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
         s.oom_due = s.started + OOM_PATIENCE;
@@ -516,10 +516,10 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
                 set_deadline(&s, s.started + launch->plan->timeout);
         }
         if (r == 0)
-                r = take_terminal(&s, reterr);
+                r = supervise_take_terminal(&s, reterr);
         if (r == 0) {
                 run_loop(&s);
-                r = finish(&s, ret, reterr);
+                r = supervise_finish(&s, ret, reterr);
         }
         fd_close(s.signal_fd);
         return r;

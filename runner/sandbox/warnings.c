@@ -57,7 +57,7 @@ static bool is_made(const LaunchPlan *plan, const char *path) {
 }
 
 /* Of /etc, only the names of tree_etc[] are taken from the system tree. */
-static bool is_of_system(const char *path) {
+static bool warnings_is_of_system(const char *path) {
         const char *rest = path_rest(path, "/etc");
 
         for (size_t i = 0; !rest && i < tree_system_count; i++)
@@ -83,7 +83,7 @@ static bool is_missing_in(int root_fd, const char *path) {
 static bool is_missing_in_root(const LaunchPlan *plan, const char *path) {
         _cleanup_close_ int fd = FD_NONE;
 
-        if (!is_of_system(path))
+        if (!warnings_is_of_system(path))
                 return !plan->root.source || plan->root.fd < 0 ||
                        is_missing_in(plan->root.fd, path);
         if (plan->rootfs.source)
@@ -200,7 +200,7 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
 
 enum { ENTRIES_LOOKED_AT = 64 }; /* of the workspace's top: this costs every start */
 
-static bool is_repository(int fd) {
+static bool warnings_is_repository(int fd) {
         return faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
                faccessat(fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -251,7 +251,8 @@ static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
         int fd, r = 0;
         DIR *dir;
 
-        if (!workspace || workspace->flags & PLAN_READ_ONLY || is_repository(workspace->fd))
+        if (!workspace || workspace->flags & PLAN_READ_ONLY ||
+            warnings_is_repository(workspace->fd))
                 return 0;
         fd = openat(workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dir = fd < 0 ? NULL : fdopendir(fd);

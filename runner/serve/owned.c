@@ -110,7 +110,7 @@ static void on_removed(void *data, uint32_t events) {
 }
 
 /* In the child: nothing of the server's clients stays open, and no signal to the server ends it. */
-static void detach(int dir_fd) {
+static void owned_detach(int dir_fd) {
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
         sigset_t none;
 
@@ -131,7 +131,7 @@ static void start_remover(Owned *owned, int dir_fd, const char *name,
         pid_t pid = remover ? fork() : -1;
 
         if (pid == 0) {
-                detach(dir_fd);
+                owned_detach(dir_fd);
                 run(name);
                 _exit(0);
         }
@@ -175,7 +175,7 @@ static void remove_session(const char *name) {
                 error_print(&error, stderr);
 }
 
-static void let_go(OwnedSession *session) {
+static void owned_let_go_one(OwnedSession *session) {
         session->owner.hold_fd = fd_close(session->owner.hold_fd);
         start_remover(session->owned, session->owner.dir_fd, session->name, remove_session);
         owned_discard(session);
@@ -189,7 +189,7 @@ void owned_let_go(Owned *owned, RpcConnection *connection) {
 
                 if (session->connection == connection) {
                         *at = session->next;
-                        let_go(session);
+                        owned_let_go_one(session);
                 } else {
                         at = &session->next;
                 }
@@ -205,7 +205,7 @@ Owned *owned_free(Owned *owned) {
 
 /* --- what others have left --- */
 
-static int take_away(void *data, const char *name, int dir_fd) {
+static int owned_take_away(void *data, const char *name, int dir_fd) {
         Error ignored;
 
         (void)data;
@@ -216,7 +216,7 @@ static int take_away(void *data, const char *name, int dir_fd) {
 
 static void take_all_away(const char *name) {
         (void)name;
-        (void)session_each(take_away, NULL, NULL);
+        (void)session_each(owned_take_away, NULL, NULL);
 }
 
 static int look_for_one(void *data, const char *name, int dir_fd) {

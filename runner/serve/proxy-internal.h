@@ -4,9 +4,9 @@
 #pragma once
 
 #include "rpc/client.h"
-#include "session/directory.h"
 #include "serve/proxy-tools.h"
 #include "serve/proxy.h"
+#include "session/directory.h"
 
 /* A request that a keeper has not answered yet. */
 typedef struct Pending {

@@ -111,14 +111,14 @@ static bool may_ask_again(Pending *pending, int r) {
         return pending->call && !pending->with_fds && keeper_may_retry(r, &pending->tries);
 }
 
-static void on_call_end(RpcCall *call, void *data) {
+static void proxy_on_call_end(RpcCall *call, void *data) {
         Pending *pending = data;
 
         (void)call;
         pending->call = NULL;
 }
 
-static void answer(Upstream *upstream, RpcMessage *message, const Error *error) {
+static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *error) {
         Pending **at = &upstream->pending, *pending;
         int fds[ELEMENTSOF(message->fds)];
         size_t count = 0;
@@ -151,7 +151,7 @@ static void answer(Upstream *upstream, RpcMessage *message, const Error *error) 
 }
 
 /* Nothing more is read for a client that does not read. */
-static void settle(const Upstream *upstream) {
+static void proxy_settle(const Upstream *upstream) {
         if (!upstream->watch) /* it has hung up */
                 return;
         loop_watch_set(upstream->watch,
@@ -178,11 +178,11 @@ static bool send_back(const Upstream *upstream, const char *id, const RpcAnswer 
                 return false;
         r = rpc_client_answer(upstream->keeper, id, answer->result ? &w : NULL,
                               answer->result ? NULL : &w, &ignored);
-        settle(upstream);
+        proxy_settle(upstream);
         return r == 0;
 }
 
-static void on_answer(void *data, const RpcAnswer *answer) {
+static void proxy_on_answer(void *data, const RpcAnswer *answer) {
         Handed *handed = data;
         Upstream *upstream = handed->upstream;
         Proxy *proxy = upstream->proxy;
@@ -205,8 +205,8 @@ static void on_answer(void *data, const RpcAnswer *answer) {
 /* 0, -EAGAIN when it has to wait, or another error. */
 static int hand_request(Upstream *upstream) {
         Handed *handed = upstream->held_request;
-        int r = rpc_request(upstream->client, upstream->held_method, &upstream->held, on_answer,
-                            handed, &handed->request);
+        int r = rpc_request(upstream->client, upstream->held_method, &upstream->held,
+                            proxy_on_answer, handed, &handed->request);
 
         if (r == 0) {
                 handed->next = upstream->handed;
@@ -217,7 +217,7 @@ static int hand_request(Upstream *upstream) {
         return r == -EBUSY ? -EAGAIN : r;
 }
 
-static void deliver(Upstream *upstream) {
+static void proxy_deliver(Upstream *upstream) {
         int r = 0;
 
         if (upstream->held_method)
@@ -226,10 +226,10 @@ static void deliver(Upstream *upstream) {
                             : rpc_notify(upstream->client, upstream->held_method, &upstream->held);
         if (r != -EAGAIN)
                 drop_held(upstream);
-        settle(upstream);
+        proxy_settle(upstream);
 }
 
-static const char *text_member(const JsonValue *object, const char *key) {
+static const char *proxy_text_member(const JsonValue *object, const char *key) {
         const JsonValue *value = object ? json_member(object, key) : NULL;
 
         return value && json_string(value) ? json_string(value) : "";
@@ -252,7 +252,7 @@ static int hold_request(Upstream *upstream, const RpcMessage *message) {
         handed->upstream = upstream;
         (void)snprintf(handed->id, sizeof(handed->id), "%s", message->request);
         (void)snprintf(handed->call, sizeof(handed->call), "%s",
-                       text_member(message->params, "call"));
+                       proxy_text_member(message->params, "call"));
         upstream->held_request = handed;
         return 0;
 }
@@ -261,7 +261,7 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         JsonWriter *w = &upstream->held;
 
         if (streq(message->method, "tool.cancel"))
-                cancel_handed(upstream, text_member(message->params, "call"));
+                cancel_handed(upstream, proxy_text_member(message->params, "call"));
         if (message->request && hold_request(upstream, message) < 0)
                 return;
         json_write_object(w, NULL);
@@ -273,7 +273,7 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         upstream->held_method = strdup(message->method);
         if (!upstream->held_method || json_write_finish(w) < 0)
                 drop_held(upstream);
-        deliver(upstream);
+        proxy_deliver(upstream);
 }
 
 /* What the keeper has not read is for the next: all that could not be sent, or the only request of
@@ -320,11 +320,11 @@ static void read_keeper(Upstream *upstream) {
 
                 upstream->paused = !rpc_has_room(upstream->client);
                 if (upstream->paused)
-                        return settle(upstream);
+                        return proxy_settle(upstream);
                 r = rpc_client_next(upstream->keeper, false, &message, &error);
 
                 if (r == -EAGAIN)
-                        return settle(upstream);
+                        return proxy_settle(upstream);
                 if (r < 0)
                         return end_upstream(upstream, r);
                 upstream->heard = true;
@@ -334,7 +334,7 @@ static void read_keeper(Upstream *upstream) {
                 if (message.method)
                         hand_on(upstream, &message);
                 else
-                        answer(upstream, &message, &error);
+                        proxy_answer(upstream, &message, &error);
         }
 }
 
@@ -346,7 +346,7 @@ static void on_keeper(void *data, uint32_t events) {
          * said last can be read without waiting from now on, as the client has room. */
         if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0) {
                 proxy_go_on(upstream);
-                settle(upstream);
+                proxy_settle(upstream);
         }
         if (events & (EPOLLHUP | EPOLLERR) && (upstream->held_method || upstream->paused))
                 upstream->watch = loop_unwatch(upstream->watch);
@@ -362,7 +362,7 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
                 if (upstream->client != client || (!upstream->held_method && !upstream->paused))
                         continue;
                 upstream->paused = false;
-                deliver(upstream);
+                proxy_deliver(upstream);
                 if (!upstream->held_method)
                         read_keeper(upstream);
         }
@@ -430,12 +430,12 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
         pending->with_fds = count > 0;
         pending->unsent = r == -EPIPE || r == -ECONNRESET;
         upstream->sent += !pending->unsent;
-        settle(upstream);
+        proxy_settle(upstream);
         return pending->unsent ? 0 : r; /* that it has gone, and why, shows in what is read */
 }
 
 /* Takes pending in every case. */
-static int ask(Proxy *proxy, Pending *pending, Error *error) {
+static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
         RpcCall *call = pending->call;
         Upstream *upstream = NULL;
         int r = find_upstream(proxy, rpc_call_connection(call), rpc_string(call, "session"),
@@ -479,15 +479,15 @@ static int proxy_call(RpcCall *call, void *data, Error *error) {
         if (!pending)
                 return error_oom(error);
         pending->call = call;
-        rpc_call_on_end(call, on_call_end, pending);
-        return ask(((const Server *)data)->proxy, pending, error);
+        rpc_call_on_end(call, proxy_on_call_end, pending);
+        return proxy_ask(((const Server *)data)->proxy, pending, error);
 }
 
 static void ask_again(Proxy *proxy, Pending *pending) {
         RpcCall *call = pending->call;
         Error error;
 
-        if (ask(proxy, pending, &error) < 0)
+        if (proxy_ask(proxy, pending, &error) < 0)
                 rpc_fail(call, &error);
 }
 

@@ -12,16 +12,16 @@
 #include <sys/un.h>
 
 #include "base/paths.h"
+#include "files/copy.h"
 #include "policy/plan.h"
 #include "reach/reach.h"
 #include "session/directory.h"
-#include "files/copy.h"
 #include "session/settings.h"
 #include "store/store.h"
 
 /* --- listening --- */
 
-static int open_parent(const char *path) {
+static int serve_socket_open_parent(const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash + 1 - path))
                                             : strdup(".");
@@ -32,7 +32,7 @@ static int open_parent(const char *path) {
 /* Under another name until it listens: who finds the socket at its path can connect. */
 static int listen_then_name(int fd, const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        _cleanup_close_ int parent_fd = open_parent(path);
+        _cleanup_close_ int parent_fd = serve_socket_open_parent(path);
         char name[32];
         mode_t mask;
         int r;
@@ -94,7 +94,7 @@ static int listen_at(const char *path, int *ret_fd, Error *reterr) {
 static bool is_dead(const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        _cleanup_close_ int parent_fd = open_parent(path);
+        _cleanup_close_ int parent_fd = serve_socket_open_parent(path);
         const char *name = strrchr(path, '/');
 
         if (parent_fd < 0)
@@ -158,7 +158,7 @@ typedef struct Writers {
         Error *reterr;
 } Writers;
 
-static int read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
+static int serve_socket_read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         char path[PATH_MAX];
         Store *store = NULL;
@@ -192,7 +192,7 @@ static int check_writer(void *data, const char *name, int dir_fd) {
 
         if (!session_is_live(dir_fd))
                 return 0;
-        r = read_plan(dir_fd, &plan, writers->reterr);
+        r = serve_socket_read_plan(dir_fd, &plan, writers->reterr);
         if (r == 0)
                 r = reach_new(&plan, &reach, writers->reterr);
         if (r < 0)
@@ -206,7 +206,7 @@ static int check_writer(void *data, const char *name, int dir_fd) {
 /* --- together --- */
 
 static int find_real(const char *path, char ret[PATH_MAX], Error *reterr) {
-        _cleanup_close_ int fd = open_parent(path);
+        _cleanup_close_ int fd = serve_socket_open_parent(path);
         const char *slash = strrchr(path, '/');
         int r = fd < 0 ? -errno : path_of_fd(fd, ret);
 

@@ -19,8 +19,8 @@
 #include "base/strings.h"
 #include "base/sys.h"
 #include "base/wait.h"
-#include "rpc/peer.h"
 #include "files/path.h"
+#include "rpc/peer.h"
 #include "session/leftovers.h"
 
 #ifndef RENAME_NOREPLACE
@@ -149,7 +149,7 @@ int session_base(char ret[PATH_MAX], Error *reterr) {
 }
 
 /* What a killed holt has left half made, or half taken away. */
-static void sweep(const char *base) {
+static void directory_sweep(const char *base) {
         leftovers_sweep(base, NEW_PREFIX);
         leftovers_sweep(base, GONE_PREFIX);
 }
@@ -227,7 +227,7 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
         return 0;
 }
 
-static int refuse_existing(const char *name, Error *reterr) {
+static int directory_refuse_existing(const char *name, Error *reterr) {
         (void)error_set(reterr, ERROR_EXISTS, 0, "there is a session \"%s\" already", name);
         return error_cure(reterr, -EEXIST,
                           "Use it, choose another name, or take it away: holt rm %s", name);
@@ -267,10 +267,10 @@ int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd,
                 r = session_base(base, reterr);
         if (r < 0)
                 return r;
-        sweep(base);
+        directory_sweep(base);
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return refuse_existing(name, reterr);
+                return directory_refuse_existing(name, reterr);
         r = check_count(base, reterr);
         if (r < 0)
                 return r;
@@ -295,7 +295,7 @@ int session_publish(const char *prepared, const char *name, Error *reterr) {
         (void)strcat(path, name);
         if (syscall(SYS_renameat2, AT_FDCWD, prepared, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
                 return 0;
-        return errno == EEXIST ? refuse_existing(name, reterr)
+        return errno == EEXIST ? directory_refuse_existing(name, reterr)
                                : error_set(reterr, ERROR_SETUP, errno, "cannot make %s", path);
 }
 
@@ -317,7 +317,7 @@ void session_discard(const char *prepared) {
         (void)remove_tree(prepared, NULL);
 }
 
-static int refuse_gone(const char *base, const char *name, Error *reterr) {
+static int directory_refuse_gone(const char *base, const char *name, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
 
         if (session_open(name, &fd, NULL, NULL) < 0)
@@ -337,19 +337,19 @@ int session_remove(const char *name, int dir_fd, Error *reterr) {
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
-                return r == -ENOENT ? refuse_gone(base, name, reterr) : r;
+                return r == -ENOENT ? directory_refuse_gone(base, name, reterr) : r;
         (void)!getrandom(&random, sizeof(random), 0);
         (void)snprintf(gone, sizeof(gone), "%.*s/" GONE_PREFIX "%016llx", PATH_MAX - 32, base,
                        (unsigned long long)random);
         (void)snprintf(path, sizeof(path), "%s/%s", base, name);
         if (!leftover_is(dir_fd, path))
-                return refuse_gone(base, name, reterr);
+                return directory_refuse_gone(base, name, reterr);
         sweep_fd = leftover_lock(path);
         if (rename(path, gone) < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
         else
                 r = remove_tree(gone, reterr);
-        sweep(base);
+        directory_sweep(base);
         (void)fd_close(sweep_fd);
         return r;
 }
@@ -364,7 +364,7 @@ int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
-                sweep(base);
+                directory_sweep(base);
         if (r == 0)
                 r = read_names(base, &names, reterr);
         for (size_t i = 0; r == 0 && i < names.count; i++) {

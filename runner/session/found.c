@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "reach/recorded.h"
 #include "session/directory.h"
 #include "session/sources.h"
 #include "session/tier.h"
-#include "reach/recorded.h"
 
 /* Paths of the host, which are relative to where the session was made. */
 static const char *const host_paths[] = {
@@ -28,7 +28,7 @@ typedef struct Comparison {
 } Comparison;
 
 /* detail may be NULL. */
-static int refuse(const Comparison *c, const char *what, const char *detail) {
+static int compare_refuse(const Comparison *c, const char *what, const char *detail) {
         char quoted[400];
 
         (void)error_set(c->reterr, ERROR_EXISTS, 0, "session \"%s\" is there with another %s%s%s",
@@ -40,12 +40,12 @@ static int refuse(const Comparison *c, const char *what, const char *detail) {
                           c->name);
 }
 
-static int refuse_value(const Comparison *c, const char *what, const char *there,
-                        const char *asked) {
+static int compare_refuse_value(const Comparison *c, const char *what, const char *there,
+                                const char *asked) {
         _cleanup_free_ char *detail = str_format("%s, not %s", there ? there : "none",
                                                  asked ? asked : "none");
 
-        return refuse(c, what, detail);
+        return compare_refuse(c, what, detail);
 }
 
 /* --- values --- */
@@ -58,7 +58,7 @@ static bool is_host_path(const PolicyField *field) {
 }
 
 /* Without the links in it, where it is there. */
-static char *resolved(const char *cwd, const char *path, size_t length) {
+static char *compare_resolved(const char *cwd, const char *path, size_t length) {
         _cleanup_free_ char *given = strndup(path, length);
         char *joined = given ? path_join(cwd, given) : NULL;
         char *real = joined ? realpath(joined, NULL) : NULL;
@@ -77,14 +77,14 @@ static char *recorded_path(const Comparison *c, const char *path, size_t length)
         for (size_t i = 0; joined && i < c->given->count; i++)
                 if (streq(c->given->items[i], joined))
                         return strdup(c->recorded->items[i]);
-        return resolved(c->there->cwd, path, length);
+        return compare_resolved(c->there->cwd, path, length);
 }
 
 static bool same_path(const Comparison *c, const char *asked, const char *there) {
         size_t asked_length, there_length;
         const char *asked_target = policy_bind_split(asked, &asked_length),
                    *there_target = policy_bind_split(there, &there_length);
-        _cleanup_free_ char *one = resolved(c->asked->cwd, asked, asked_length),
+        _cleanup_free_ char *one = compare_resolved(c->asked->cwd, asked, asked_length),
                             *two = recorded_path(c, there, there_length);
 
         return one && two && streq(one, two) &&
@@ -92,8 +92,8 @@ static bool same_path(const Comparison *c, const char *asked, const char *there)
                                              : asked_target == there_target);
 }
 
-static bool same(const Comparison *c, const PolicyField *field, const char *asked,
-                 const char *there) {
+static bool compare_same(const Comparison *c, const PolicyField *field, const char *asked,
+                         const char *there) {
         if (!asked || !there)
                 return asked == there;
         return is_host_path(field) ? same_path(c, asked, there) : streq(asked, there);
@@ -108,19 +108,20 @@ static bool is_given(const Comparison *c, const PolicyField *field, const char *
 /* The same path, which led elsewhere when the session was made. */
 static int refuse_moved(const Comparison *c, const PolicyField *field, const char *path) {
         _cleanup_free_ char *there = recorded_path(c, path, strlen(path)),
-                            *asked = resolved(c->asked->cwd, path, strlen(path));
+                            *asked = compare_resolved(c->asked->cwd, path, strlen(path));
 
-        return refuse_value(c, field->path, there, asked);
+        return compare_refuse_value(c, field->path, there, asked);
 }
 
 static int compare_scalar(const Comparison *c, const PolicyField *field) {
         _cleanup_free_ char *asked = policy_field_text(&c->asked->policy, field, 0),
                             *there = policy_field_text(&c->there->policy, field, 0);
 
-        if (!is_given(c, field, NULL) || same(c, field, asked, there))
+        if (!is_given(c, field, NULL) || compare_same(c, field, asked, there))
                 return 0;
-        return asked && there && streq(asked, there) ? refuse_moved(c, field, asked)
-                                                     : refuse_value(c, field->path, there, asked);
+        return asked && there && streq(asked, there)
+                       ? refuse_moved(c, field, asked)
+                       : compare_refuse_value(c, field->path, there, asked);
 }
 
 static bool has_item(const Comparison *c, const PolicyField *field, const char *asked) {
@@ -129,7 +130,7 @@ static bool has_item(const Comparison *c, const PolicyField *field, const char *
 
                 if (!there)
                         return false;
-                if (same(c, field, asked, there))
+                if (compare_same(c, field, asked, there))
                         return true;
         }
 }
@@ -156,12 +157,12 @@ static int compare_list(const Comparison *c, const PolicyField *field) {
                 if (!has_item(c, field, asked)) {
                         _cleanup_free_ char *detail = str_format("%s is not in it", asked);
 
-                        return refuse(c, field->path, detail);
+                        return compare_refuse(c, field->path, detail);
                 }
         }
         return given > 0 && field->merge == MERGE_CALLER &&
                                count_items(&c->there->policy, field) > count
-                       ? refuse(c, field->path, "there is more in it")
+                       ? compare_refuse(c, field->path, "there is more in it")
                        : 0;
 }
 
@@ -188,7 +189,7 @@ static int compare_env(const Comparison *c, const StrList *env) {
                         continue;
                 (void)snprintf(what, sizeof(what), "variable %.*s",
                                (int)strcspn(env->items[i], "="), env->items[i]);
-                return refuse(c, what, NULL);
+                return compare_refuse(c, what, NULL);
         }
         return 0;
 }
@@ -204,8 +205,8 @@ static int compare_idle(const Comparison *c) {
         _cleanup_free_ char *there = policy_number_text(timeout, c->there->idle),
                             *asked = policy_number_text(timeout, c->asked->idle);
 
-        return refuse_value(c, "idle", c->there->idle ? there : NULL,
-                            c->asked->idle ? asked : NULL);
+        return compare_refuse_value(c, "idle", c->there->idle ? there : NULL,
+                                    c->asked->idle ? asked : NULL);
 }
 
 /* With all that is put into it. */
@@ -216,14 +217,14 @@ static int refuse_owned(const Comparison *c) {
         return error_cure(c->reterr, -EEXIST, "Choose another name.");
 }
 
-static int compare(const Comparison *c, const SessionSpec *spec) {
+static int compare_compare(const Comparison *c, const SessionSpec *spec) {
         const Settings *one = c->asked, *two = c->there;
         int r = two->owned ? refuse_owned(c) : 0;
 
         if (r == 0 && spec->preset && !streq(preset_of(one), preset_of(two)))
-                r = refuse_value(c, "policy", preset_of(two), preset_of(one));
+                r = compare_refuse_value(c, "policy", preset_of(two), preset_of(one));
         if (r == 0 && spec->tier && (!two->tier || !streq(one->tier, two->tier)))
-                r = refuse_value(c, "tier", two->tier, one->tier);
+                r = compare_refuse_value(c, "tier", two->tier, one->tier);
         if (r == 0)
                 r = compare_fields(c);
         if (r == 0)
@@ -231,7 +232,7 @@ static int compare(const Comparison *c, const SessionSpec *spec) {
         if (r == 0 && spec->idle && one->idle != two->idle)
                 r = compare_idle(c);
         if (r == 0 && spec->degraded && one->degraded != two->degraded)
-                r = refuse(c, "allow_degraded", NULL);
+                r = compare_refuse(c, "allow_degraded", NULL);
         return r;
 }
 
@@ -275,5 +276,5 @@ int session_compare(const char *name, const SessionSpec *spec, Error *reterr) {
         if (r == 0)
                 r = list_sources(&there, store, path, &given, &recorded, reterr);
         store_free(store);
-        return r < 0 ? r : compare(&c, spec);
+        return r < 0 ? r : compare_compare(&c, spec);
 }

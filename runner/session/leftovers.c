@@ -72,7 +72,7 @@ static bool is_leftover(const char *name, const char *prefix) {
                strspn(name + length, "0123456789abcdef") == DIGITS;
 }
 
-static void sweep_one(int dir_fd, const char *name) {
+static void leftovers_sweep_one(int dir_fd, const char *name) {
         _cleanup_close_ int fd = openat(dir_fd, name,
                                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -86,7 +86,7 @@ void leftovers_sweep(const char *path, const char *prefix) {
 
         while (dir && (entry = readdir(dir)))
                 if (is_leftover(entry->d_name, prefix))
-                        sweep_one(dirfd(dir), entry->d_name);
+                        leftovers_sweep_one(dirfd(dir), entry->d_name);
         if (dir)
                 (void)closedir(dir);
 }

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "child/landlock.h"
 #include "guards/inputs.h"
 #include "policy/layers.h"
 #include "policy/load.h"
 #include "reach/reach.h"
-#include "child/landlock.h"
 #include "sandbox/prepare.h"
 #include "sandbox/warnings.h"
 #include "session/directory.h"

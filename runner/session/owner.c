@@ -34,7 +34,7 @@ int owner_make(const char *path, Owner *ret, Error *reterr) {
 }
 
 /* Nobody ever writes to it: an end is that nobody could. */
-static bool has_ended(int fd) {
+static bool owner_has_ended(int fd) {
         char byte;
 
         return read(fd, &byte, 1) == 0;
@@ -52,7 +52,7 @@ int owner_watch(int dir_fd, int *ret_fd, Error *reterr) {
                 return errno == ENOENT ? 0
                                        : error_set(reterr, ERROR_SETUP, errno,
                                                    "cannot tell whose the session is");
-        if (has_ended(fd)) {
+        if (owner_has_ended(fd)) {
                 (void)error_set(reterr, ERROR_MISSING, 0,
                                 "whoever made the session for as long as he was there has gone");
                 return error_cure(reterr, -ENOENT,
@@ -66,7 +66,7 @@ int owner_watch(int dir_fd, int *ret_fd, Error *reterr) {
 bool owner_is_gone(int dir_fd) {
         _cleanup_close_ int fd = open_fifo(dir_fd);
 
-        return fd >= 0 && has_ended(fd);
+        return fd >= 0 && owner_has_ended(fd);
 }
 
 int owner_take_away(const char *name, Error *reterr) {

@@ -50,7 +50,8 @@ static int fail_size(const char *name, Error *reterr) {
 
 /* Reads to the end, whatever a file says that its size is: one byte past the cap tells it from a
  * file of just that size. */
-static int read_all(int fd, const char *name, char **ret, size_t *ret_length, Error *reterr) {
+static int policy_file_read_all(int fd, const char *name, char **ret, size_t *ret_length,
+                                Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
         size_t length = 0, size = 0;
 
@@ -96,19 +97,19 @@ static int read_regular(int fd, const char *name, char **ret, size_t *ret_length
                                                          : "something else",
                                   S_ISFIFO(st.st_mode) ? "; \"-\" reads from stdin" : "");
         }
-        return read_all(fd, name, ret, ret_length, reterr);
+        return policy_file_read_all(fd, name, ret, ret_length, reterr);
 }
 
 /* *ret_fd: the file, which the caller closes; FD_NONE of stdin that is none. */
-static int read_open(const char *name, bool project, int *ret_fd, char **ret, size_t *ret_length,
-                     Error *reterr) {
+static int policy_file_read_open(const char *name, bool project, int *ret_fd, char **ret,
+                                 size_t *ret_length, Error *reterr) {
         struct stat st;
 
         if (streq(name, "-")) {
                 *ret_fd = fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode)
                                   ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                                   : FD_NONE;
-                return read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
+                return policy_file_read_all(STDIN_FILENO, "(stdin)", ret, ret_length, reterr);
         }
         *ret_fd = open(name, OPEN_FLAGS | (project ? O_NOFOLLOW : 0));
         if (*ret_fd < 0)
@@ -120,7 +121,7 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
                       Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
 
-        return read_open(name, project, &fd, ret, ret_length, reterr);
+        return policy_file_read_open(name, project, &fd, ret, ret_length, reterr);
 }
 
 static int policy_files_apply_one(Policy *policy, const char *name, Error *reterr) {
@@ -131,7 +132,7 @@ static int policy_files_apply_one(Policy *policy, const char *name, Error *reter
 
         if (!policy_name_is_file(name))
                 return policy_preset(policy, name, "--policy", reterr);
-        r = read_open(name, false, &fd, &bytes, &length, reterr);
+        r = policy_file_read_open(name, false, &fd, &bytes, &length, reterr);
         if (r < 0)
                 return r;
         if (fd >= 0 && plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
@@ -159,7 +160,7 @@ static int take_stdin(int *ret_fd) {
         return *ret_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ? -errno : 0;
 }
 
-static bool is_same_file(const struct stat *st, const struct stat *other) {
+static bool policy_file_is_same_file(const struct stat *st, const struct stat *other) {
         return st->st_dev == other->st_dev && st->st_ino == other->st_ino;
 }
 
@@ -178,13 +179,13 @@ static int hand_over(const char *path, int fd, PlanInputs *ret) {
 
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if (fstat(STDIN_FILENO, &stdin_st) == 0 && is_same_file(&st, &stdin_st)) {
+        if (fstat(STDIN_FILENO, &stdin_st) == 0 && policy_file_is_same_file(&st, &stdin_st)) {
                 r = take_stdin(&stdin_fd);
                 if (r < 0)
                         return r;
                 (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", stdin_fd);
                 r = plan_inputs_add(ret, self, stdin_fd);
-                if (r < 0 || stat(path, &now) < 0 || !is_same_file(&now, &st))
+                if (r < 0 || stat(path, &now) < 0 || !policy_file_is_same_file(&now, &st))
                         return r;
         }
         return add_input(path, fd, ret);
@@ -203,7 +204,7 @@ static int check_outputs(const char *path, int fd, Error *reterr) {
                 int r;
 
                 if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || fstat(number, &output_st) < 0 ||
-                    !is_same_file(&st, &output_st))
+                    !policy_file_is_same_file(&st, &output_st))
                         continue;
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "%s goes to the policy file %s, which the command must not write",

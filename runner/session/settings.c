@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/settings.h"
 #include "session/directory.h"
+#include "session/settings.h"
 #include <stdio.h>
 
 #include <errno.h>
@@ -71,8 +71,8 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
 
 /* --- reading --- */
 
-static int read_number(Store *store, const char *name, uint64_t otherwise, uint64_t *ret,
-                       Error *reterr) {
+static int settings_read_number(Store *store, const char *name, uint64_t otherwise, uint64_t *ret,
+                                Error *reterr) {
         _cleanup_free_ char *text = NULL;
         int r = store_meta_get(store, name, &text, reterr);
 
@@ -104,15 +104,16 @@ int settings_read(Store *store, Settings *ret, Error *reterr) {
         int r = read_policy(store, ret, reterr);
 
         if (r == 0)
-                r = read_number(store, META_CREATED, 0, &ret->created_ms, reterr);
+                r = settings_read_number(store, META_CREATED, 0, &ret->created_ms, reterr);
         if (r == 0)
-                r = read_number(store, META_IDLE, SETTINGS_IDLE_DEFAULT, &ret->idle, reterr);
+                r = settings_read_number(store, META_IDLE, SETTINGS_IDLE_DEFAULT, &ret->idle,
+                                         reterr);
         if (r == 0)
-                r = read_number(store, META_DEGRADED, 0, &degraded, reterr);
+                r = settings_read_number(store, META_DEGRADED, 0, &degraded, reterr);
         if (r == 0)
                 r = store_meta_get(store, META_TIER, &ret->tier, reterr);
         if (r == 0)
-                r = read_number(store, META_OWNED, 0, &owned, reterr);
+                r = settings_read_number(store, META_OWNED, 0, &owned, reterr);
         ret->degraded = (unsigned)degraded;
         ret->owned = owned;
         return r;

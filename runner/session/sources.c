@@ -34,7 +34,7 @@ static bool needs_record(const PlanMount *mount, const char *path) {
 
 /* --- reading --- */
 
-static int refuse_record(const PlanMount *mount, Error *reterr) {
+static int sources_refuse_record(const PlanMount *mount, Error *reterr) {
         int r = error_set(reterr, ERROR_DATA, 0,
                           "the session's database has a damaged record of the source of %s",
                           target_of(mount));
@@ -43,12 +43,12 @@ static int refuse_record(const PlanMount *mount, Error *reterr) {
 }
 
 /* text: cut into its words here. */
-static int parse(char *text, PlanMount *mount, Error *reterr) {
+static int sources_parse(char *text, PlanMount *mount, Error *reterr) {
         PlanRecord *record = mount->record;
         char *rest = text, *id = strsep(&rest, " "), *parent = rest ? strsep(&rest, " ") : NULL;
         if (!parent || !rest || rest[0] != '/' || file_id_parse(id, &record->id) < 0 ||
             (!streq(parent, "-") && file_id_parse(parent, &record->parent) < 0))
-                return refuse_record(mount, reterr);
+                return sources_refuse_record(mount, reterr);
         free(mount->source);
         mount->source = strdup(rest);
         record->known = true;
@@ -66,7 +66,7 @@ static int read_one(Store *store, PlanMount *mount, Error *reterr) {
         if (!name)
                 return error_oom(reterr);
         r = store_meta_get(store, name, &text, reterr);
-        return r == 0 && text ? parse(text, mount, reterr) : r;
+        return r == 0 && text ? sources_parse(text, mount, reterr) : r;
 }
 
 int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr) {
@@ -113,7 +113,7 @@ int sources_write(Store *store, const LaunchPlan *plan, Error *reterr) {
 /* --- another one --- */
 
 /* What is there is compared with nothing, and the path is still the recorded one. */
-static void forget(PlanMount *mount) {
+static void sources_forget(PlanMount *mount) {
         if (!mount->record || !mount->record->known)
                 return;
         mount->record->known = false;
@@ -137,7 +137,7 @@ static int audit_source(Store *store, const PlanMount *mount, Error *reterr) {
                        : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
 }
 
-static int tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+static int sources_tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Error *reterr) {
         const PlanMount *mount;
         int r = 0;
 
@@ -152,20 +152,21 @@ static int tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Error *rete
         return r;
 }
 
-static int rebind(Store *store, const char *path, LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+static int sources_rebind_plan(Store *store, const char *path, LaunchPlan *plan, JsonWriter *w,
+                               Error *reterr) {
         int r = sources_read(store, path, plan, reterr);
 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < plan->mounts_count; i++)
-                forget(&plan->mounts[i]);
-        forget(&plan->rootfs);
+                sources_forget(&plan->mounts[i]);
+        sources_forget(&plan->rootfs);
         r = prepare_try_mounts(plan, reterr);
         if (r < 0)
                 return r;
         r = sources_write(store, plan, reterr);
         if (r == 0)
-                r = tell(store, plan, w, reterr);
+                r = sources_tell(store, plan, w, reterr);
         prepare_close_mounts(plan);
         return r;
 }
@@ -186,7 +187,7 @@ int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
         if (r == 0)
                 r = settings_plan(&settings, path, &plan, reterr);
         if (r == 0)
-                r = rebind(store, path, &plan, w, reterr);
+                r = sources_rebind_plan(store, path, &plan, w, reterr);
         store_free(store);
         return r;
 }

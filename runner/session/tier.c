@@ -43,7 +43,7 @@ int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reter
 }
 
 /* The session's lock is held. */
-static int rewrite(int dir_fd, unsigned tier, Error *reterr) {
+static int tier_rewrite(int dir_fd, unsigned tier, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         Store *store = NULL;
         int r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
@@ -77,5 +77,5 @@ int tier_change(const char *session, const char *tier, Error *reterr) {
                 r = session_open(session, &dir_fd, NULL, reterr);
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
-        return r < 0 ? r : rewrite(dir_fd, found, reterr);
+        return r < 0 ? r : tier_rewrite(dir_fd, found, reterr);
 }

@@ -50,7 +50,7 @@ int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t
         return r < 0 ? r : store_commit(&transaction, reterr);
 }
 
-static int read_row(Query *query, StoreAudit *ret, Error *reterr) {
+static int audit_read_row(Query *query, StoreAudit *ret, Error *reterr) {
         StoreAudit row = { .id = query_number(query, 0), .at_ms = query_number(query, 1) };
         int r;
 
@@ -76,7 +76,7 @@ int store_audit_list(Store *store, uint64_t before, const char *kind, uint64_t l
                 r = query_start(store, &audit, AUDIT_LIST, VALUES(NUMBER(end), NUMBER(limit)),
                                 &query, reterr);
         while (r >= 0 && (r = query_next(&query, reterr)) > 0) {
-                r = read_row(&query, &row, reterr);
+                r = audit_read_row(&query, &row, reterr);
                 if (r == 0)
                         r = fn(data, &row);
         }

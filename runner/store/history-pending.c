@@ -35,7 +35,7 @@ typedef struct Record {
 } Record;
 
 /* FNV-1a. */
-static uint64_t checksum(const char *record, size_t size) {
+static uint64_t pending_checksum(const char *record, size_t size) {
         uint64_t hash = 0xcbf29ce484222325;
 
         for (size_t i = sizeof(uint64_t); i < size; i++)
@@ -61,7 +61,7 @@ static size_t read_record(const char *text, size_t length, StoreHistory *ret) {
                 return 0;
         memcpy(&record, text, sizeof(record));
         size = record_size(&record);
-        if (size > length || checksum(text, size) != record.check)
+        if (size > length || pending_checksum(text, size) != record.check)
                 return 0;
         params = name + record.name;
         result = params + record.params;
@@ -99,11 +99,11 @@ static void write_record(char *at, const Record *record, const StoreHistory *row
         memcpy(text + record->name, row->params, record->params);
         if (row->result)
                 memcpy(text + record->name + record->params, row->result, record->result);
-        check = checksum(at, record_size(record));
+        check = pending_checksum(at, record_size(record));
         memcpy(at, &check, sizeof(check));
 }
 
-static int open_file(Pending *pending, int flags) {
+static int pending_open_file(Pending *pending, int flags) {
         pending->fd = openat(pending->dir_fd, pending->name,
                              flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         return pending->fd < 0 ? -errno : 0;
@@ -121,7 +121,7 @@ int pending_add(Pending *pending, const StoreHistory *row) {
                                 .params = text_size(row->params),
                                 .result = text_size(row->result) };
         const size_t size = record_size(&record);
-        int r = pending->fd < 0 ? open_file(pending, O_RDWR | O_CREAT | O_EXCL) : 0;
+        int r = pending->fd < 0 ? pending_open_file(pending, O_RDWR | O_CREAT | O_EXCL) : 0;
         char *grown;
 
         if (r < 0)
@@ -200,7 +200,7 @@ int pending_open(Store *store, Error *reterr) {
         pending->name = str_format("%s-pending", store->name);
         if (!pending->name)
                 return error_oom(reterr);
-        r = open_file(pending, store->mode == STORE_READ ? O_RDONLY : O_RDWR);
+        r = pending_open_file(pending, store->mode == STORE_READ ? O_RDONLY : O_RDWR);
         if (r == -ENOENT)
                 return 0;
         if (r < 0)

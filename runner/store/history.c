@@ -57,14 +57,14 @@ int store_history_start(Store *store, Error *reterr) {
 
 /* --- writing --- */
 
-static int check_row(const StoreHistory *row, Error *reterr) {
+static int history_check_row(const StoreHistory *row, Error *reterr) {
         int r = store_check_text(row->params, "what is called", reterr);
 
         return r == 0 && row->result ? store_check_text(row->result, "a result", reterr) : r;
 }
 
 /* The newest row stays whatever the cap: so ids only grow. */
-static int insert(Store *store, const StoreHistory *row, Error *reterr) {
+static int history_insert_row(Store *store, const StoreHistory *row, Error *reterr) {
         int r = statement_run(store, &history, HISTORY_ADD,
                               VALUES(NUMBER(row->id), TEXT(row->name), TEXT(row->params),
                                      TEXT(row->result), NUMBER(row->started_ms),
@@ -85,7 +85,7 @@ static int insert_pending(Store *store, Error *reterr) {
 
                 at += pending_read(&store->pending, at, &row);
                 if (row.id > store->history_stored)
-                        r = insert(store, &row, reterr);
+                        r = history_insert_row(store, &row, reterr);
         }
         return r;
 }
@@ -109,10 +109,10 @@ int store_history_flush(Store *store, Error *reterr) {
 }
 
 /* Into the database, with an entry of the audit where there is one. */
-static int add(Store *store, StoreHistory *row, const char *kind, const char *detail,
-               Error *reterr) {
+static int history_add(Store *store, StoreHistory *row, const char *kind, const char *detail,
+                       Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
-        int r = check_row(row, reterr);
+        int r = history_check_row(row, reterr);
 
         if (r == 0)
                 r = store_history_flush(store, reterr);
@@ -120,7 +120,7 @@ static int add(Store *store, StoreHistory *row, const char *kind, const char *de
                 r = store_begin(store, &transaction, reterr);
         row->id = store->history_last + 1;
         if (r == 0)
-                r = insert(store, row, reterr);
+                r = history_insert_row(store, row, reterr);
         if (r == 0 && kind)
                 r = store_audit_insert(store, kind, detail, row->ended_ms, reterr);
         if (r == 0)
@@ -133,7 +133,7 @@ static int add(Store *store, StoreHistory *row, const char *kind, const char *de
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr) {
         StoreHistory row = { .name = name, .params = params, .started_ms = time_epoch_ms() };
-        int r = add(store, &row, NULL, NULL, reterr);
+        int r = history_add(store, &row, NULL, NULL, reterr);
 
         if (r == 0)
                 *ret_id = row.id;
@@ -152,7 +152,7 @@ int store_history_end(Store *store, uint64_t id, const char *result, uint64_t en
 
 int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
         StoreHistory added = *row;
-        int r = check_row(row, reterr);
+        int r = history_check_row(row, reterr);
 
         if (r == 0 && pending_is_full(&store->pending))
                 r = store_history_flush(store, reterr);
@@ -161,7 +161,7 @@ int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
         added.id = store->history_last + 1;
         /* Where there is no such file, or no room in it, the database says why. */
         if (pending_add(&store->pending, &added) < 0)
-                return add(store, &added, NULL, NULL, reterr);
+                return history_add(store, &added, NULL, NULL, reterr);
         store->history_last = added.id;
         return 0;
 }
@@ -170,12 +170,12 @@ int store_audited_add(Store *store, const StoreHistory *row, const char *kind, c
                       Error *reterr) {
         StoreHistory added = *row;
 
-        return add(store, &added, kind, detail, reterr);
+        return history_add(store, &added, kind, detail, reterr);
 }
 
 /* --- listing --- */
 
-static int read_row(Query *query, StoreHistory *ret, Error *reterr) {
+static int history_read_row(Query *query, StoreHistory *ret, Error *reterr) {
         StoreHistory row = { .id = query_number(query, 0),
                              .started_ms = query_number(query, 4),
                              .ended_ms = query_number(query, 5) };
@@ -233,7 +233,7 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
                 r = query_start(store, &history, HISTORY_LIST, VALUES(NUMBER(end), NUMBER(limit)),
                                 &query, reterr);
         while (r >= 0 && (r = query_next(&query, reterr)) > 0) {
-                r = read_row(&query, &row, reterr);
+                r = history_read_row(&query, &row, reterr);
                 if (r == 0)
                         r = fn(data, &row);
         }

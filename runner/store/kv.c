@@ -54,8 +54,8 @@ static int check_key(const char *key, size_t *ret_length, Error *reterr) {
 /* --- one key --- */
 
 /* *ret_size is what the value of key has, *ret_there whether there is one. */
-static int find(Store *store, const char *key, size_t length, uint64_t *ret_size, bool *ret_there,
-                Error *reterr) {
+static int kv_find(Store *store, const char *key, size_t length, uint64_t *ret_size,
+                   bool *ret_there, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         int r = query_start(store, &kv, KV_SIZES, VALUES(BLOB(key, length)), &query, reterr);
 
@@ -69,8 +69,8 @@ static int find(Store *store, const char *key, size_t length, uint64_t *ret_size
 }
 
 /* Whether the key may have a value of that length: by the totals, once it is there. */
-static int check_room(Store *store, const char *key, size_t key_length, size_t length,
-                      Error *reterr) {
+static int kv_check_room(Store *store, const char *key, size_t key_length, size_t length,
+                         Error *reterr) {
         static const char cure[] = "Delete keys that are not needed any more.";
         const StoreSize *cap = &store->caps[STORE_KV];
         uint64_t old, added;
@@ -78,7 +78,7 @@ static int check_room(Store *store, const char *key, size_t key_length, size_t l
         bool there;
         int r;
 
-        r = find(store, key, key_length, &old, &there, reterr);
+        r = kv_find(store, key, key_length, &old, &there, reterr);
         if (r == 0)
                 r = store_size(store, STORE_KV, &size, reterr);
         if (r < 0)
@@ -110,7 +110,7 @@ int store_kv_set(Store *store, const char *key, const void *value, size_t length
                                    STORE_VALUE_MAX);
         r = store_begin(store, &transaction, reterr);
         if (r == 0)
-                r = check_room(store, key, key_length, length, reterr);
+                r = kv_check_room(store, key, key_length, length, reterr);
         if (r == 0)
                 r = statement_run(store, &kv, KV_SET,
                                   VALUES(BLOB(key, key_length), BLOB(value, length)), reterr);
@@ -165,7 +165,7 @@ int store_kv_delete(Store *store, const char *key, bool *ret_deleted, Error *ret
 
 /* The first key that is behind all that start with prefix. There is none that starts with 0xff,
  * which is no byte of UTF-8; so that is behind all. */
-static size_t successor(char *prefix, size_t length) {
+static size_t kv_successor(char *prefix, size_t length) {
         while (length > 0 && prefix[length - 1] == '\xff')
                 length--;
         if (length > 0)
@@ -190,7 +190,7 @@ int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t 
         if (end_length > STORE_KEY_MAX)
                 return 0;
         memcpy(end, prefix, end_length);
-        end_length = successor(end, end_length);
+        end_length = kv_successor(end, end_length);
         r = query_start(store, &kv, KV_KEYS,
                         VALUES(BLOB(from, from_length), BLOB(end, end_length), NUMBER(limit)),
                         &query, reterr);

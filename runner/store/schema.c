@@ -106,7 +106,7 @@ int store_check_schema(Store *store, Error *reterr) {
 
 /* --- versions --- */
 
-static int read_number(Store *store, size_t which, uint64_t *ret, Error *reterr) {
+static int schema_read_number(Store *store, size_t which, uint64_t *ret, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         int r = query_start(store, &schema, which, NO_VALUES, &query, reterr);
 
@@ -154,9 +154,9 @@ int store_migrate(Store *store, const Migration *migrations, size_t count, Error
         uint64_t version, application_id;
         int r;
 
-        r = read_number(store, SCHEMA_VERSION, &version, reterr);
+        r = schema_read_number(store, SCHEMA_VERSION, &version, reterr);
         if (r == 0)
-                r = read_number(store, SCHEMA_APPLICATION, &application_id, reterr);
+                r = schema_read_number(store, SCHEMA_APPLICATION, &application_id, reterr);
         if (r == 0 && !store->made)
                 r = store_check_version(store, application_id, version, newest, reterr);
         if (r < 0)

@@ -11,7 +11,7 @@
 /* SQLite's own makes an absolute path by lstat(2) of each part of it and follows links as it goes
  * (os_unix.c, unixFullPathname): from /proc/self/fd/N it would get to a path that the keeper may
  * not walk, and that another may rename. store_open() gives one that is absolute and stays true. */
-static int full_path(sqlite3_vfs *vfs, const char *name, int size, char *out) {
+static int sqlite_file_full_path(sqlite3_vfs *vfs, const char *name, int size, char *out) {
         size_t length = strlen(name);
 
         (void)vfs;
@@ -21,7 +21,7 @@ static int full_path(sqlite3_vfs *vfs, const char *name, int size, char *out) {
         return SQLITE_OK;
 }
 
-static int configure(void) {
+static int sqlite_file_configure(void) {
         int rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
 
         /* Each costs memory that a keeper has for as long as its session lives: counters, pages and
@@ -38,7 +38,7 @@ static int configure(void) {
 int store_library(const char **ret_vfs, Error *reterr) {
         static sqlite3_vfs vfs;
         const sqlite3_vfs *found;
-        int rc = vfs.zName ? SQLITE_OK : configure();
+        int rc = vfs.zName ? SQLITE_OK : sqlite_file_configure();
 
         if (rc == SQLITE_NOMEM)
                 return error_oom(reterr);
@@ -52,7 +52,7 @@ int store_library(const char **ret_vfs, Error *reterr) {
                 vfs = *found;
                 vfs.pNext = NULL;
                 vfs.zName = "holt";
-                vfs.xFullPathname = full_path;
+                vfs.xFullPathname = sqlite_file_full_path;
                 (void)sqlite3_vfs_register(&vfs, 0);
                 /* It reads /dev/urandom the first time, which the keeper later may not open. */
                 sqlite3_randomness(sizeof(byte), &byte);

@@ -6,7 +6,8 @@
 
 /* --- one statement --- */
 
-static int prepare(Store *store, const Statement *statement, sqlite3_stmt **ret, Error *reterr) {
+static int statement_prepare(Store *store, const Statement *statement, sqlite3_stmt **ret,
+                             Error *reterr) {
         int rc;
 
         if (*ret)
@@ -16,7 +17,7 @@ static int prepare(Store *store, const Statement *statement, sqlite3_stmt **ret,
         return rc == SQLITE_OK ? 0 : store_error(store, rc, statement->what, reterr);
 }
 
-static int bind(sqlite3_stmt *handle, int at, const Value *value) {
+static int statement_bind(sqlite3_stmt *handle, int at, const Value *value) {
         const uint64_t number = value->number > INT64_MAX ? INT64_MAX : value->number;
 
         switch (value->type) {
@@ -39,7 +40,7 @@ int query_start(Store *store, const StatementTable *table, size_t which, const V
         int r;
 
         assert(which < table->count && table->count <= STORE_STATEMENTS_MAX);
-        r = prepare(store, statement, handle, reterr);
+        r = statement_prepare(store, statement, handle, reterr);
         if (r < 0)
                 return r;
         /* Whoever is called for a row may not come back to what hands it out. */
@@ -47,7 +48,7 @@ int query_start(Store *store, const StatementTable *table, size_t which, const V
         assert((size_t)sqlite3_bind_parameter_count(*handle) == values_count);
         *ret = (Query){ .store = store, .statement = statement, .handle = *handle };
         for (size_t i = 0; i < values_count; i++) {
-                int rc = bind(*handle, (int)i + 1, &values[i]);
+                int rc = statement_bind(*handle, (int)i + 1, &values[i]);
 
                 if (rc != SQLITE_OK)
                         return store_error(store, rc, statement->what, reterr);

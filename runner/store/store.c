@@ -142,7 +142,7 @@ int store_make_room(Store *store, const StatementTable *table, size_t which, uin
 
 /* --- opening, step by step --- */
 
-static int open_directory(Store *store, Error *reterr) {
+static int store_open_directory(Store *store, Error *reterr) {
         char *slash = strrchr(store->path, '/');
         const char *directory = slash == store->path ? "/" : slash ? store->path : ".";
         char real[PATH_MAX];
@@ -185,7 +185,7 @@ static int check_private(const Store *store, Error *reterr) {
 }
 
 /* SQLite would make it by the umask, and gives the files beside it the mode that it has. */
-static int make_file(Store *store, Error *reterr) {
+static int store_make_file(Store *store, Error *reterr) {
         int fd = openat(store->dir_fd, store->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
         if (fd < 0)
@@ -196,7 +196,7 @@ static int make_file(Store *store, Error *reterr) {
         return 0;
 }
 
-static int refuse_file(const Store *store, int errnum, Error *reterr) {
+static int store_refuse_file(const Store *store, int errnum, Error *reterr) {
         int r = error_set(reterr, errnum == ENOENT ? ERROR_MISSING : ERROR_SETUP, errnum,
                           "cannot open %s", store->path);
 
@@ -212,10 +212,10 @@ static int find_file(Store *store, Error *reterr) {
         struct stat st;
 
         if (store->mode == STORE_CREATE)
-                return make_file(store, reterr);
+                return store_make_file(store, reterr);
         /* A fifo would be waited for. */
         if (fstatat(store->dir_fd, store->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return refuse_file(store, errno, reterr);
+                return store_refuse_file(store, errno, reterr);
         if (!S_ISREG(st.st_mode))
                 return store_damaged(store, reterr, "is no regular file");
         return check_private(store, reterr);
@@ -243,7 +243,7 @@ static int open_database(Store *store, Error *reterr) {
         return 0;
 }
 
-static uint32_t number(const uint8_t *at) {
+static uint32_t store_number(const uint8_t *at) {
         return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
@@ -257,15 +257,16 @@ static bool has_log(const Store *store) {
         return fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
 }
 
-static int check_size(Store *store, const uint8_t *header, uint64_t size, Error *reterr) {
+static int store_check_size(Store *store, const uint8_t *header, uint64_t size, Error *reterr) {
         uint64_t page = (uint64_t)header[PAGE_SIZE_AT] << 8 | header[PAGE_SIZE_AT + 1];
 
         page = page == 1 ? 65536 : page;
         if (page < 512 || (page & (page - 1)) != 0)
                 return store_damaged(store, reterr, "is damaged: it has no size of pages");
-        if (number(header + CHANGES_AT) != number(header + PAGES_VALID_AT) || has_log(store))
+        if (store_number(header + CHANGES_AT) != store_number(header + PAGES_VALID_AT) ||
+            has_log(store))
                 return 0;
-        if (size % page != 0 || size / page < number(header + PAGES_AT))
+        if (size % page != 0 || size / page < store_number(header + PAGES_AT))
                 return store_damaged(store, reterr, "is cut short");
         return 0;
 }
@@ -293,9 +294,9 @@ static int check_header(Store *store, Error *reterr) {
                 return store_damaged(store, reterr, "is no database");
         if (size < HEADER_SIZE)
                 return store_damaged(store, reterr, "is cut short");
-        r = store_check_version(store, number(header + APPLICATION_AT), number(header + VERSION_AT),
-                                newest, reterr);
-        return r < 0 ? r : check_size(store, header, (uint64_t)size, reterr);
+        r = store_check_version(store, store_number(header + APPLICATION_AT),
+                                store_number(header + VERSION_AT), newest, reterr);
+        return r < 0 ? r : store_check_size(store, header, (uint64_t)size, reterr);
 }
 
 /* The file is the caller's own, but may be damaged, or come from somewhere. */
@@ -337,7 +338,7 @@ static const char pragmas[] = "PRAGMA cell_size_check = ON;"
 static const char new_pragmas[] = "PRAGMA auto_vacuum = NONE;"
                                   "PRAGMA journal_mode = MEMORY;";
 
-static int configure(Store *store, Error *reterr) {
+static int store_configure(Store *store, Error *reterr) {
         int rc = SQLITE_OK;
 
         for (size_t i = 0; i < ELEMENTSOF(options) && rc == SQLITE_OK; i++)
@@ -350,7 +351,7 @@ static int configure(Store *store, Error *reterr) {
         return rc == SQLITE_OK ? 0 : store_error(store, rc, "open the database", reterr);
 }
 
-static int migrate(Store *store, Error *reterr) {
+static int store_migrate_to(Store *store, Error *reterr) {
         return store_migrate(store, store_migrations, store_migrations_count, reterr);
 }
 
@@ -390,10 +391,11 @@ static int accept_file(Store *store, Error *reterr) {
 }
 
 /* In this order: what comes before check_header() writes nothing to a file that was there, nor what
- * comes before migrate() to one that SQLite finds damaged. */
+ * comes before store_migrate_to() to one that SQLite finds damaged. */
 static int (*const open_steps[])(Store *store, Error *reterr) = {
-        open_directory, find_file,          open_database,       check_header, configure,   migrate,
-        use_log,        store_check_schema, store_history_start, open_pending, accept_file,
+        store_open_directory, find_file,        open_database, check_header,
+        store_configure,      store_migrate_to, use_log,       store_check_schema,
+        store_history_start,  open_pending,     accept_file,
 };
 
 static Store *store_new(const char *path, StoreMode mode) {
@@ -441,7 +443,7 @@ void store_rest(Store *store) {
 }
 
 /* Half a database is worth nothing, and would be in the way of the next try. */
-static void unmake(const Store *store) {
+static void store_unmake(const Store *store) {
         static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
         char name[NAME_MAX + 1];
 
@@ -465,7 +467,7 @@ Store *store_free(Store *store) {
                         (void)sqlite3_finalize(store->statements[module][i]);
         (void)sqlite3_close(store->db);
         if (store->made)
-                unmake(store);
+                store_unmake(store);
         (void)fd_close(store->dir_fd);
         free(store->name);
         free(store->path);

@@ -130,17 +130,17 @@ static void try_again(const Unwritten *all) {
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
 }
 
-static void lose(Unwritten *all, Loss loss) {
+static void unwritten_lose(Unwritten *all, Loss loss) {
         try_again(all);
         all->lost[loss]++;
 }
 
-static void keep(Unwritten *all, const Row *row) {
+static void unwritten_keep(Unwritten *all, const Row *row) {
         Waiting **last = &all->first;
         Waiting *waiting = all->counts[row->kind] < UNWRITTEN_MAX ? waiting_new(row) : NULL;
 
         if (!waiting)
-                return lose(all, LOSS_MANY);
+                return unwritten_lose(all, LOSS_MANY);
         try_again(all);
         while (*last)
                 last = &(*last)->next;
@@ -149,7 +149,7 @@ static void keep(Unwritten *all, const Row *row) {
         all->counts[row->kind]++;
 }
 
-static void drop_first(Unwritten *all) {
+static void unwritten_drop_first(Unwritten *all) {
         Waiting *waiting = all->first;
 
         all->first = waiting->next;
@@ -164,7 +164,7 @@ static int write_row(Unwritten *all, const Row *row) {
         int r = writers[row->kind](all->store, row, &all->error);
 
         if (r == -E2BIG)
-                lose(all, LOSS_LARGE);
+                unwritten_lose(all, LOSS_LARGE);
         return r;
 }
 
@@ -187,25 +187,25 @@ static int write_lost(Unwritten *all) {
 }
 
 /* Those that wait, in their order. */
-static int write_all(Unwritten *all) {
+static int unwritten_write_all(Unwritten *all) {
         while (all->first) {
                 int r = write_row(all, &all->first->row);
 
                 if (r < 0 && r != -E2BIG)
                         return r;
-                drop_first(all);
+                unwritten_drop_first(all);
         }
         return write_lost(all);
 }
 
 static const char *write_or_keep(Unwritten *all, const Row *row) {
-        int r = write_all(all);
+        int r = unwritten_write_all(all);
 
         all->last = 0;
         if (r == 0)
                 r = write_row(all, row);
         if (r < 0 && r != -E2BIG)
-                keep(all, row);
+                unwritten_keep(all, row);
         return r < 0 ? all->error.text : NULL;
 }
 
@@ -242,12 +242,12 @@ void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind
 
 /* --- its time --- */
 
-static void on_time(void *data) {
+static void unwritten_on_time(void *data) {
         Unwritten *all = data;
         Error ignored;
         const int moved = store_history_flush(all->store, &ignored);
 
-        if (moved < 0 || write_all(all) < 0)
+        if (moved < 0 || unwritten_write_all(all) < 0)
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
 }
 
@@ -265,7 +265,7 @@ int unwritten_new(Loop *loop, Store *store, Unwritten **ret, Error *reterr) {
                 return error_oom(reterr);
         all->store = store;
         *ret = all;
-        r = loop_timer_new(loop, on_time, all, &all->timer, reterr);
+        r = loop_timer_new(loop, unwritten_on_time, all, &all->timer, reterr);
         if (r == 0)
                 store_on_pending(store, on_pending, all);
         return r;
@@ -274,9 +274,9 @@ int unwritten_new(Loop *loop, Store *store, Unwritten **ret, Error *reterr) {
 Unwritten *unwritten_free(Unwritten *all) {
         if (!all)
                 return NULL;
-        (void)write_all(all);
+        (void)unwritten_write_all(all);
         while (all->first)
-                drop_first(all);
+                unwritten_drop_first(all);
         store_on_pending(all->store, NULL, NULL);
         (void)loop_timer_free(all->timer);
         free(all);

@@ -226,7 +226,7 @@ size_t output_poll(const Output *o, struct pollfd *fds) {
 /* Nobody is there to read: from here on the command gets EPIPE and SIGPIPE, as it would have
  * without holt. What it has in the pipe already goes the way of what is in a pipe whose reader
  * leaves. */
-static void abandon(Output *o, Stream *s) {
+static void output_abandon(Output *o, Stream *s) {
         int left = 0;
 
         relay_discard(&s->relay, &o->budget);
@@ -257,7 +257,7 @@ static bool put_out(Output *o, Stream *s) {
         ssize_t n;
 
         if (relay_empty(&s->relay)) {
-                abandon(o, s);
+                output_abandon(o, s);
                 return false;
         }
         n = write_out(s);
@@ -265,7 +265,7 @@ static bool put_out(Output *o, Stream *s) {
                 return n > 0;
         if (errno != EPIPE && errno != ECONNRESET)
                 s->errnum = errno;
-        abandon(o, s);
+        output_abandon(o, s);
         return false;
 }
 
@@ -311,7 +311,7 @@ bool output_waits(const Output *o) {
 
 void output_give_up(Output *o) {
         for (size_t i = 0; o && i < o->count; i++)
-                abandon(o, &o->streams[i]);
+                output_abandon(o, &o->streams[i]);
 }
 
 int output_failure(const Output *o, Error *reterr) {

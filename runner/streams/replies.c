@@ -84,7 +84,7 @@ static void answers_take(Answers *a, unsigned char c) {
 }
 
 /* The terminal may have no room yet for more than what the command has printed. */
-static bool write_all(int fd, const char *text, size_t size) {
+static bool replies_write_all(int fd, const char *text, size_t size) {
         const uint64_t end = time_now_usec() + PATIENCE;
         uint64_t now;
 
@@ -105,13 +105,13 @@ static bool write_all(int fd, const char *text, size_t size) {
         return size == 0;
 }
 
-static bool ask(int fd, uint32_t order) {
+static bool replies_ask(int fd, uint32_t order) {
         char text[sizeof(CANCEL) + QUESTIONS * sizeof(ASK_STATUS)] = CANCEL;
         char *end = text + strlen(CANCEL);
 
         for (int i = QUESTIONS - 1; i >= 0; i--)
                 end = stpcpy(end, order >> i & 1 ? ASK_TYPE : ASK_STATUS);
-        return write_all(fd, text, (size_t)(end - text));
+        return replies_write_all(fd, text, (size_t)(end - text));
 }
 
 static void wait_for_answers(int fd, Answers *a) {
@@ -150,7 +150,7 @@ static void ask_and_wait(int fd) {
         mode.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG | IEXTEN);
         if (tcsetattr(fd, TCSANOW, &mode) < 0)
                 return;
-        if (ask(fd, answers.expected))
+        if (replies_ask(fd, answers.expected))
                 wait_for_answers(fd, &answers);
         (void)tcflush(fd, TCIFLUSH);
         (void)tcsetattr(fd, TCSANOW, &saved);

@@ -60,7 +60,7 @@ void stdio_note(void) {
 }
 
 /* To give up a lock that nobody has is no error worth a word. */
-static void unlock(int fd, unsigned locks) {
+static void stdio_unlock(int fd, unsigned locks) {
         struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
         if (locks & LOCK_FLOCK)
@@ -78,6 +78,6 @@ void stdio_restore(unsigned except) {
                 if (fcntl(fd, F_GETFL) != noted[fd].flags)
                         (void)fcntl(fd, F_SETFL, noted[fd].flags);
                 if (noted[fd].is_file)
-                        unlock(fd, LOCK_ALL & ~noted[fd].locks);
+                        stdio_unlock(fd, LOCK_ALL & ~noted[fd].locks);
         }
 }

@@ -23,7 +23,7 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-static bool is_among(unsigned long type, const unsigned long *types, size_t count) {
+static bool stdio_is_among(unsigned long type, const unsigned long *types, size_t count) {
         for (size_t i = 0; i < count; i++)
                 if (types[i] == type)
                         return true;
@@ -45,9 +45,10 @@ static bool is_harmless_file(int fd, const struct stat *st, int flags) {
 
         if (fstatfs(fd, &fs) < 0)
                 return false;
-        if (is_among((unsigned long)fs.f_type, of_objects, ELEMENTSOF(of_objects)))
+        if (stdio_is_among((unsigned long)fs.f_type, of_objects, ELEMENTSOF(of_objects)))
                 return false;
-        if (fs.f_blocks > 0 || is_among((unsigned long)fs.f_type, of_data, ELEMENTSOF(of_data)))
+        if (fs.f_blocks > 0 ||
+            stdio_is_among((unsigned long)fs.f_type, of_data, ELEMENTSOF(of_data)))
                 return true;
         return (flags & O_ACCMODE) == O_RDONLY && (st->st_mode & (S_IROTH | 0222)) == S_IROTH;
 }

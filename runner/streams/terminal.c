@@ -198,7 +198,7 @@ static void drop_returns(Relay *p, const Budget *budget) {
 }
 
 /* Returns whether anything was read, which may have been dropped. */
-static bool fill_output(Terminal *t) {
+static bool terminal_fill_output(Terminal *t) {
         bool more = relay_fill(&t->out, t->master_fd, t->budget) > 0;
 
         if (!t->raw)
@@ -233,7 +233,7 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
         if (fds[0].revents & POLLOUT)
                 empty_input(t);
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && relay_empty(&t->out))
-                (void)fill_output(t);
+                (void)terminal_fill_output(t);
         if (fds[1].revents)
                 empty_output(t);
         if (fds[2].revents)
@@ -244,7 +244,7 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
 static bool move_output(Terminal *t) {
         struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
 
-        if (relay_empty(&t->out) && !fill_output(t) && relay_empty(&t->out))
+        if (relay_empty(&t->out) && !terminal_fill_output(t) && relay_empty(&t->out))
                 return false;
         if (relay_empty(&t->out))
                 return true; /* it was dropped */

@@ -14,9 +14,9 @@
 #include <sys/un.h>
 
 #include "base/json.h"
-#include "rpc/framing.h"
 #include "inside/bridge.h"
 #include "inside/tools-internal.h"
+#include "rpc/framing.h"
 #include "store/unwritten.h"
 #include "tests/fuzz/harness.h"
 
@@ -214,8 +214,7 @@ static void client_come(Client *client) {
         while (client->connection)
                 turn();
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-        REQUIRE(rpc_server_add(world.server, ends[0], ends[0], &client->connection, NULL) ==
-                0);
+        REQUIRE(rpc_server_add(world.server, ends[0], ends[0], &client->connection, NULL) == 0);
         client->fd = ends[1];
 }
 
@@ -395,8 +394,7 @@ static int open_root(void) {
 }
 
 static void begin(const uint8_t *data, size_t size) {
-        world = (World){ .in = { data, data + size },
-                         .root_fd = open_root() };
+        world = (World){ .in = { data, data + size }, .root_fd = open_root() };
         for (int i = 0; i < INSIDERS; i++)
                 world.insiders[i] = (Insider){ .fd = FD_NONE, .in = { .max = 1 << 20 } };
         for (int i = 0; i < CLIENTS; i++)

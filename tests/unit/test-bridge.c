@@ -67,11 +67,10 @@ static int setup(void **state) {
         assert_int_equal(mkdirat(world.root_fd, "run", 0700), 0);
         assert_int_equal(mkdirat(world.root_fd, &BRIDGE_DIRECTORY[1], 0700), 0);
         assert_int_equal(loop_new(&world.loop, &error), 0);
-        assert_int_equal(
-                loop_timer_new(world.loop, stop, world.loop, &world.timer, &error),
-                0);
+        assert_int_equal(loop_timer_new(world.loop, stop, world.loop, &world.timer, &error), 0);
         assert_int_equal(tools_new(world.loop, NULL, &world.tools, &error), 0);
-        assert_int_equal(bridge_new(world.loop, world.tools, world.root_fd, &world.bridge, &error), 0);
+        assert_int_equal(bridge_new(world.loop, world.tools, world.root_fd, &world.bridge, &error),
+                         0);
         for (int i = 0; i < CONNECTIONS; i++)
                 world.fds[i] = connect_inside();
         return 0;

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "rpc-fixture.h"
 #include "process/capture.h"
+#include "rpc-fixture.h"
 
 static Capture output;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files-fixture.h"
-#include "files/walk.h"
 #include "files/glob.h"
 #include "files/grep-pattern.h"
 #include "files/mime.h"
+#include "files/walk.h"
 
 /* --- what calls hand out, as one text --- */
 

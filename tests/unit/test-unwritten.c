@@ -45,9 +45,8 @@ static int leave(void **state) {
 static void fill(void) {
         Pending *pending = &world.store->pending;
 
-        assert_int_equal(
-                sqlite3_exec(world.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL),
-                SQLITE_OK);
+        assert_int_equal(sqlite3_exec(world.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL),
+                         SQLITE_OK);
         world.pending_fd = pending->fd;
         pending->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         assert_true(pending->fd >= 0);
@@ -56,9 +55,8 @@ static void fill(void) {
 static void make_room(void) {
         Pending *pending = &world.store->pending;
 
-        assert_int_equal(
-                sqlite3_exec(world.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL),
-                SQLITE_OK);
+        assert_int_equal(sqlite3_exec(world.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL),
+                         SQLITE_OK);
         (void)close(pending->fd);
         pending->fd = world.pending_fd;
 }
