@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists that no compiler compares. Each test fails if one of them lacks a row; HACKING.md says what an addition needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.paths import PROJECT
+from lib.sandbox import Holt
+
+MANUAL = PROJECT / "man"
+SDK = PROJECT / "contrib" / "python"
+
+
+def page(name: str) -> str:
+    return (MANUAL / f"{name}.scd").read_text()
+
+
+def section(text: str, heading: str) -> str:
+    """The part of a page below a heading, up to the next one of its level."""
+    marks = heading.split()[0]
+    return re.split(rf"^#{{1,{len(marks)}}} ", text.partition(f"\n{heading}\n")[2], flags=re.M)[0]
+
+
+def terms(text: str) -> list[str]:
+    """The words that a page describes: "*read_only*, *read_write*" are two."""
+    return [name for line in re.findall(r"^\*\S.*", text, re.M) for name in re.findall(r"\*([^*]+)\*", line)]
+
+
+def named(file: Path) -> "set[str]":
+    """The words in quotes of a meson.build, comments left out."""
+    return set(re.findall(r"'([^'\n]+)'", re.sub(r"#.*", "", file.read_text())))
+
+
+# --- policies ---
+
+
+def leaves(schema: "dict[str, Any]", prefix: str = "") -> Iterator[str]:
+    """The fields of the schema, an object of free names as one: "limits.pids", "env.set"."""
+    for name, each in schema["properties"].items():
+        yield from leaves(each, f"{prefix}{name}.") if "properties" in each else [prefix + name]
+
+
+def test_each_policy_field_is_in_the_manual(holt: Holt) -> None:
+    schema = json.loads(holt(["policy", "schema"]).ok().out)
+    text = page("holt-policy.5")
+    fields = re.split(r"^## (\w+)\n", section(text, "# FIELDS"), flags=re.M)
+    described = {f"{group}.{name}" for group, part in zip(fields[1::2], fields[2::2]) for name in terms(part)}
+
+    assert described | set(terms(section(text, "# TOP LEVEL"))) == set(leaves(schema))
+
+
+def test_the_fuzzer_of_policies_knows_every_word(holt: Holt) -> None:
+    schema = json.loads(holt(["policy", "schema"]).ok().out)
+    words = {word for field in leaves(schema) for word in field.split(".")} - {"$schema", "description"}
+    known = re.findall(r'^"(.*)"$', (PROJECT / "tests" / "fuzz" / "policy.dict").read_text(), re.M)
+
+    assert words - set(known) == set()
+
+
+def test_each_group_of_system_calls_is_in_the_manual_and_has_calls(holt: Holt) -> None:
+    listed = re.search(r"^  @GROUP .*\n((?: {30}.*\n)+)", holt(["run", "--help"]).ok().out, re.M)
+    groups = re.findall(r"@\w+", listed[1]) if listed else []
+    calls = [line.split()[1] for line in holt(["policy", "syscalls"]).ok().out.splitlines()]
+    described = re.findall(r"@\w+", re.sub(r"^.*?Allowed groups:", "", section(page("holt-policy.5"), "## syscalls"), flags=re.S))
+
+    assert len(groups) > 30 and set(groups) == set(calls) == set(described)
+
+
+# --- verbs ---
+
+
+def test_each_verb_is_in_the_list_of_the_manual(holt: Holt) -> None:
+    verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
+
+    assert sorted(terms(section(page("holt.1"), "# VERBS"))) == sorted(verbs)
+
+
+def test_each_page_is_built_and_named_in_the_list_of_pages() -> None:
+    pages = {path.name.removesuffix(".scd") for path in MANUAL.glob("*.scd")}
+    seen = {f"{name}.{number}" for name, number in re.findall(r"\*(holt-\w+)\*\((\d)\)", section(page("holt.1"), "# SEE ALSO"))}
+
+    assert pages - named(MANUAL / "meson.build") == set()
+    assert pages == seen | {"holt.1"}
+
+
+# --- errors ---
+
+
+def test_each_kind_of_error_is_in_the_manual_and_a_class_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SDK)
+    import holt.errors as errors
+
+    table = re.search(r"kinds\[\] = \{(.*?)^\};", (PROJECT / "runner" / "base" / "error.c").read_text(), re.S | re.M)
+    kinds = set(re.findall(r'"([a-z-]+)"', table[1] if table else ""))
+    listed = re.search(r"^\*kind\*\n\tOne of (.*?)\.$", page("holt.1"), re.S | re.M)
+
+    assert "not-executable" in kinds
+    assert set(re.findall(r"\*([a-z-]+)\*", listed[1] if listed else "")) == kinds
+    assert kinds <= set(re.findall(r"^:  ([a-z-]+)$", page("holt-serve.1"), re.M))
+    assert {kind for kind in kinds if type(errors.error_of({"message": "", "data": {"kind": kind}})).kind == kind} == kinds
+
+
+# --- files of the tests ---
+
+
+def test_each_unit_test_is_built() -> None:
+    tests = PROJECT / "tests" / "unit"
+    names = {path.stem.removeprefix("test-") for path in tests.glob("test-*.c")}
+
+    assert len(names) > 40 and names - named(tests / "meson.build") == set()
+    assert {path.name for path in tests.glob("*-fixture.c")} - named(tests / "meson.build") == set()
+
+
+def test_each_fuzzer_is_built_and_has_a_corpus() -> None:
+    tests = PROJECT / "tests" / "fuzz"
+    names = {path.stem.removeprefix("fuzz-") for path in tests.glob("fuzz-*.c")}
+
+    assert len(names) > 8 and names - named(tests / "meson.build") == set()
+    assert {path.name for path in (tests / "corpus").iterdir()} == names
+    assert {path.stem for path in tests.glob("*.dict")} <= names
+
+
+def test_each_hostile_program_is_built_and_used() -> None:
+    suites = (PROJECT / "tests" / "escape", PROJECT / "tests" / "e2e")
+    programs = [path for suite in suites for path in suite.glob("*.c")]
+    texts = "".join(path.read_text() for suite in (*suites, PROJECT / "tests" / "lib") for path in suite.glob("*.py"))
+
+    for path in programs:
+        assert any(Path(name).name == path.name for name in named(PROJECT / "tests" / "escape" / "meson.build")), path
+        assert re.search(rf'"{path.stem}(\.c)?"', texts), f"no test starts {path.name}"
