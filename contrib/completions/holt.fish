@@ -31,6 +31,11 @@ function __holt_takes_value
     return 1
 end
 
+# Whether a verb takes the name of a session first.
+function __holt_takes_session
+    test "$argv[1]" != create; and string match -qr '^Usage: holt [a-z]+ NAME' -- (__holt_help $argv[1])[1]
+end
+
 # The verb that is being typed for: "run", "doctor", "policy show". Empty while there is none.
 function __holt_verb
     set -l words (commandline -opc)
@@ -96,7 +101,7 @@ function __holt_of_session
     if contains -- "$verb" stop rm
         __holt_sessions
     else if test (count $operands) -eq 0
-        contains -- "$verb" exec sh ps logs wait kill kv files show history audit tier rebind python; and __holt_sessions
+        __holt_takes_session "$verb"; and __holt_sessions
         test "$verb" = cp; and __holt_copied
     else if test "$verb" = cp
         __holt_copied

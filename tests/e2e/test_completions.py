@@ -26,9 +26,6 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-WORDS = sorted("""--help --version audit cp create doctor exec files help history kill kv logs ls policy ps python rebind rm run serve
-               sh show stop tier wait""".split())
-
 # As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
 BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
 
@@ -46,12 +43,13 @@ FISH = "source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''; tr
 
 # Of zsh's completion what the file calls: _arguments takes the action of what is at the cursor.
 ZSH = r"""
+_describe() { local each; for each in ${(P)2}; do print -r -- ${each%%:*}; done }
 compadd() { print -rl -- ${(M)${(P)@[-1]}:#${PREFIX}*} }
 _arguments() {
         local spec
         for spec in "$@"; do
                 case $spec in
-                "*${words[CURRENT - 1]}="* | $((CURRENT - 1)):*) ${=spec##*:}; return ;;
+                "*${words[CURRENT - 1]}="* | $((CURRENT - 1)):* | '*:session:'*) ${=spec##*:}; return ;;
                 esac
         done
 }
@@ -99,11 +97,44 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
     return complete
 
 
+@needs("bash", "fish")
+@pytest.mark.identities("user")
+def test_every_verb_is_completed(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
+) -> None:
+    """Those of a session's files and keys, too. The help lists them."""
+    verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
+
+    assert completed("holt ") == completed("holt help ") == sorted([*verbs, "--help", "--version"])
+    assert set(verbs) <= set(others("fish", "holt "))
+    for verb in ("files", "kv"):
+        usage = holt([verb, "--help"]).ok().out.partition("\n\n")[0]
+        below = sorted(re.findall(r"(?:NAME|\|)\s+([a-z]+)", usage))
+        assert below == completed(f"holt {verb} work "), verb
+        assert verb == "kv" or below == others("fish", f"holt {verb} work ")
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_every_verb_of_sessions_completes_their_names(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
+) -> None:
+    """Those whose help begins with NAME; holt create takes a new one."""
+    holt(["create", "work"], env=sessions(holt)).ok()
+    verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
+    takes = {verb: f"Usage: holt {verb} NAME" in holt([verb, "--help"]).ok().out for verb in {*verbs} - {"create", "help", "policy"}}
+
+    assert {"exec", "rm"} <= {verb for verb in takes if takes[verb]}
+    for verb, wanted in takes.items():
+        if verb not in ("cp", "run"):
+            line = f"holt {verb} wor"
+            assert (completed(line) == ["work"]) is (others("fish", line) == ["work"]) is wanted, verb
+            assert (others("zsh", line) == ["work"]) is wanted, verb
+
+
 @needs("bash")
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("line, expected", (
-    ("holt ", WORDS),
-    ("holt help ", WORDS),
     ("holt policy ", ["--help", "check", "list", "schema", "show", "syscalls"]),
     ("holt help policy s", ["schema", "show", "syscalls"]),
     ("holt run --work", ["--workspace", "--workspace-mode"]),
