@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Global options and the verb table, nothing else.
+/* Global options, and the way to a verb, nothing else.
  *
  * The same sources make two programs. "holt" is linked without any library, so that a command
  * starts as fast as it can; what needs one (a policy file, most verbs) it leaves to "holt-full", by
@@ -23,37 +23,15 @@ typedef struct Verb {
         const char *help;
 } Verb;
 
+#define LIGHT(name, help) { #name, cmd_##name, help },
 #ifdef HOLT_FULL
-#define FULL(function) function
+#define FULL LIGHT
 #else
-#define FULL(function) NULL
+#define FULL(name, help) { #name, NULL, help },
 #endif
 
-static const Verb verbs[] = {
-        { "run", cmd_run, "run a command in a sandbox of its own" },
-        { "create", FULL(cmd_create), "make a session, a sandbox that lasts" },
-        { "exec", FULL(cmd_exec), "run a command in a session" },
-        { "sh", FULL(cmd_sh), "an interactive bash in a session" },
-        { "python", FULL(cmd_python), "run code in a session's lasting interpreter" },
-        { "ps", FULL(cmd_ps), "list the processes of a session" },
-        { "logs", FULL(cmd_logs), "print what a process of a session has printed" },
-        { "wait", FULL(cmd_wait), "wait for the end of a process" },
-        { "kill", FULL(cmd_kill), "kill all that a process has started" },
-        { "cp", FULL(cmd_cp), "copy files into a session, or out of it" },
-        { "files", FULL(cmd_files), "list, read, write and move a session's files" },
-        { "kv", FULL(cmd_kv), "keys and values that a session keeps" },
-        { "history", FULL(cmd_history), "what was done in a session" },
-        { "audit", FULL(cmd_audit), "what was refused, killed or limited in it" },
-        { "ls", FULL(cmd_ls), "list the sessions" },
-        { "show", FULL(cmd_show), "say what a session is and has" },
-        { "tier", FULL(cmd_tier), "give a session at rest another size" },
-        { "rebind", FULL(cmd_rebind), "have a session at rest take a replaced directory" },
-        { "stop", FULL(cmd_stop), "end all that runs in a session" },
-        { "rm", FULL(cmd_rm), "take a session away, with its files" },
-        { "serve", FULL(cmd_serve), "serve JSON-RPC, for adapters" },
-        { "policy", FULL(cmd_policy), "show, check and describe policies" },
-        { "doctor", cmd_doctor, "try every layer on this host, and say what cures it" },
-};
+/* cli/verbs.h has the rows. */
+static const Verb verbs[] = { VERBS(LIGHT, FULL) };
 
 /* Started by holt itself; in no list. */
 #ifdef HOLT_FULL
