@@ -46,6 +46,15 @@ typedef struct Launch {
         Error error; /* written by the child; error.text is "" when all went well */
 } Launch;
 
+/* A Launch that holds nothing yet: launch_clear() may have it, and closes no descriptor. */
+/* clang-format off */
+#define LAUNCH_NONE                                                                                \
+        {                                                                                          \
+                .init_fd = FD_NONE, .workspace_fd = FD_NONE, .control_fd = FD_NONE,                \
+                .terminal = { .output_fd = FD_NONE }                                               \
+        }
+/* clang-format on */
+
 /* Whether the child hands out its root and its mount namespace. */
 static inline bool launch_gives_root(const Launch *launch) {
         return launch->plan->root.source || launch->watch;

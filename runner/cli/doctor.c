@@ -107,7 +107,7 @@ static int launch_true(Outcome *out, Error *reterr) {
         const PlanContext context = { .cwd = shown ? cwd : "/", .argv = argv, .env = env };
         Policy policy = { 0 };
         LaunchPlan plan = { 0 };
-        Launch launch = { .init_fd = FD_NONE, .terminal = { .output_fd = FD_NONE } };
+        Launch launch = LAUNCH_NONE;
         Sandbox sandbox = SANDBOX_NONE;
         int r = policy_preset(&policy, POLICY_PRESET_DEFAULT, "doctor", reterr);
 
@@ -227,7 +227,7 @@ static void doctor_print_json(const Finding *findings, const struct utsname *hos
 /* As root the launch gives root up before it makes a namespace, so the layers are tried without
  * root, too: in a child, which leaves its findings in shared memory. */
 static void try_layers(Finding *findings) {
-        Launch launch = { 0 };
+        Launch launch = LAUNCH_NONE;
         Error error;
         pid_t pid = fork();
 

@@ -291,12 +291,7 @@ static int run_fail(Run *run, int argc, char *const *argv, const Error *error) {
 }
 
 int cmd_run(int argc, char **argv) {
-        static Run run = { .report_fd = FD_NONE,
-                           .sandbox = SANDBOX_NONE,
-                           .launch = { .init_fd = FD_NONE,
-                                       .workspace_fd = FD_NONE,
-                                       .control_fd = FD_NONE,
-                                       .terminal = { .output_fd = FD_NONE } } };
+        static Run run = { .report_fd = FD_NONE, .sandbox = SANDBOX_NONE, .launch = LAUNCH_NONE };
         static Error error; /* run's result points to it */
         int r = stdio_open(&error);
 

@@ -165,10 +165,7 @@ int keeper_main(int argc, char **argv) {
                                  .signal_fd = FD_NONE,
                                  .owner_fd = FD_NONE,
                                  .sandbox = SANDBOX_NONE,
-                                 .launch = { .init_fd = FD_NONE,
-                                             .workspace_fd = FD_NONE,
-                                             .control_fd = FD_NONE,
-                                             .terminal = { .output_fd = FD_NONE } } };
+                                 .launch = LAUNCH_NONE };
         Error error;
 
         if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||

@@ -102,11 +102,8 @@ static void block_signals(const LaunchPlan *plan) {
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         int r;
 
-        *ret = (Launch){ .plan = plan,
-                         .init_fd = FD_NONE,
-                         .workspace_fd = FD_NONE,
-                         .control_fd = FD_NONE,
-                         .terminal = { .output_fd = FD_NONE } };
+        *ret = (Launch)LAUNCH_NONE;
+        ret->plan = plan;
         block_signals(plan);
         terminal_plan(&ret->terminal);
         find_missing(ret);
@@ -134,10 +131,7 @@ void launch_clear(Launch *launch) {
         fd_close(launch->terminal.output_fd);
         output_free(launch->output);
         watch_free(launch->watch);
-        *launch = (Launch){ .init_fd = FD_NONE,
-                            .workspace_fd = FD_NONE,
-                            .control_fd = FD_NONE,
-                            .terminal = { .output_fd = FD_NONE } };
+        *launch = (Launch)LAUNCH_NONE;
 }
 
 /* --- the child --- */

@@ -356,11 +356,12 @@ int prepare_report(Launch *launch, Error *reterr) {
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         const PlanMount *workspace = plan_workspace(plan);
-        Launch launch = { .plan = plan };
+        Launch launch = LAUNCH_NONE;
         Error error;
         int r = plan_writable(plan, &writable) < 0 ? error_oom(&error) : 0;
         struct stat st;
 
+        launch.plan = plan;
         if (r == 0)
                 r = identity_choose(&launch, &error);
         if (r == 0)
