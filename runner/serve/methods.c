@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "keeper/keeper.h"
 #include "policy/load.h"
 #include "session/directory.h"
 #include "session/make.h"
@@ -182,6 +183,20 @@ static int method_remove(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+/* Saves a client the hop through this process. The connection is the keeper's own, so requests
+ * there have no parameter "session". */
+static int method_connect(RpcCall *call, void *data, Error *error) {
+        _cleanup_close_ int fd = FD_NONE;
+        int r = keeper_connect(rpc_string(call, "session"), &fd, error);
+
+        (void)data;
+        if (r < 0)
+                return r;
+        (void)rpc_result(call);
+        rpc_reply_fds(call, &fd, 1);
+        return 0;
+}
+
 static int method_set_tier(RpcCall *call, void *data, Error *error) {
         int r = tier_change(rpc_string(call, "session"), rpc_string(call, "tier"), error);
 
@@ -230,6 +245,10 @@ static const RpcParam create_params[] = {
           "use an existing session if it is as asked for; what is not given may be anything" },
 };
 
+static const RpcParam connect_params[] = {
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; one at rest is started" },
+};
+
 static const RpcParam remove_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
 };
@@ -247,6 +266,10 @@ const RpcMethod serve_methods[] = {
         { "session.create", "makes a session, which its first use starts", "name, made",
           create_params, ELEMENTSOF(create_params), method_create },
         { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
+        { "session.connect",
+          "passes a connection to the session's keeper with the reply (SCM_RIGHTS); messages there "
+          "have no parameter session",
+          "nothing", connect_params, ELEMENTSOF(connect_params), method_connect },
         { "session.set_tier", "gives a session another size, from its next start on", "nothing",
           tier_params, ELEMENTSOF(tier_params), method_set_tier },
         { "session.rebind",

@@ -14,6 +14,7 @@ from pathlib import Path as HostPath
 from threading import Thread
 from typing import Any, BinaryIO, Callable, Iterator, List, Mapping, Optional, Tuple, Union
 
+from ._request import Request
 from ._contents import READ_MAX, check_max, check_size, copy_contents, size_of, take_all
 from ._host import save_file
 from ._operations import Steps
@@ -198,7 +199,7 @@ class Part:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._session!r}>"
 
-    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
         """params without those that are None."""
         return self._server.submit(method, self._params(method, params), urgent)
 

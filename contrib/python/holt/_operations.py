@@ -2,9 +2,9 @@
 """One text for both faces of the SDK.
 
 Theory of operation. What a method does is written once, as a generator that yields futures (concurrent.futures) and
-gets their results: most of them answers of holt serve, which one thread reads (see _server.py). A SyncFace waits for
-each future in the caller's thread; an AsyncFace awaits it in the caller's event loop. No other code knows which of
-both it serves, and neither face holds a thread while it waits.
+gets their results: most of them are replies (_connection.py). A SyncFace waits for each future in the caller's thread;
+an AsyncFace awaits it in the caller's event loop. No other code knows which of both it serves, and neither face holds a
+thread while it waits.
 
 What is to be undone when the caller gives up (Ctrl-C, a cancelled task) is undone by the generator: the exception is
 raised in it where it waits.
@@ -17,7 +17,9 @@ import functools
 import inspect
 import types
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, Optional, Type, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, Optional, Type, TypeVar, Union, overload
+
+from ._request import Request
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -28,7 +30,7 @@ else:
 
 T = TypeVar("T")
 
-Steps = Generator["Future[Any]", Any, T]
+Steps = Generator["Union[Future[Any], Request]", Any, T]
 
 
 class SyncFace:
@@ -56,13 +58,19 @@ def drive(steps: "Steps[T]") -> T:
         steps.close()
 
 
+def _awaitable(future: "Union[Future[Any], Request]") -> "asyncio.Future[Any]":
+    if isinstance(future, Request):
+        return future.in_loop(asyncio.get_running_loop())
+    return asyncio.wrap_future(future)
+
+
 async def drive_async(steps: "Steps[T]") -> T:
     """Takes all the steps, and lets the event loop go on meanwhile."""
     try:
         future = next(steps)
         while True:
             try:
-                value = await asyncio.wrap_future(future)
+                value = future.result() if future.done() else await _awaitable(future)
             except BaseException as error:
                 future = steps.throw(error)
             else:

@@ -1,44 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `holt serve` of our own, and JSON-RPC with it.
+"""A `holt serve` of our own, and connections to the sessions.
 
-Theory of operation. Requests are written by whatever thread makes them, under a lock, and are told apart by their
-ids; one daemon thread reads all that comes. An answer becomes the result of the request's future. A notification goes
-to whom it concerns by (method, session, id). A request of the server's is a call of a tool, which threads of
-_tools.py work off, so that the reader never waits for anybody's code.
+Theory of operation. `holt serve` makes and removes sessions. A request about one session goes straight to the keeper of
+that session, since the hop through `holt serve` would cost more than many replies: the first such request asks
+`holt serve` for a connection (session.connect). If that fails, `holt serve` hands requests on. A keeper that ends, as
+when somebody stops the session, is replaced by the next request. The tools of this program are registered with it anew.
 
-Its stdin and stdout are one socket, so that files go as fds: see submit().
+Requests are numbered per connection; _connection.py says who reads the replies. A notification goes to its listeners
+by (method, session, id). A request of the server is a call of a tool. Threads of _tools.py work these off, so that a
+reader never waits for anybody's code.
 
-The server has a session of its own on the terminal's side (setsid), so that Ctrl-C is this process's to handle: it ends
-when its stdin does, at the latest with this process.
+The stdin and stdout of `holt serve` are one socket, so that files go as fds: see submit(). It has a process session of
+its own (setsid), so that Ctrl-C is this process's to handle. It ends when its stdin does, at the latest with this
+process.
 """
 
 from __future__ import annotations
 
-import array
 import collections
 import contextlib
-import io
-import itertools
-import json
-import math
 import os
-import re
 import shutil
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 import weakref
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .errors import ClosedError, HoltNotFoundError, LimitError, UsageError, error_of
-
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON has it
-LINE_MAX = 1 << 20
-"""Bytes of a request, as holt serve takes them."""
-
-_IN_FLIGHT = 230  # of 256; the rest is for what must not wait behind these
+from ._connection import Connection, Peer
+from ._message import LINE_MAX, bytes_of, line_of, text_of
+from ._request import Request
+from .errors import ClosedError, HoltError, HoltNotFoundError, SetupError, UsageError
 
 COMMANDS_MAX = 160
 """Commands that are waited for at once; further ones begin as these end. A session keeps the last 256 that have ended,
@@ -47,60 +42,24 @@ so none of these is forgotten before its wait arrives."""
 TRANSFERS_MAX = 12
 """Files that come or go by an fd at once; a session takes 32 from all its clients."""
 
-AT_ONCE = 32 << 10
-"""Bytes of which a socket that has little room takes all or none."""
-
 ANY = ""
 """The id that listen() takes for notes of all ids that have no listener of their own."""
 
+OF_SERVE = frozenset(
+    f"session.{verb}" for verb in ("create", "list", "remove", "rebind", "set_tier", "stop", "connect")
+)
+"""Methods that only holt serve has, and session.stop: it must not start a session that is at rest."""
+
+NO_METHOD = -32601
+"""The code of the error for a method that there is not."""
+
+ENDING = ("ESHUTDOWN", "ECONNRESET")
+"""Errors of a keeper that is about to end: the next one takes the request."""
+
+TRIES_MAX, PAUSE = 200, 0.01
+"""How often a request is sent again to a keeper that is just ending, and the seconds between."""
+
 Note = Callable[[Mapping[str, Any]], None]
-
-
-INTEGER_MAX = 2**53 - 1
-"""The largest integer that holt serve accepts in a request; the smallest is its negative."""
-
-DEPTH_MAX = 64
-"""Maximum nesting depth of objects and lists in a message."""
-
-
-def _path(value: Any) -> str:
-    """Converts a parameter that JSON has no type for: a path becomes its text."""
-    if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
-    raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
-
-
-def _check(value: Any, what: str, depth: int = 1) -> None:
-    """Raises UsageError for what json.dumps() writes and is no strict JSON: the server could not read it, and thus not
-    say to which request that is the answer."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{what}: {value} is no number that JSON has")
-    if isinstance(value, int) and abs(value) > INTEGER_MAX:
-        raise UsageError(
-            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Write it as text."
-        )
-    if not isinstance(value, (dict, list, tuple)):
-        return
-    if depth > DEPTH_MAX:
-        raise UsageError(f"{what}: there are more than {DEPTH_MAX} objects and lists in each other")
-    for name in value if isinstance(value, dict) else ():
-        if not isinstance(name, str):
-            raise UsageError(f"{what}: the name {name!r} is no text", hint=f"Write str({name!r}).")
-    for each in value.values() if isinstance(value, dict) else value:
-        _check(each, what, depth + 1)
-
-
-def _line_of(message: Mapping[str, Any], what: str) -> bytes:
-    """As it is sent. Raises UsageError; what: of whom it speaks."""
-    _check(message, what)
-    try:
-        line = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=_path).encode() + b"\n"
-    except UnicodeEncodeError as error:
-        raise UsageError(f"{what}: a text has half of a surrogate pair, which is no character") from error
-    # The first is a hundred times as fast, and nearly always enough.
-    if b"\\u0000" in line and _NUL.search(line):
-        raise UsageError(f"{what}: a text has a NUL, which no text of a message may have")
-    return line
 
 
 def find_holt(holt: Optional[str] = None) -> str:
@@ -148,37 +107,15 @@ class Slots:
                 following.set_result(None)
 
 
-def _close_all(fds: List[int]) -> None:
-    for fd in fds:
-        os.close(fd)
+class _Link:
+    """The way to the keeper of one session. connection is None until it is there; requests wait in queued meanwhile."""
+
+    def __init__(self, session: str) -> None:
+        self.session, self.connection = session, None  # type: str, Optional[Connection]
+        self.queued: List[Request] = []
 
 
-def _lines(ours: socket.socket) -> "Iterator[Tuple[bytes, List[io.FileIO]]]":
-    """Each line with the fds that have come with it, as files that close themselves where nobody wants them.
-
-    The kernel ends what it gives at once with the message that has fds, so they are of the last line that has begun.
-    """
-    begun: List[bytes] = []
-    held: List[io.FileIO] = []
-    while True:
-        data, parts, _, _ = ours.recvmsg(1 << 18, socket.CMSG_SPACE(16), socket.MSG_CMSG_CLOEXEC)
-        files = [io.FileIO(fd, "r") for _, _, part in parts for fd in array.array("i", part[: len(part) & ~3])]
-        if not data:
-            return
-        first, *more = data.split(b"\n")
-        begun.append(first)
-        if not more:
-            held += files
-            continue
-        whole, begun = [b"".join(begun), *more[:-1]], more[-1:]
-        nothing: List[List[io.FileIO]] = [[] for _ in more]
-        of = [held, *nothing]  # of each line that is whole, and of what has begun
-        of[-1 if begun[0] else -2].extend(files)
-        held = of.pop()
-        yield from zip(whole, of)
-
-
-class Server:
+class Server(Peer):
     """A `holt serve`, which is started by the first request. Any thread may use it; sandboxes may share it.
 
     holt  the program, where it is neither $HOLT nor in the PATH
@@ -187,71 +124,83 @@ class Server:
 
     def __init__(self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None) -> None:
         self.holt, self.env = holt, dict(env or {})
-        self._lock = threading.Lock()
-        self._write_lock = threading.Lock()
-        self._ids = itertools.count(1)
-        self._waiting: Dict[int, "Future[Any]"] = {}
-        self._delayed: Deque[Tuple[bytes, List[int]]] = collections.deque()
+        self._lock, self._life_lock = threading.Lock(), threading.Lock()
         self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
         self.commands, self.transfers = Slots(COMMANDS_MAX), Slots(TRANSFERS_MAX)
         self._runs: Dict[str, Deque["Future[None]"]] = {}
         self._process: Optional["subprocess.Popen[bytes]"] = None
-        self._socket: Optional[socket.socket] = None
+        self._serve: Optional[Connection] = None
+        self._links: Dict[str, _Link] = {}
+        self._linked: "weakref.WeakSet[Connection]" = weakref.WeakSet()
+        self._tools_of: Dict[str, Dict[str, Mapping[str, Any]]] = {}
         self._stderr: Any = None
         self._pid = 0
-        self._reader: Optional[threading.Thread] = None
         self._ended: Optional[ClosedError] = None
-        self.on_request: Optional[Callable[[Mapping[str, Any]], None]] = None
+        self.on_request: Optional[Callable[[Connection, Mapping[str, Any]], None]] = None
         self.on_cancel: Optional[Callable[[Mapping[str, Any]], None]] = None
 
     # --- its life ---
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        if self._ended:
-            raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
-        if self._process:
-            if self._pid != os.getpid():
-                raise UsageError(
-                    "the sandbox was made before a fork, in another process", hint="Make a Sandbox in each process."
+    def _start(self) -> Connection:
+        """The connection to holt serve, which is started by the first call. Raises HoltError."""
+        with self._life_lock:
+            if self._ended:
+                raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
+            if self._serve:
+                self._check_process()
+                return self._serve
+            program = find_holt(self.holt)
+            ours, theirs = socket.socketpair()
+            self._stderr = tempfile.TemporaryFile()
+            try:
+                self._process = subprocess.Popen(
+                    [program, "serve"], stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr,
+                    env={**os.environ, **self.env}, start_new_session=True,
                 )
-            return self._process
-        program = find_holt(self.holt)
-        ours, theirs = socket.socketpair()
-        self._stderr = tempfile.TemporaryFile()
-        try:
-            self._process = subprocess.Popen(
-                [program, "serve"], stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr,
-                env={**os.environ, **self.env}, start_new_session=True,
+            except OSError as error:
+                ours.close()
+                self._stderr.close()
+                raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
+            finally:
+                theirs.close()
+            self._pid = os.getpid()
+            self._serve = Connection(ours, self)
+            self._linked.add(self._serve)
+            _started.add(self)
+            return self._serve
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise UsageError(
+                "the sandbox was made before a fork, in another process", hint="Make a Sandbox in each process."
             )
-        except OSError as error:
-            ours.close()
-            self._stderr.close()
-            raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
-        finally:
-            theirs.close()
-        self._socket, self._pid = ours, os.getpid()
-        _started.add(self)
-        self._reader = threading.Thread(target=self._read, args=(self._process, ours), name="holt serve", daemon=True)
-        self._reader.start()
-        return self._process
 
     def close(self) -> None:
         """Ends it. Sessions go on, but for what was started as owned. Requests that wait fail."""
-        with self._lock:
-            process, ours, mine = self._process, self._socket, self._pid == os.getpid()
+        with self._life_lock:
+            process, serve, mine = self._process, self._serve, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
-        if not process or not mine:
+        if not process or not serve or not mine:
             return
+        self._take_links()
+        serve.want(1)  # somebody reads until the end
         with contextlib.suppress(OSError):
-            assert ours
-            ours.shutdown(socket.SHUT_WR)
+            serve.socket.shutdown(socket.SHUT_WR)
+        linked = [each for each in self._linked if each is not serve]
+        for each in linked:
+            each.hang_up()
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if self._reader and self._reader is not threading.current_thread():
-            self._reader.join(10)  # it closes what it reads from
+        for each in (serve, *linked):
+            each.join(10)  # its thread closes what it reads from
+
+    def _take_links(self) -> List[_Link]:
+        with self._lock:
+            links, self._links = list(self._links.values()), {}
+        return links
 
     @property
     def closed(self) -> bool:
@@ -259,36 +208,152 @@ class Server:
 
     # --- asking ---
 
-    def submit(
-        self, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
-    ) -> "Future[Any]":
-        """Asks, and returns a future of the result. Raises HoltError where nothing can be sent.
+    def submit(self, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()) -> Request:
+        """Asks, and returns the request, which is like a future of the result. Raises HoltError where nothing can be
+        sent.
 
-        urgent  goes out even where so many requests wait for their answer that another would be kept back
-        fds     go along; they stay the caller's, who may close them then. Those of the answer are "files" of the result
+        urgent  goes out even where so many requests wait for their reply that another would be kept back
+        fds     go along; they stay the caller's, who may close them then. Those of the reply are "files" of the result
         """
-        with self._lock:
+        session = params.get("session")
+        if session is None or method in OF_SERVE:
+            request = Request(method, params, urgent, fds)
+            if method == "session.stop":
+                self._forget_link(session)
+            if not self._start().start(request):
+                raise self._why_closed()
+            return request
+        if self._ended or self._pid != os.getpid():
             self._start()
-            number, future = next(self._ids), Future()  # type: Tuple[int, Future[Any]]
-            line = _line_of({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, method)
-            if len(line) > LINE_MAX:
-                raise LimitError(
-                    f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",
-                    hint="Put what is that large into a file, by files.write().",
-                )
-            future.set_running_or_notify_cancel()
-            late = len(self._waiting) - len(self._delayed) >= _IN_FLIGHT and not urgent
-            if late:
-                self._delayed.append((line, [os.dup(fd) for fd in fds]))
-            self._waiting[number] = future
-        if not late:
+        request = Request(method, {name: value for name, value in params.items() if name != "session"}, urgent, fds)
+        link = self._links.get(session)
+        if not (link and link.connection and link.connection.start(request)):
+            line_of(0, method, params)  # what can't be sent is an error now
+            request.fds = [os.dup(fd) for fd in fds]
+            self._queue(session, request)
+        return request
+
+    def _queue(self, session: str, request: Request) -> None:
+        """For a connection that is not there yet; a thread makes it, since the caller must not wait for it here."""
+        with self._lock:
+            link = self._links.get(session)
+            if link and link.connection and link.connection.ended:
+                link = None
+            if link and link.connection is None:
+                link.queued.append(request)
+                return
+            if not link:
+                link = self._links[session] = _Link(session)
+                link.queued.append(request)
+                threading.Thread(target=self._connect, args=(link,), name="holt connect", daemon=True).start()
+                return
+            connection = link.connection
+        self._send_queued(session, connection, [request])
+
+    def _connect(self, link: _Link) -> None:
+        connection, error = None, None  # type: Optional[Connection], Optional[HoltError]
+        try:
+            connection = self._connected(link.session)
+        except HoltError as why:
+            error = why
+        except Exception as why:
+            error = SetupError(f"no connection to session {link.session!r}: {why}")
+        if connection:
+            self._send_tools(connection, link.session)
+        with self._lock:
+            queued, link.queued = link.queued, []
+            link.connection = connection
+            if not connection and self._links.get(link.session) is link:
+                del self._links[link.session]
+            wanted = sum(session == link.session for _, session, _ in self._notes)
+        if error:
+            for request in queued:
+                self._drop(request, error)
+        elif connection:
+            if connection is not self._serve and wanted:
+                connection.want(wanted)
+            self._send_queued(link.session, connection, queued)
+
+    def _connected(self, session: str) -> Connection:
+        """A connection of its own, or that to holt serve where there is none to be had."""
+        serve = self._start()
+        asked = Request("session.connect", {"session": session}, urgent=True)
+        if not serve.start(asked):
+            raise self._why_closed()
+        try:
+            files = asked.result().get("files")
+        except HoltError as error:
+            if error.code == NO_METHOD:
+                return serve
+            raise
+        if not files:
+            return serve  # this program has too many files open
+        with files[0] as file:
+            ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(file.fileno()))
+        ours.setblocking(True)
+        connection = Connection(ours, self, session)
+        self._linked.add(connection)
+        return connection
+
+    def _send_tools(self, connection: Connection, session: str) -> None:
+        """A keeper that is new does not know them."""
+        with self._lock:
+            known = list(self._tools_of.get(session, {}).values())
+        for params in known:
+            own = {name: v for name, v in params.items() if name != "session" or connection is self._serve}
+            connection.start(Request("tools.register", own, urgent=True))
+        if known:
+            connection.want(len(known))
+
+    def _send_queued(self, session: str, connection: Connection, queued: List[Request]) -> None:
+        for request in queued:
+            if connection is self._serve:
+                request.params = {"session": session, **request.params}
+            fds, sent = request.fds, True
             try:
-                self._send_soon(line, fds)
-            except BaseException:
-                with self._lock:
-                    self._waiting.pop(number, None)
-                raise
-        return future
+                sent = connection.start(request)
+            except HoltError as error:
+                request.settle(None, error)
+            if sent:
+                for fd in fds:
+                    os.close(fd)
+                request.wake()
+            elif connection is self._serve:
+                self._drop(request, self._why_closed())
+            else:
+                self._again(session, request)
+
+    def _again(self, session: str, request: Request) -> None:
+        """Asks once more, of the next keeper."""
+        request.connection = None
+        request.tries += 1
+        if request.tries > TRIES_MAX:
+            self._drop(request, _gone(session))
+        elif self._ended:
+            self._drop(request, ClosedError(self._ended.message))
+        else:
+            self._queue(session, request)
+
+    @staticmethod
+    def _drop(request: Request, error: HoltError) -> None:
+        for fd in request.fds:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        request.settle(None, error)
+
+    def _why_closed(self) -> ClosedError:
+        if self._serve and not self._ended:
+            self._end()
+        return ClosedError(self._ended.message if self._ended else "the connection has ended")
+
+    def _forget_link(self, session: Any) -> None:
+        """Its keeper ends: requests from now on are for the next."""
+        with self._lock:
+            link = self._links.get(session)
+            if not link or not link.connection or link.connection is self._serve:
+                return
+            del self._links[session]
+        link.connection.want(1)  # somebody reads until its end
 
     def begin_watched_run(self, session: str) -> "Future[None]":
         """Done when code whose output is listened to may run; end_watched_run() is due then.
@@ -323,138 +388,146 @@ class Server:
         """Asks, and waits for the result."""
         return self.submit(method, params).result()
 
-    def answer(self, number: Any, message: Mapping[str, Any]) -> None:
+    def answer(self, connection: Connection, number: Any, message: Mapping[str, Any]) -> None:
         """Answers a request of the server's: {"result": ...} or {"error": ...}."""
-        wrong = None
+        what = "the tool's result"
         try:
-            line = _line_of({"jsonrpc": "2.0", "id": number, **message}, "the tool's result")
-        except UsageError as error:
-            wrong = error.message
-        else:
+            line = bytes_of(text_of({"jsonrpc": "2.0", "id": number, **message}, what, 1) + "\n", what)
             if len(line) > LINE_MAX:
-                wrong = f"the tool's result has {len(line)} bytes; {LINE_MAX} are the most"
-        if wrong is not None:
-            self.answer(number, {"error": {"code": -32000, "message": wrong, "data": {"type": "internal_error"}}})
+                raise UsageError(f"{what} has {len(line)} bytes; {LINE_MAX} are the most")
+        except UsageError as error:
+            wrong = {"code": -32000, "message": error.message, "data": {"type": "internal_error"}}
+            self.answer(connection, number, {"error": wrong})
             return
-        with contextlib.suppress(ClosedError):
-            self._send(line)
+        try:
+            connection.post(line)
+        except BrokenPipeError:
+            connection.hang_up()
+
+    def knows_tool(self, session: str, name: str, params: Optional[Mapping[str, Any]]) -> None:
+        """Has a tool registered with each new keeper of the session; None: not any more."""
+        with self._lock:
+            tools = self._tools_of.setdefault(session, {})
+            had = tools.pop(name, None) is not None
+            if params is not None:
+                tools[name] = params
+            if not tools:
+                del self._tools_of[session]
+            link = self._links.get(session)
+        if link and link.connection and (params is not None) != had:
+            link.connection.want(-1 if had else 1)
 
     def listen(self, method: str, session: str, name: str, note: Note) -> None:
-        """Hands notifications of that method about what has that id to note, too, in the reader's thread."""
+        """Also hands notifications of that method about that id to note, in the thread that reads them."""
         key = method, session, name
         with self._lock:
-            self._notes[key] = (*self._notes.get(key, ()), note)
+            before = self._notes.get(key, ())
+            self._notes[key] = (*before, note)
+        if not before:
+            self._want(session, 1)
 
     def unlisten(self, method: str, session: str, name: str, note: Note) -> None:
         """Ends it."""
         key = method, session, name
         with self._lock:
-            left = tuple(each for each in self._notes.pop(key, ()) if each != note)
+            before = self._notes.pop(key, ())
+            left = tuple(each for each in before if each != note)
             if left:
                 self._notes[key] = left
+        if before and not left:
+            self._want(session, -1)
 
-    def _send_soon(self, line: bytes, fds: Sequence[int]) -> None:
-        """Does not wait for the server to read: who waits may be interrupted (Ctrl-C), and half a line would spoil all
-        that follow. A thread waits."""
-        if len(line) > AT_ONCE or not self._send(line, fds, socket.MSG_DONTWAIT):
-            threading.Thread(target=self._send_late, args=(line, [os.dup(fd) for fd in fds]), daemon=True).start()
+    def _want(self, session: str, count: int) -> None:
+        link = self._links.get(session)
+        if link and link.connection:
+            link.connection.want(count)
 
-    def _send(self, line: bytes, fds: Sequence[int] = (), how: int = 0) -> bool:
-        """False where there is no room for it (MSG_DONTWAIT)."""
-        with self._write_lock:
-            assert self._socket
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-            try:
-                view = memoryview(line)[self._socket.sendmsg([line], rights, how | socket.MSG_NOSIGNAL) :]
-                while view:
-                    view = view[self._socket.send(view, socket.MSG_NOSIGNAL) :]
-                return True
-            except BlockingIOError:
-                return False
-            except (OSError, ValueError) as error:
-                self._end()
-                raise ClosedError(self._ended.message if self._ended else str(error)) from error
+    # --- what connections tell ---
 
-    # --- the reader's thread ---
-
-    def _read(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            for line, files in _lines(ours):
-                try:
-                    self._take(json.loads(line), files)
-                except Exception:  # one odd message is no end for all the others
-                    import traceback
-
-                    traceback.print_exc()
-        with contextlib.suppress(OSError):
-            ours.shutdown(socket.SHUT_RDWR)  # who writes need not wait any longer
-        process.wait()
-        self._end()
-        with self._write_lock:
-            ours.close()
-
-    def _take(self, message: Mapping[str, Any], files: Sequence[io.FileIO]) -> None:
-        if "method" not in message:
-            if files and "result" in message:
-                message["result"]["files"] = files
-            self._take_answer(message)
-        elif "id" in message:
+    def on_message(self, connection: Connection, message: Dict[str, Any]) -> None:
+        params = message.get("params") or {}
+        if connection.session:
+            params["session"] = connection.session
+        if "id" in message:
             if self.on_request:
-                self.on_request(message)
-        else:
-            params = message["params"]
-            if message["method"] == "tool.cancel":
-                if self.on_cancel:
-                    self.on_cancel(params)
-                return
-            with self._lock:
-                method, session = message["method"], params.get("session", "")
-                notes = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
-            for note in notes or ():
-                note(params)
-
-    def _take_answer(self, message: Mapping[str, Any]) -> None:
-        with self._lock:
-            future = self._waiting.pop(message.get("id"), None)  # type: ignore[arg-type]
-            late = self._delayed.popleft() if self._delayed else None
-        if late:
-            # In a thread: the reader must read while the server waits for us to.
-            threading.Thread(target=self._send_late, args=late, daemon=True).start()
-        if not future:
+                self.on_request(connection, message)
             return
-        with contextlib.suppress(InvalidStateError):
-            if "error" in message:
-                future.set_exception(error_of(message["error"]))
-            else:
-                future.set_result(message["result"])
+        if message["method"] == "tool.cancel":
+            if self.on_cancel:
+                self.on_cancel(params)
+            return
+        method, session = message["method"], params.get("session", "")
+        with self._lock:
+            notes = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
+        for note in notes or ():
+            note(params)
 
-    def _send_late(self, line: bytes, fds: List[int]) -> None:
-        with contextlib.suppress(ClosedError):
-            self._send(line, fds)
-        _close_all(fds)
+    def on_error(self, connection: Connection, request: Request, error: Mapping[str, Any]) -> bool:
+        if not connection.session or request.fds or (error.get("data") or {}).get("errno") not in ENDING:
+            return False
+        self._forget_link(connection.session)
+        request.connection = None
+        threading.Thread(target=self._again_later, args=(connection.session, request), daemon=True).start()
+        return True
+
+    def _again_later(self, session: str, request: Request) -> None:
+        time.sleep(PAUSE)
+        self._again(session, request)
+
+    def on_end(self, connection: Connection, waiting: List[Request], unread: List[Request]) -> None:
+        if connection is self._serve:
+            self._end()
+            assert self._ended
+            for request in waiting:
+                request.settle(None, ClosedError(self._ended.message))
+            return
+        session = connection.session
+        with self._lock:
+            link = self._links.get(session)
+            if link and link.connection is connection:
+                del self._links[session]
+        if self._serve and self._serve.hung_up():
+            self._end()
+        for request in waiting:
+            if request in unread and not request.fds:
+                self._again(session, request)
+                request.wake()
+            else:
+                request.settle(None, ClosedError(self._ended.message) if self._ended else _gone(session))
+        self._lose(session)
 
     def _end(self) -> None:
         """All that waits fails, with what the server has said last."""
-        with self._lock:
+        with self._life_lock:
+            assert self._process
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
             if not self._ended:
-                process = self._process
                 said = ""
                 with contextlib.suppress(OSError, ValueError):
                     self._stderr.seek(0)
                     said = self._stderr.read().decode(errors="replace").strip()
-                code = process.poll() if process else None
+                code = self._process.poll()
                 self._ended = ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""))
             self._stderr.close()
-            waiting, self._waiting = list(self._waiting.values()), {}
-            for _, fds in self._delayed:
-                _close_all(fds)
-            self._delayed.clear()
-            notes, self._notes = [note for each in self._notes.values() for note in each], {}
-        for future in waiting:
-            with contextlib.suppress(InvalidStateError):
-                future.set_exception(ClosedError(self._ended.message))
+        for link in self._take_links():
+            if link.connection:
+                link.connection.hang_up()
+        self._lose(None)
+
+    def _lose(self, session: Optional[str]) -> None:
+        """Tells those who listen to a session, or to any, that nothing will come any more."""
+        with self._lock:
+            lost = [key for key in self._notes if session in (None, key[1])]
+            notes = [note for key in lost for note in self._notes.pop(key)]
         for note in notes:
             note({"lost": True})
+
+
+def _gone(session: str) -> SetupError:
+    return SetupError(
+        f'the keeper of session "{session}" has ended', hint="Try again: the next use starts it anew.", data={"gone": True}
+    )
 
 
 _started: "weakref.WeakSet[Server]" = weakref.WeakSet()
@@ -463,8 +536,8 @@ _started: "weakref.WeakSet[Server]" = weakref.WeakSet()
 def _leave_to_parent() -> None:
     """A server ends with the program that has started it, not with the last of its forks."""
     for server in list(_started):
-        if server._socket:
-            server._socket.close()
+        for connection in list(server._linked):
+            connection.forget()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)

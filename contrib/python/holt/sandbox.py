@@ -13,6 +13,7 @@ import time
 from concurrent.futures import Future
 from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
+from ._request import Request
 from ._face import Content, Part, Path, argv_of, as_bytes, check_words, line_of, list_of, seconds_of
 from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
@@ -51,6 +52,11 @@ def _milliseconds(seconds: Optional[float]) -> Optional[int]:
     seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
+
+
+def _is_missing(error: HoltError, process: str) -> bool:
+    """Whether a keeper that is new does not know the process."""
+    return isinstance(error, MissingError) and f'"{process}"' in error.message
 
 
 def _unknown(face: str, name: str) -> str:
@@ -197,7 +203,7 @@ class SandboxApi(Part):
             asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
             answer = yield asked
         except BaseException as error:
-            if isinstance(error, MissingError) and f'"{process.id}"' in error.message:  # of a keeper that is another now
+            if isinstance(error, HoltError) and (error.data.get("gone") or _is_missing(error, process.id)):
                 raise SetupError(
                     f"the session was stopped, and with it {process.id}", hint="How it ended is in the history."
                 ) from None
@@ -522,7 +528,7 @@ class AsyncSandbox(SandboxApi, AsyncFace):
             self._opened = True  # type: ignore[attr-defined]
         return self
 
-    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> "Future[Any]":
+    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
         self._check_open()
         return super()._ask(method, params, urgent)
 

@@ -27,6 +27,7 @@ from . import _pydantic
 from ._docstring import DESCRIPTION_MAX, documentation_of, fitting
 from ._face import list_of
 from ._operations import Steps
+from ._connection import Connection
 from ._server import Server
 from .errors import HoltError, ToolError, UsageError
 from .schema import Definitions, JsonSchema, from_json, object_schema, said_of, schema_of, to_json
@@ -297,6 +298,7 @@ class Tools:
         params = self.put(session, tool, loop, interrupt=interrupt)
         try:
             yield self._server.submit("tools.register", params)
+            self._server.knows_tool(session, tool.name, params)
         except HoltError as error:
             with self._lock:
                 if before:
@@ -309,22 +311,25 @@ class Tools:
 
     def drop(self, session: str, name: Optional[str] = None) -> None:
         with self._lock:
-            for key in [k for k in self._tools if k[0] == session and name in (None, k[1])]:
+            dropped = [k for k in self._tools if k[0] == session and name in (None, k[1])]
+            for key in dropped:
                 del self._tools[key]
+        for _, each in dropped:
+            self._server.knows_tool(session, each, None)
 
-    def _on_request(self, message: Mapping[str, Any]) -> None:
-        """In the reader's thread."""
+    def _on_request(self, connection: Connection, message: Mapping[str, Any]) -> None:
+        """In the thread that reads."""
         params, number = message.get("params") or {}, message["id"]
         if message["method"] != "tool.call":
             error = {"code": -32601, "message": f"no method is called {message['method']!r}"}
-            _current_pool().submit(lambda: self._server.answer(number, {"error": error}))
+            _current_pool().submit(lambda: self._server.answer(connection, number, {"error": error}))
             return
         with self._lock:
             found = self._tools.get((params.get("session", ""), params.get("name", "")))
         call = _Call(self._key_of(params))
         with self._lock:
             self._running[call.key] = call
-        _current_pool().submit(lambda: self._work(number, params, found, call), call)
+        _current_pool().submit(lambda: self._work(connection, number, params, found, call), call)
 
     @staticmethod
     def _key_of(params: Mapping[str, Any]) -> Tuple[str, str]:
@@ -336,7 +341,9 @@ class Tools:
         if call and not _current_pool().withdraw(call):
             call.cancel()
 
-    def _work(self, number: Any, params: Mapping[str, Any], found: Any, call: _Call) -> None:
+    def _work(
+        self, connection: Connection, number: Any, params: Mapping[str, Any], found: Any, call: _Call
+    ) -> None:
         if call.cancelled.is_set():
             return
         answer = self._answer(params, found, call)
@@ -344,7 +351,7 @@ class Tools:
             if self._running.get(call.key) is call:  # a keeper that is new counts anew
                 del self._running[call.key]
         if not call.cancelled.is_set():
-            self._server.answer(number, answer)
+            self._server.answer(connection, number, answer)
 
     def _answer(self, params: Mapping[str, Any], found: Any, call: _Call) -> Dict[str, Any]:
         if not found:

@@ -23,6 +23,9 @@ def hear(wanted=lambda message: True):
         if not line:
             sys.exit(0)
         message = json.loads(line)
+        if message.get("method") == "session.connect":
+            say({"id": message["id"], "error": {"code": -32601, "message": "none is to be had", "data": {}}})
+            continue
         if wanted(message):
             return message
         waiting.append(message)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import session_names
+from conftest import session_names, until
 
 import holt.localsandbox as package
 from holt.localsandbox import (
@@ -134,6 +134,8 @@ def test_without_holt(local: LocalSandbox) -> None:
     serve = local._box._server._process
     serve.kill()
     serve.wait()
+    with pytest.raises(SubprocessCrashed):  # its keeper answers until it notices, too
+        until(lambda: local.execute_python("1") and None, "it is seen")
     for use in (
         lambda: local.execute_python("1"), lambda: local.execute_python("1", toolset=[lookup]), lambda: local.bash("true"),
         lambda: local.read_file("x"), local.export_snapshot,

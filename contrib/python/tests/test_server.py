@@ -74,8 +74,8 @@ def test_who_is_interrupted_as_it_asks_leaves_no_half_line(fake: Fake) -> None:
     """Ctrl-C while the server does not read."""
     server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
     ask(server, "x")
-    assert server._process and server._socket
-    pid, socket = server._process.pid, server._socket
+    assert server._process and server._serve
+    pid, socket = server._process.pid, server._serve.socket
     until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it is stopped")
     main, queued = threading.get_ident(), lambda: fcntl.ioctl(socket, termios.TIOCOUTQ, b"\0" * 4) != b"\0" * 4
 
@@ -178,6 +178,7 @@ def test_writers_do_not_mix(fake: Fake) -> None:
 def handlers(server: Server, *tools: Tool) -> None:
     for each in tools:
         Tools.of(server).put("s", each)
+        server._start().want(1)  # as what tools.register had been answered
 
 
 def test_tools_are_called_side_by_side(fake: Fake) -> None:

@@ -1,0 +1,546 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON-RPC over one socket, without a thread between a caller and its reply.
+
+Theory of operation. A caller that waits for a reply reads the socket itself. It is then the reader, of which there is
+at most one. The other callers are followers: they sleep until their reply has come, or until the reader leaves and
+one of them takes its place.
+
+Three kinds of readers exist:
+
+- A caller that waits reads in a blocking recvmsg(2).
+- An event loop reads when the socket is readable, once a request of that loop has been waited for.
+- The background thread reads when something may arrive that nobody waits for: see want(). It keeps off the socket while
+  others read, since it would only compete with them.
+
+Python raises KeyboardInterrupt in the main thread, between any two instructions. So bytes go from recvmsg(2) into
+_arrived within one C call, and leave it after they have been worked off. A main thread that reads works off nothing but
+its own reply; it leaves everything else to the background thread.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import collections
+import contextlib
+import io
+import itertools
+import json
+import os
+import select
+import socket
+import threading
+from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ._message import line_of
+from ._request import Request
+from .errors import error_of
+
+IN_FLIGHT = 230
+"""Requests without a reply, of the 256 that a server takes. The rest is for requests that must not wait behind these."""
+
+AT_ONCE = 32 << 10
+"""A socket with little room takes a message of this size whole, or not at all."""
+
+_BUSY = 2
+"""Milliseconds for which the background thread waits for others to read again."""
+
+_SIZE, _ANCILLARY = (1 << 16,), (socket.CMSG_SPACE(16),)
+_WAIT, _NO_WAIT = (socket.MSG_CMSG_CLOEXEC,), (socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT,)
+
+_decode = json.JSONDecoder().decode
+
+
+def _bell() -> Tuple[io.FileIO, io.FileIO]:
+    """The ends of something that wakes a poll(2)."""
+    if hasattr(os, "eventfd"):  # since Python 3.10
+        fd = io.FileIO(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+")
+        return fd, fd
+    ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    return io.FileIO(ends[0], "r"), io.FileIO(ends[1], "w")
+
+
+class Peer:
+    """What a connection tells its owner. All of it is called by the thread that reads."""
+
+    def on_message(self, connection: "Connection", message: Dict[str, Any]) -> None:
+        """A notification, or a request of the server."""
+
+    def on_end(self, connection: "Connection", waiting: List[Request], unread: List[Request]) -> None:
+        """The server has hung up; waiting have no reply. unread: those of them that it has certainly not read."""
+
+    def on_error(self, connection: "Connection", request: Request, error: Mapping[str, Any]) -> bool:
+        """True if the owner asks again, so that the error is not the reply."""
+        return False
+
+
+class Connection:
+    """One socket. session: the one that it leads to, or "" where each request names its session."""
+
+    def __init__(self, ours: socket.socket, peer: Peer, session: str = "") -> None:
+        self.socket, self.session, self._peer = ours, session, peer
+        self._lock, self._write_lock = threading.Lock(), threading.Lock()
+        self._ids = itertools.count(1)
+        self._waiting: Dict[int, Request] = {}
+        self._delayed: Deque[Tuple[bytes, List[int]]] = collections.deque()
+        self._outbox: Deque[Tuple[bytes, List[int]]] = collections.deque()
+        self._writer: Optional[threading.Thread] = None
+        self._reader: Any = None
+        self._followers: List[Request] = []
+        self._arrived: List[Tuple[bytes, Any, int, Any]] = []
+        self._begun: List[bytes] = []
+        self._held: List[io.FileIO] = []
+        self._reads = self._wants = self._sent = 0
+        self._heard = self.ended = self._thread_over = False
+        self._loops: Set[asyncio.AbstractEventLoop] = set()
+        self._thread: Optional[threading.Thread] = None
+        self._bell = _bell()
+        self._ring_when_left = False
+
+    # --- writing ---
+
+    def start(self, request: Request) -> bool:
+        """Sends a request. False if the connection has ended, so that the server has not read it.
+        Raises HoltError if the request can't be sent at all."""
+        number = next(self._ids)
+        line = line_of(number, request.method, request.params)
+        with self._lock:
+            if self.ended:
+                return False
+            late = len(self._waiting) >= IN_FLIGHT + len(self._delayed) and not request.urgent
+            if late:
+                self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
+            request.number, request.sent = number, False
+            self._waiting[number] = request
+            self._sent += 1
+            request.connection = self
+        if request._wanted:
+            self.want(1)
+        if late:
+            return True
+        try:
+            self.post(line, request.fds)
+            request.sent = True
+        except BrokenPipeError:
+            with self._lock:
+                unread = self._waiting.pop(number, None)
+            self.hang_up()
+            return unread is None
+        except BaseException:
+            with self._lock:
+                self._waiting.pop(number, None)
+            raise
+        return True
+
+    def post(self, line: bytes, fds: Sequence[int] = ()) -> None:
+        """Sends a line, or has a thread send it where the server does not read. The caller must not wait for that: an
+        interrupt (Ctrl-C) would leave half a line. Raises BrokenPipeError if the connection has ended."""
+        if self._writer is None and len(line) <= AT_ONCE:
+            with self._write_lock:
+                if self._writer is None and self._send(line, fds, socket.MSG_DONTWAIT):
+                    return
+        with self._write_lock:
+            self._outbox.append((line, [os.dup(fd) for fd in fds]))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write, name="holt writer", daemon=True)
+                self._writer.start()
+
+    def _send(self, line: bytes, fds: Sequence[int] = (), how: int = 0) -> bool:
+        """False if MSG_DONTWAIT found no room. Raises BrokenPipeError if the connection has ended."""
+        try:
+            if fds:
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+                sent = self.socket.sendmsg([line], rights, how | socket.MSG_NOSIGNAL)
+            else:
+                sent = self.socket.send(line, how | socket.MSG_NOSIGNAL)
+            while sent < len(line):
+                sent += self.socket.send(memoryview(line)[sent:], socket.MSG_NOSIGNAL)
+            return True
+        except BlockingIOError:
+            return False
+        except (OSError, ValueError) as error:
+            raise BrokenPipeError from error
+
+    def _write(self) -> None:
+        """The writer's thread: sends what waits, in order."""
+        while True:
+            with self._write_lock:
+                if not self._outbox:
+                    self._writer = None
+                    return
+                line, fds = self._outbox[0]
+            try:
+                self._send(line, fds)
+            except BrokenPipeError:
+                self.hang_up()
+            with self._write_lock:
+                self._outbox.popleft()
+            for fd in fds:
+                os.close(fd)
+
+    def hung_up(self) -> bool:
+        """Whether the server has, even if nobody has read that far."""
+        try:
+            poll = select.poll()
+            poll.register(self.socket, select.POLLRDHUP)
+            return bool(poll.poll(0))
+        except (OSError, ValueError):
+            return True
+
+    def hang_up(self) -> None:
+        """Ends it in both directions: whoever reads notices."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.want(1)
+
+    # --- waiting and reading ---
+
+    def wait(self, request: Request) -> None:
+        """Returns when the request is done, or has moved to another connection."""
+        while not request._done and request.connection is self:
+            try:
+                with self._lock:
+                    if self._reader is None:
+                        self._reader = request
+                    elif self._reader is not request:
+                        self._followers.append(request)
+                if self._reader is request:
+                    self._lead(request)
+                else:
+                    request.sleep(lambda: request.connection is self and self._reader not in (None, request))
+            finally:
+                if self._reader is request:
+                    self._leave()
+                elif self._followers:
+                    with self._lock, contextlib.suppress(ValueError):
+                        self._followers.remove(request)
+
+    def _lead(self, request: Request) -> None:
+        main = threading.get_ident() == threading.main_thread().ident
+        if self._arrived and not self._is_part():
+            return self._leave_to_background()
+        while not request._done and request.connection is self and not self.ended:
+            self._receive(_WAIT)
+            if self._is_part() or self._take_own(request):
+                continue
+            if main:
+                return self._leave_to_background()
+            self._work_off()
+
+    def _leave_to_background(self) -> None:
+        """The background thread is the reader until it has worked off what has arrived."""
+        self._background()
+        with self._lock:
+            self._reader = self._thread
+        self._ring()
+
+    def _is_part(self) -> bool:
+        """Whether what has arrived is the beginning of one message."""
+        data, ancillary, _, _ = self._arrived[-1]
+        return bool(data) and not ancillary and not self._begun and b"\n" not in data
+
+    def _receive(self, how: Tuple[int]) -> bool:
+        """Takes what the socket has into _arrived, within one C call. False if there is nothing."""
+        try:
+            self._arrived.extend(map(self.socket.recvmsg, _SIZE, _ANCILLARY, how))
+        except BlockingIOError:
+            return False
+        except (OSError, ValueError) as error:
+            reset = isinstance(error, ConnectionResetError)
+            self._arrived.append((b"", (), -1 if reset else 0, None))
+        return True
+
+    def _take_own(self, request: Request) -> bool:
+        """The quick way: what has arrived is the reply to this request, and nothing else."""
+        arrived = self._arrived
+        data, ancillary, _, _ = arrived[-1]
+        if self._begun or data.find(b"\n") != len(data) - 1 or not data:
+            return False
+        if len(arrived) > 1:
+            data = b"".join([each[0] for each in arrived])
+        message = self._message_of(data)
+        if message.get("id") != request.number or "method" in message:
+            return False
+        self._heard = True
+        if "error" not in message:
+            if ancillary:
+                message["result"]["files"] = self._files_of(ancillary)
+            request._value = message["result"]
+            request._done = True
+        self._waiting.pop(request.number, None)
+        arrived.clear()
+        if request._wanted:
+            self.want(-1)
+        if self._delayed:
+            self._send_delayed()
+        if "error" not in message or not self._peer.on_error(self, request, message["error"]):
+            request.settle(message.get("result"), error_of(message["error"]) if "error" in message else None)
+        return True
+
+    @staticmethod
+    def _message_of(line: bytes) -> Dict[str, Any]:
+        try:
+            message = _decode(str(line, "utf-8"))
+        except ValueError:
+            return {}
+        return message if isinstance(message, dict) else {}
+
+    def _leave(self) -> None:
+        """The reader goes. A follower takes its place."""
+        with self._lock:
+            self._reads += 1
+            self._reader = None
+            if self._arrived:
+                arrived = True
+            else:
+                arrived = False
+                if self._followers:
+                    following = self._followers.pop()
+                    self._reader = following
+                    following.wake()
+            ring = self._ring_when_left
+        if arrived:
+            self._background()
+        if arrived or ring:
+            self._ring()
+
+    def _work_off(self) -> None:
+        """All that has arrived. Only the reader does this. Whoever is interrupted leaves the rest to the next reader."""
+        while self._arrived:
+            data, ancillary, flags, _ = self._arrived[0]
+            if not data:
+                self._end(flags < 0)
+                return
+            files = self._files_of(ancillary)
+            del self._arrived[0]
+            for line, with_line in self._lines(data, files):
+                try:
+                    self._take(line, with_line)
+                except Exception:  # one odd message is no end for all the others
+                    import traceback
+
+                    traceback.print_exc()
+
+    @staticmethod
+    def _files_of(ancillary: Any) -> List[io.FileIO]:
+        """Files that close themselves where nobody wants them."""
+        return [io.FileIO(fd, "r") for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])]
+
+    def _lines(self, data: bytes, files: List[io.FileIO]) -> "List[Tuple[bytes, List[io.FileIO]]]":
+        """Each whole line with its files. The kernel ends a read at the message that has descriptors, so they belong to
+        the last line that has begun."""
+        first, *more = data.split(b"\n")
+        self._begun.append(first)
+        if not more:
+            self._held += files
+            return []
+        whole, self._begun = [b"".join(self._begun), *more[:-1]], ([more[-1]] if more[-1] else [])
+        each: List[List[io.FileIO]] = [[] for _ in whole]
+        each[0] += self._held
+        self._held = []
+        if self._begun:
+            self._held = files
+        else:
+            each[-1] += files
+        return list(zip(whole, each))
+
+    def _take(self, line: bytes, files: List[io.FileIO]) -> None:
+        message = json.loads(line)
+        self._heard = True
+        if "method" in message:
+            self._peer.on_message(self, message)
+            return
+        if files and "result" in message:
+            message["result"]["files"] = files
+        with self._lock:
+            request = self._waiting.pop(message.get("id"), None)
+            if request and request._wanted:
+                self._wants -= 1
+        if self._delayed:
+            self._send_delayed()
+        if not request:
+            return
+        if "error" not in message:
+            request.settle(message["result"])
+        elif not self._peer.on_error(self, request, message["error"]):
+            request.settle(None, error_of(message["error"]))
+
+    def _send_delayed(self) -> None:
+        with self._lock:
+            late = self._delayed.popleft() if self._delayed else None
+        if late:
+            line, fds = late
+            with contextlib.suppress(BrokenPipeError):  # its end shows in what is read
+                self.post(line, fds)
+            for fd in fds:
+                os.close(fd)
+
+    # --- the background thread ---
+
+    def want(self, count: int) -> None:
+        """So many more things may arrive that nobody waits for: notifications, requests of the server, replies."""
+        with self._lock:
+            self._wants += count
+            wanted = self._wants > 0
+        if wanted and count > 0:
+            self._background()
+            self._ring()
+
+    def _background(self) -> None:
+        """Starts the thread, unless it runs."""
+        if self._thread:
+            return
+        with self._lock:
+            if self._thread or self.ended:
+                return
+            self._thread = threading.Thread(target=self._read_behind, name="holt reader", daemon=True)
+            self._thread.start()
+
+    def _ring(self) -> None:
+        """Wakes the background thread."""
+        with contextlib.suppress(OSError, ValueError):
+            self._bell[1].write(b"\1" + bytes(7))
+
+    def _read_behind(self) -> None:
+        bell, ours = select.poll(), select.poll()
+        bell.register(self._bell[0], select.POLLIN)
+        ours.register(self._bell[0], select.POLLIN)
+        ours.register(self.socket, select.POLLIN)
+        seen = -1
+        while not self.ended:
+            if not self._arrived:
+                if self._wants <= 0:
+                    bell.poll()
+                    self._hush()
+                    continue
+                if not self._rest(bell, seen):
+                    seen = self._reads
+                    continue
+                ours.poll()
+                self._hush()
+            seen = self._reads
+            if not self._read_once():
+                bell.poll(_BUSY)
+        self._thread_over = True
+        self._close()
+
+    def _rest(self, bell: Any, seen: int) -> bool:
+        """Whether nobody else reads. Otherwise it has waited a moment, or for a long reader to leave."""
+        if self._reader in (None, self._thread) and self._reads == seen:
+            return True
+        reads = self._reads
+        if bell.poll(_BUSY):
+            self._hush()
+        elif self._reader is not None and self._reads == reads:
+            self._ring_when_left = True
+            if self._reader is not None and self._reads == reads:
+                bell.poll()
+                self._hush()
+            self._ring_when_left = False
+        return False
+
+    def _hush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._bell[0].read(8)
+
+    def _read_once(self) -> bool:
+        me = self._thread
+        with self._lock:
+            if self._reader is None:
+                self._reader = me
+        if self._reader is not me:
+            return False
+        try:
+            if self._arrived or self._receive(_NO_WAIT):
+                self._work_off()
+        finally:
+            with self._lock:
+                following = self._followers.pop() if self._followers else None
+                self._reader = following
+            if following:
+                following.wake()
+        return True
+
+    # --- event loops ---
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Has the running loop read from now on. False if the loop can't, or the connection has ended."""
+        if loop in self._loops:
+            return True
+        try:
+            loop.add_reader(self.socket, self._on_readable, loop)
+        except (NotImplementedError, OSError, ValueError):
+            return False
+        with self._lock:
+            self._loops.add(loop)
+        return True
+
+    def _on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if self._reader is None:
+                self._reader = loop
+        if self._reader is not loop:
+            return  # whoever reads takes it
+        try:
+            if self._arrived or self._receive(_NO_WAIT):
+                self._work_off()
+        finally:
+            self._leave()
+            if self.ended:
+                self._unwatch(loop)
+
+    def _unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
+        with contextlib.suppress(Exception):
+            loop.remove_reader(self.socket)
+        with self._lock:
+            self._loops.discard(loop)
+        self._close()
+
+    # --- the end ---
+
+    def _end(self, reset: bool) -> None:
+        """The server has hung up: what waits is for the owner to settle."""
+        with self._lock:
+            self.ended = True
+            waiting, self._waiting = list(self._waiting.values()), {}
+            delayed = list(self._delayed)
+            self._delayed.clear()
+            self._followers.clear()
+            loops = list(self._loops)
+        reset = reset and not self._heard and self._sent == 1
+        unread = [request for request in waiting if reset or not request.sent]
+        for _, fds in delayed:
+            for fd in fds:
+                os.close(fd)
+        self._peer.on_end(self, waiting, unread)
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # who writes need not wait any longer
+        self._ring()
+        for loop in loops:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._unwatch, loop)
+        self._close()
+
+    def _close(self) -> None:
+        """A descriptor that an event loop still watches must not be that of another file."""
+        self._loops = {loop for loop in self._loops if not loop.is_closed()}
+        if self.ended and not self._loops:
+            with self._write_lock:
+                self.socket.close()
+            if self._thread is None or self._thread_over:
+                self._close_bell()
+
+    def _close_bell(self) -> None:
+        for each in self._bell:
+            each.close()
+
+    def forget(self) -> None:
+        """In a fork, to which it does not belong."""
+        self.socket.close()
+        self._close_bell()
+
+    def join(self, seconds: float) -> None:
+        """Waits for the background thread to end."""
+        thread = self._thread
+        if thread and thread is not threading.current_thread():
+            thread.join(seconds)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes messages as strict JSON, one a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from typing import Any, Mapping
+
+from .errors import LimitError, UsageError
+
+Params = Mapping[str, Any]
+
+LINE_MAX = 1 << 20
+"""Maximum bytes of a message that holt serve accepts."""
+
+INTEGER_MAX = 2**53 - 1
+"""The largest integer that holt serve accepts in a request; the smallest is its negative."""
+
+DEPTH_MAX = 64
+"""Maximum nesting depth of objects and lists in a message."""
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON has it
+
+
+def _path(value: Any) -> str:
+    """Converts a parameter that JSON has no type for: a path becomes its text."""
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path, check_circular=False).encode
+
+
+def _check(value: Any, what: str, depth: int) -> None:
+    """Raises UsageError for a value that json.dumps() writes although it is not strict JSON. The server could not read
+    it, and so could not say which request it was."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{what}: {value} is no number that JSON has")
+    if isinstance(value, int) and abs(value) > INTEGER_MAX:
+        raise UsageError(
+            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Write it as text."
+        )
+    if not isinstance(value, (dict, list, tuple)):
+        return
+    if depth > DEPTH_MAX:
+        raise UsageError(f"{what}: objects and lists are nested more than {DEPTH_MAX} deep")
+    for name in value if isinstance(value, dict) else ():
+        if not isinstance(name, str):
+            raise UsageError(f"{what}: the name {name!r} is no text", hint=f"Write str({name!r}).")
+    for each in value.values() if isinstance(value, dict) else value:
+        if type(each) is not str:
+            _check(each, what, depth + 1)
+
+
+def text_of(value: Any, what: str, depth: int = 2) -> str:
+    """A value as strict JSON. what: the method, or the subject of the error. depth: at which the value stands.
+    Raises UsageError."""
+    _check(value, what, depth)
+    text = _encode(value)
+    # The first test is a hundred times as fast, and nearly always enough.
+    if "\\u0000" in text and _NUL.search(text.encode(errors="replace")):
+        raise UsageError(f"{what}: a text has a NUL, which no text of a message may have")
+    return text
+
+
+def bytes_of(text: str, what: str) -> bytes:
+    """A message as it is sent. Raises UsageError."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what}: a text has half of a surrogate pair, which is no character") from error
+
+
+def line_of(number: int, method: str, params: Params) -> bytes:
+    """A request as it is sent. Raises UsageError, and LimitError if it is too long."""
+    line = bytes_of(
+        f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{text_of(params, method)}}}\n', method
+    )
+    if len(line) > LINE_MAX:
+        raise LimitError(
+            f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",
+            hint="Put what is that large into a file, by files.write().",
+        )
+    return line

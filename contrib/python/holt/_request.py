@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request and its reply."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from concurrent.futures import Future, InvalidStateError
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
+
+from ._message import Params
+
+if TYPE_CHECKING:
+    from ._connection import Connection
+
+
+class Request:
+    """A request, and its reply once it has come. It is used like a concurrent.futures.Future, and costs less."""
+
+    __slots__ = (
+        "method", "params", "fds", "urgent", "number", "tries", "sent", "connection", "_done", "_value", "_error",
+        "_callbacks", "_wake", "_wanted",
+    )
+
+    def __init__(self, method: str, params: Params, urgent: bool = False, fds: Sequence[int] = ()) -> None:
+        self.method, self.params, self.urgent, self.fds = method, params, urgent, fds
+        self.number = self.tries = 0
+        self.connection: Optional[Connection] = None
+        self.sent = self._done = self._wanted = False
+        self._value: Any = None
+        self._error: Optional[BaseException] = None
+        self._callbacks: List[Callable[[Any], Any]] = []
+        self._wake: Any = None
+
+    def done(self) -> bool:
+        return self._done
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """The error that the server has replied, or None. Waits, as result() does."""
+        self._wait(timeout)
+        return self._error
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        """Waits for the reply. Raises its error, and TimeoutError after timeout seconds."""
+        if not self._done:
+            self._wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def _wait(self, timeout: Optional[float]) -> None:
+        if timeout is not None:
+            self.future().exception(timeout)
+        while not self._done:
+            connection = self.connection
+            if connection:
+                connection.wait(self)
+            else:
+                self.sleep(lambda: self.connection is None)
+
+    def sleep(self, condition: Callable[[], bool]) -> None:
+        """Sleeps until wake(), unless the condition does not hold any more."""
+        if self._wake is None:
+            wake = threading.Lock()
+            wake.acquire()
+            self._wake = wake
+        if not self._done and condition():
+            self._wake.acquire()
+
+    def wake(self) -> None:
+        """Has the waiting thread look again."""
+        wake = self._wake
+        if wake is not None:
+            with contextlib.suppress(RuntimeError):  # it is awake
+                wake.release()
+
+    def add_done_callback(self, function: Callable[[Any], Any]) -> None:
+        """Calls function with this request when the reply has come, in the thread that reads it."""
+        self._callbacks.append(function)
+        self.want()
+        if self._done:
+            self._call_back()
+
+    def want(self) -> None:
+        """Has the reply read even if nobody waits for it."""
+        connection = self.connection
+        if not self._wanted:
+            self._wanted = True
+            if connection:
+                connection.want(1)
+
+    def future(self) -> "Future[Any]":
+        """The same as a Future of the standard library."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        self.add_done_callback(lambda _: self.copy_to(future))
+        return future
+
+    def copy_to(self, future: Any) -> None:
+        """Settles a future like this request, unless it is settled."""
+        with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
+            if self._error is not None:
+                future.set_exception(self._error)
+            else:
+                future.set_result(self._value)
+
+    def in_loop(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
+        """The same as a future of the running event loop, which reads the reply itself."""
+        future, thread = loop.create_future(), threading.get_ident()
+
+        def settle() -> None:
+            if not future.done():
+                self.copy_to(future)
+
+        def tell(_: Any) -> None:
+            if threading.get_ident() == thread:
+                settle()
+            else:
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(settle)
+
+        connection = self.connection
+        self._callbacks.append(tell)
+        if connection is None or not connection.watch(loop):
+            self.want()
+        if self._done:
+            self._call_back()
+        return future
+
+    def settle(self, value: Any, error: Optional[BaseException] = None) -> None:
+        """Hands the reply over. A second time does nothing."""
+        if not self._done:
+            self._value, self._error = value, error
+            self._done = True
+        self.wake()
+        self._call_back()
+
+    def _call_back(self) -> None:
+        while self._callbacks:
+            with contextlib.suppress(IndexError):  # another thread has taken it
+                self._callbacks.pop()(self)
