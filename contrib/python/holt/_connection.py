@@ -90,8 +90,8 @@ class Connection:
         self._arrived: List[Tuple[bytes, Any, int, Any]] = []
         self._begun: List[bytes] = []
         self._held: List[io.FileIO] = []
-        self._reads = self._wants = self._sent = 0
-        self._heard = self.ended = self._thread_over = False
+        self._reads = self._wants = self._last = 0
+        self.ended = self._thread_over = False
         self._loops: Set[asyncio.AbstractEventLoop] = set()
         self._thread: Optional[threading.Thread] = None
         self._bell = _bell()
@@ -112,13 +112,13 @@ class Connection:
                 self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
             request.number, request.sent = number, False
             self._waiting[number] = request
-            self._sent += 1
             request.connection = self
         if request._wanted:
             self.want(1)
         if late:
             return True
         try:
+            self._last = number
             self.post(line, request.fds)
             request.sent = True
         except BrokenPipeError:
@@ -131,6 +131,11 @@ class Connection:
                 self._waiting.pop(number, None)
             raise
         return True
+
+    def answer(self, line: bytes) -> None:
+        """Answers a request of the server. Raises BrokenPipeError."""
+        self._last = 0
+        self.post(line)
 
     def post(self, line: bytes, fds: Sequence[int] = ()) -> None:
         """Sends a line, or has a thread send it where the server does not read. The caller must not wait for that: an
@@ -261,7 +266,6 @@ class Connection:
         message = self._message_of(data)
         if message.get("id") != request.number or "method" in message:
             return False
-        self._heard = True
         if "error" not in message:
             if ancillary:
                 message["result"]["files"] = self._files_of(ancillary)
@@ -346,7 +350,6 @@ class Connection:
 
     def _take(self, line: bytes, files: List[io.FileIO]) -> None:
         message = json.loads(line)
-        self._heard = True
         if "method" in message:
             self._peer.on_message(self, message)
             return
@@ -507,7 +510,8 @@ class Connection:
             self._delayed.clear()
             self._followers.clear()
             loops = list(self._loops)
-        reset = reset and not self._heard and self._sent == 1
+        # A reset says that the server has left something unread: if only one request waits, and was sent last, then that.
+        reset = reset and len(waiting) == 1 and waiting[0].number == self._last
         unread = [request for request in waiting if reset or not request.sent]
         for _, fds in delayed:
             for fd in fds:

@@ -228,6 +228,8 @@ class Server(Peer):
         request = Request(method, {name: value for name, value in params.items() if name != "session"}, urgent, fds)
         link = self._links.get(session)
         if not (link and link.connection and link.connection.start(request)):
+            if link and link.connection:
+                self._forget_link(session, link.connection)
             line_of(0, method, params)  # what can't be sent is an error now
             request.fds = [os.dup(fd) for fd in fds]
             self._queue(session, request)
@@ -321,6 +323,7 @@ class Server(Peer):
             elif connection is self._serve:
                 self._drop(request, self._why_closed())
             else:
+                self._forget_link(session, connection)
                 self._again(session, request)
 
     def _again(self, session: str, request: Request) -> None:
@@ -346,11 +349,13 @@ class Server(Peer):
             self._end()
         return ClosedError(self._ended.message if self._ended else "the connection has ended")
 
-    def _forget_link(self, session: Any) -> None:
-        """Its keeper ends: requests from now on are for the next."""
+    def _forget_link(self, session: Any, connection: Optional[Connection] = None) -> None:
+        """Its keeper ends: requests from now on are for the next. connection: only if it is still that."""
         with self._lock:
             link = self._links.get(session)
-            if not link or not link.connection or link.connection is self._serve:
+            if not link or not link.connection or connection not in (None, link.connection):
+                return
+            if link.connection is self._serve:
                 return
             del self._links[session]
         link.connection.want(1)  # somebody reads until its end
@@ -400,7 +405,7 @@ class Server(Peer):
             self.answer(connection, number, {"error": wrong})
             return
         try:
-            connection.post(line)
+            connection.answer(line)
         except BrokenPipeError:
             connection.hang_up()
 
@@ -465,7 +470,7 @@ class Server(Peer):
     def on_error(self, connection: Connection, request: Request, error: Mapping[str, Any]) -> bool:
         if not connection.session or request.fds or (error.get("data") or {}).get("errno") not in ENDING:
             return False
-        self._forget_link(connection.session)
+        self._forget_link(connection.session, connection)
         request.connection = None
         threading.Thread(target=self._again_later, args=(connection.session, request), daemon=True).start()
         return True
