@@ -42,13 +42,17 @@ IN_FLIGHT = 230
 AT_ONCE = 32 << 10
 """A socket with little room takes a message of this size whole, or not at all."""
 
+SOON = 1e-4
+"""Seconds for which a coroutine waits for a reply before the event loop goes on."""
+
 _BUSY = 2
 """Milliseconds for which the background thread waits for others to read again."""
 
 _SIZE, _ANCILLARY = (1 << 16,), (socket.CMSG_SPACE(16),)
-_WAIT, _NO_WAIT = (socket.MSG_CMSG_CLOEXEC,), (socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT,)
+_WAIT, _NO_WAIT = (int(socket.MSG_CMSG_CLOEXEC),), (int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT),)
+_SEND, _SEND_NOW = int(socket.MSG_NOSIGNAL), int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)  # enumerations are slow
 
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 
 def _bell() -> Tuple[io.FileIO, io.FileIO]:
@@ -142,24 +146,25 @@ class Connection:
         interrupt (Ctrl-C) would leave half a line. Raises BrokenPipeError if the connection has ended."""
         if self._writer is None and len(line) <= AT_ONCE:
             with self._write_lock:
-                if self._writer is None and self._send(line, fds, socket.MSG_DONTWAIT):
+                if self._writer is None and self._send(line, fds, _SEND_NOW):
                     return
         with self._write_lock:
             self._outbox.append((line, [os.dup(fd) for fd in fds]))
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="holt writer", daemon=True)
-                self._writer.start()
+                writer = threading.Thread(target=self._write, name="holt writer", daemon=True)
+                writer.start()
+                self._writer = writer
 
-    def _send(self, line: bytes, fds: Sequence[int] = (), how: int = 0) -> bool:
-        """False if MSG_DONTWAIT found no room. Raises BrokenPipeError if the connection has ended."""
+    def _send(self, line: bytes, fds: Sequence[int], how: int = _SEND) -> bool:
+        """False if _SEND_NOW found no room. Raises BrokenPipeError if the connection has ended."""
         try:
             if fds:
                 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-                sent = self.socket.sendmsg([line], rights, how | socket.MSG_NOSIGNAL)
+                sent = self.socket.sendmsg([line], rights, how)
             else:
-                sent = self.socket.send(line, how | socket.MSG_NOSIGNAL)
+                sent = self.socket.send(line, how)
             while sent < len(line):
-                sent += self.socket.send(memoryview(line)[sent:], socket.MSG_NOSIGNAL)
+                sent += self.socket.send(memoryview(line)[sent:], _SEND)
             return True
         except BlockingIOError:
             return False
@@ -168,6 +173,10 @@ class Connection:
 
     def _write(self) -> None:
         """The writer's thread: sends what waits, in order."""
+        with self._write_lock:
+            if self._writer not in (None, threading.current_thread()):
+                return
+            self._writer = threading.current_thread()
         while True:
             with self._write_lock:
                 if not self._outbox:
@@ -204,31 +213,32 @@ class Connection:
         """Returns when the request is done, or has moved to another connection."""
         while not request._done and request.connection is self:
             try:
-                with self._lock:
-                    if self._reader is None:
-                        self._reader = request
-                    elif self._reader is not request:
-                        self._followers.append(request)
-                if self._reader is request:
-                    self._lead(request)
-                else:
-                    request.sleep(lambda: request.connection is self and self._reader not in (None, request))
+                try:
+                    with self._lock:
+                        if self._reader is None:
+                            self._reader = request
+                        elif self._reader is not request:
+                            self._followers.append(request)
+                    if self._reader is not request:
+                        request.sleep(lambda: request.connection is self and self._reader not in (None, request))
+                    if self._reader is request:
+                        self._lead(request)
+                finally:
+                    self._leave(request)
             finally:
-                if self._reader is request:
-                    self._leave()
-                elif self._followers:
-                    with self._lock, contextlib.suppress(ValueError):
-                        self._followers.remove(request)
+                if self._reader is not None or self._followers or self._arrived:
+                    self._leave(request)  # again: an interrupt may have come in the midst of it
 
     def _lead(self, request: Request) -> None:
-        main = threading.get_ident() == threading.main_thread().ident
         if self._arrived and not self._is_part():
             return self._leave_to_background()
         while not request._done and request.connection is self and not self.ended:
             self._receive(_WAIT)
-            if self._is_part() or self._take_own(request):
+            if self._take_own(request):
+                return
+            if self._is_part():
                 continue
-            if main:
+            if threading.get_ident() == threading.main_thread().ident:
                 return self._leave_to_background()
             self._work_off()
 
@@ -277,35 +287,36 @@ class Connection:
             self.want(-1)
         if self._delayed:
             self._send_delayed()
-        if "error" not in message or not self._peer.on_error(self, request, message["error"]):
-            request.settle(message.get("result"), error_of(message["error"]) if "error" in message else None)
+        if "error" not in message:
+            if request._callbacks:
+                request._call_back()
+        elif not self._peer.on_error(self, request, message["error"]):
+            request.settle(None, error_of(message["error"]))
         return True
 
     @staticmethod
     def _message_of(line: bytes) -> Dict[str, Any]:
         try:
-            message = _decode(str(line, "utf-8"))
+            message, _ = _decode(str(line, "utf-8"))
         except ValueError:
             return {}
         return message if isinstance(message, dict) else {}
 
-    def _leave(self) -> None:
-        """The reader goes. A follower takes its place."""
+    def _leave(self, reader: Any) -> None:
+        """Whoever waited goes. If it was the reader, a follower takes its place. Twice does no harm."""
         with self._lock:
-            self._reads += 1
-            self._reader = None
-            if self._arrived:
-                arrived = True
-            else:
-                arrived = False
-                if self._followers:
-                    following = self._followers.pop()
-                    self._reader = following
-                    following.wake()
-            ring = self._ring_when_left
-        if arrived:
+            if self._followers and reader in self._followers:
+                self._followers.remove(reader)
+            if self._reader is reader:
+                self._reads += 1
+                self._reader = self._followers[-1] if self._followers and not self._arrived else None
+            following = self._reader
+        if isinstance(following, Request):
+            following.wake()
+        elif self._arrived:
             self._background()
-        if arrived or ring:
+            self._ring()
+        elif self._ring_when_left and following is None:
             self._ring()
 
     def _work_off(self) -> None:
@@ -396,8 +407,10 @@ class Connection:
         with self._lock:
             if self._thread or self.ended:
                 return
-            self._thread = threading.Thread(target=self._read_behind, name="holt reader", daemon=True)
-            self._thread.start()
+            # Started before it is noted: an interrupt between both must not leave one that never runs.
+            thread = threading.Thread(target=self._read_behind, name="holt reader", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _ring(self) -> None:
         """Wakes the background thread."""
@@ -405,6 +418,10 @@ class Connection:
             self._bell[1].write(b"\1" + bytes(7))
 
     def _read_behind(self) -> None:
+        with self._lock:
+            if self._thread not in (None, threading.current_thread()):
+                return
+            self._thread = threading.current_thread()
         bell, ours = select.poll(), select.poll()
         bell.register(self._bell[0], select.POLLIN)
         ours.register(self._bell[0], select.POLLIN)
@@ -458,8 +475,7 @@ class Connection:
                 self._work_off()
         finally:
             with self._lock:
-                following = self._followers.pop() if self._followers else None
-                self._reader = following
+                following = self._reader = self._followers[-1] if self._followers else None
             if following:
                 following.wake()
         return True
@@ -478,6 +494,21 @@ class Connection:
             self._loops.add(loop)
         return True
 
+    def read_soon(self, request: Request) -> None:
+        """Reads the reply if it comes within about SOON seconds, and nothing else is on its way: for a reply that comes
+        sooner than an event loop turns."""
+        try:
+            with self._lock:
+                if self._reader is None and len(self._waiting) == 1 and not self._arrived:
+                    self._reader = request
+            if self._reader is request and select.select([self.socket], (), (), SOON)[0]:
+                if self._receive(_NO_WAIT) and not self._is_part():
+                    self._take_own(request)
+        except (OSError, ValueError):
+            pass  # closed, or past what select(2) takes: the event loop reads
+        finally:
+            self._leave(request)
+
     def _on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             if self._reader is None:
@@ -488,7 +519,7 @@ class Connection:
             if self._arrived or self._receive(_NO_WAIT):
                 self._work_off()
         finally:
-            self._leave()
+            self._leave(loop)
             if self.ended:
                 self._unwatch(loop)
 

@@ -201,7 +201,7 @@ class Part:
 
     def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
         """params without those that are None."""
-        return self._server.submit(method, self._params(method, params), urgent)
+        return self._server.ask(self._session, method, self._given(method, params), urgent)
 
     def _ask_and_forget(self, method: str, **params: Any) -> None:
         """While another exception is under way, which is the one to be seen."""
@@ -210,11 +210,15 @@ class Part:
         except Exception:
             pass
 
-    def _params(self, method: str, params: Mapping[str, Any]) -> "dict[str, Any]":
-        """Those that are given, with paths as holt serve takes them."""
-        paths = _PATHS if method.startswith(("files.", "mount.")) else ()
-        given = {name: _path_text(v) if name in paths else v for name, v in params.items() if v is not None}
-        return {"session": self._session, **given}
+    @staticmethod
+    def _given(method: str, params: Mapping[str, Any]) -> "dict[str, Any]":
+        """The parameters that are not None, with paths as holt serve takes them."""
+        given = {name: v for name, v in params.items() if v is not None}
+        if method.startswith(("files.", "mount.")):
+            for name in _PATHS:
+                if name in given:
+                    given[name] = _path_text(given[name])
+        return given
 
     def _get(self, method: str, whole: str, path: Path, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
         """A whole file: what is small by method, what is large by an fd, as whole answers. Raises LimitError."""
@@ -266,7 +270,7 @@ class Part:
         turn = self._server.transfers.begin()
         try:
             yield turn
-            return (yield self._server.submit(method, self._params(method, params), fds=[fd]))
+            return (yield self._server.ask(self._session, method, self._given(method, params), fds=[fd]))
         finally:
             self._server.transfers.end(turn)
 

@@ -32,7 +32,10 @@ def _path(value: Any) -> str:
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path, check_circular=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path).encode
+
+
+_PLAIN = (str, bool, type(None))
 
 
 def _check(value: Any, what: str, depth: int) -> None:
@@ -52,7 +55,7 @@ def _check(value: Any, what: str, depth: int) -> None:
         if not isinstance(name, str):
             raise UsageError(f"{what}: the name {name!r} is no text", hint=f"Write str({name!r}).")
     for each in value.values() if isinstance(value, dict) else value:
-        if type(each) is not str:
+        if type(each) not in _PLAIN:
             _check(each, what, depth + 1)
 
 

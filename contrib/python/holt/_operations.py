@@ -30,6 +30,9 @@ else:
 
 T = TypeVar("T")
 
+PROMPT = frozenset(("kv.get", "kv.keys"))
+"""Methods that a keeper answers at once, sooner than an event loop turns."""
+
 Steps = Generator["Union[Future[Any], Request]", Any, T]
 
 
@@ -60,6 +63,8 @@ def drive(steps: "Steps[T]") -> T:
 
 def _awaitable(future: "Union[Future[Any], Request]") -> "asyncio.Future[Any]":
     if isinstance(future, Request):
+        if future.method in PROMPT and future.connection:
+            future.connection.read_soon(future)
         return future.in_loop(asyncio.get_running_loop())
     return asyncio.wrap_future(future)
 

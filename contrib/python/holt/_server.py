@@ -217,15 +217,25 @@ class Server(Peer):
         """
         session = params.get("session")
         if session is None or method in OF_SERVE:
-            request = Request(method, params, urgent, fds)
-            if method == "session.stop":
-                self._forget_link(session)
-            if not self._start().start(request):
-                raise self._why_closed()
-            return request
+            return self._ask_serve(Request(method, params, urgent, fds))
+        return self.ask(session, method, {name: v for name, v in params.items() if name != "session"}, urgent, fds)
+
+    def _ask_serve(self, request: Request) -> Request:
+        if request.method == "session.stop":
+            self._forget_link(request.params.get("session"))
+        if not self._start().start(request):
+            raise self._why_closed()
+        return request
+
+    def ask(
+        self, session: str, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
+    ) -> Request:
+        """submit() of a method that has a session, without that parameter."""
+        if method in OF_SERVE:
+            return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
         if self._ended or self._pid != os.getpid():
             self._start()
-        request = Request(method, {name: value for name, value in params.items() if name != "session"}, urgent, fds)
+        request = Request(method, params, urgent, fds)
         link = self._links.get(session)
         if not (link and link.connection and link.connection.start(request)):
             if link and link.connection:

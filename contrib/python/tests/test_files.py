@@ -252,8 +252,10 @@ def test_large_files_go_as_fds(box: Sandbox, tmp_path: Path) -> None:
     data = os.urandom(50_000_000)
     (tmp_path / "large").write_bytes(data)
     asked = []
-    submit = box._server.submit
-    box._server.submit = lambda method, *more, **named: asked.append(method) or submit(method, *more, **named)  # type: ignore
+    ask = box._server.ask
+    box._server.ask = lambda session, method, *more, **named: (  # type: ignore
+        asked.append(method) or ask(session, method, *more, **named)
+    )
     box.mount.upload(tmp_path / "large")
     assert box.mount.download("large").save(tmp_path / "back").read_bytes() == data
     assert box.files.write("d/large", data, mode=0o600) == len(data) and box.files.stat("d/large").mode == 0o600

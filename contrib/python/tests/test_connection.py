@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who reads the replies: callers that wait, one after another, event loops, and the background thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+from typing import Any, Dict, Iterator, List, Tuple
+
+import pytest
+from conftest import until
+
+from holt._connection import Connection, Peer
+from holt._request import Request
+from holt.errors import ClosedError, HoltError
+
+
+class Played(Peer):
+    """The other end of a connection, and what that tells."""
+
+    def __init__(self) -> None:
+        ours, self.socket = socket.socketpair()
+        self.lines = self.socket.makefile("rb")
+        self.told: List[Dict[str, Any]] = []
+        self.wrong = False
+        self.connection = Connection(ours, self)
+
+    def on_message(self, connection: Connection, message: Dict[str, Any]) -> None:
+        self.told.append(message)
+        if self.wrong:
+            raise ValueError("a listener fails")
+
+    def on_end(self, connection: Connection, waiting: List[Request], unread: List[Request]) -> None:
+        for request in waiting:
+            request.settle(None, ClosedError("hung up"))
+
+    def ask(self, method: str = "x") -> Request:
+        request = Request(method, {})
+        assert self.connection.start(request)
+        return request
+
+    def hear(self) -> int:
+        return int(json.loads(self.lines.readline())["id"])
+
+    def say(self, **message: Any) -> None:
+        self.socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+
+@pytest.fixture(autouse=True)
+def place() -> None:
+    """No session is made here."""
+
+
+@pytest.fixture
+def played() -> Iterator[Played]:
+    played = Played()
+    yield played
+    played.connection.hang_up()
+    with contextlib.suppress(OSError):
+        played.socket.shutdown(socket.SHUT_RDWR)
+    played.lines.close()
+    played.socket.close()
+    until(lambda: played.connection.socket.fileno() < 0, "it is closed")
+
+
+def waits(request: Request, got: "List[Any]") -> threading.Thread:
+    """A thread that waits; in the end got has the result, or the error."""
+
+    def wait() -> None:
+        try:
+            got.append(request.result())
+        except HoltError as error:
+            got.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def two_that_wait(played: Played) -> "Tuple[List[Request], List[List[Any]], List[threading.Thread]]":
+    """The first is the reader, the second a follower."""
+    requests = [played.ask("first"), played.ask("second")]
+    got: List[List[Any]] = [[], []]
+    threads = [waits(requests[0], got[0])]
+    until(lambda: played.connection._reader is requests[0], "the first reads")
+    threads.append(waits(requests[1], got[1]))
+    until(lambda: requests[1] in played.connection._followers, "the second waits")
+    return requests, got, threads
+
+
+def test_the_reader_leaves_with_its_reply_and_the_other_takes_over(played: Played) -> None:
+    requests, got, threads = two_that_wait(played)
+    played.say(id=requests[0].number, result=1)
+    threads[0].join(60)
+    until(lambda: played.connection._reader is requests[1], "the second reads")
+    played.say(id=requests[1].number, result=2)
+    threads[1].join(60)
+    assert got == [[1], [2]] and played.connection._thread is None
+
+
+def test_the_reader_hands_over_what_is_another_s(played: Played) -> None:
+    requests, got, threads = two_that_wait(played)
+    played.say(method="note", params={})
+    played.say(id=requests[1].number, result=2)
+    threads[1].join(60)
+    assert got == [[], [2]] and [each["method"] for each in played.told] == ["note"]
+    assert played.connection._reader is requests[0]
+    played.say(id=requests[0].number, error={"code": 1, "message": "no"})
+    threads[0].join(60)
+    assert str(got[0][0]) == "no" and played.connection._thread is None
+
+
+def test_replies_come_in_pieces_and_with_others(played: Played) -> None:
+    requests, got, threads = two_that_wait(played)
+    large = "y" * 300_000
+    both = "".join(json.dumps({"id": r.number, "result": large + r.method}) + "\n" for r in requests[::-1]).encode()
+    for start in range(0, len(both), 70_000):
+        played.socket.sendall(both[start : start + 70_000])
+    for each in threads:
+        each.join(60)
+    assert got == [[large + "first"], [large + "second"]]
+    alone = played.ask()
+    threading.Thread(target=lambda: played.say(id=alone.number, result=large), daemon=True).start()
+    assert alone.result() == large and played.connection._thread is None
+
+
+def test_a_main_thread_that_reads_leaves_others_messages_to_the_background(played: Played) -> None:
+    other, got = played.ask("other"), []  # type: Request, List[Any]
+    own = played.ask("own")
+    played.say(method="note", params={})
+    played.say(id=other.number, result="theirs")
+    played.say(id=own.number, result="mine")
+    assert own.result() == "mine"
+    waits(other, got).join(60)
+    assert got == ["theirs"] and len(played.told) == 1
+
+
+def test_what_comes_while_nobody_waits(played: Played) -> None:
+    played.connection.want(1)
+    for number in range(3):
+        played.say(id=number, method="tool.call", params={})
+        until(lambda: len(played.told) == number + 1, "it has come")
+    played.connection.want(-1)
+    played.say(method="later", params={})
+    request = played.ask()
+    played.say(id=request.number, result=1)
+    assert request.result() == 1
+    until(lambda: len(played.told) == 4, "the next reader has handed it over")
+
+
+def test_what_comes_between_two_callers_and_after_a_long_one(played: Played) -> None:
+    played.connection.want(1)
+    for number in range(50):
+        request = played.ask()
+        played.say(id=request.number, result=number)
+        assert request.result() == number
+        played.say(method="note", params={})
+    until(lambda: len(played.told) == 50, "all have come")
+    request, got = played.ask(), []  # type: Request, List[Any]
+    thread = waits(request, got)
+    until(lambda: played.connection._reader is request, "it reads")
+    played.say(id=request.number, result=1)
+    thread.join(60)
+    played.say(method="note", params={})
+    until(lambda: len(played.told) == 51, "it has come")
+
+
+def test_a_callback_that_raises_harms_nobody(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
+    played.wrong = True
+    requests, got, threads = two_that_wait(played)
+    played.say(method="note", params={})
+    played.socket.sendall(b"this is no JSON\n[1]\n")
+    for request in requests[::-1]:
+        played.say(id=request.number, result=request.method)
+    for each in threads:
+        each.join(60)
+    assert got == [["first"], ["second"]] and "a listener fails" in capfd.readouterr().err
+
+
+def test_all_that_waits_fails_when_the_server_hangs_up(played: Played) -> None:
+    _, got, threads = two_that_wait(played)
+    played.socket.shutdown(socket.SHUT_RDWR)
+    for each in threads:
+        each.join(60)
+    assert [str(each[0]) for each in got] == ["hung up", "hung up"]
+    assert not played.connection.start(Request("x", {}))
+
+
+def test_a_reader_whose_connection_is_closed(played: Played) -> None:
+    request, got = played.ask(), []  # type: Request, List[Any]
+    thread = waits(request, got)
+    until(lambda: played.connection._reader is request, "it reads")
+    played.connection.hang_up()
+    thread.join(60)
+    assert isinstance(got[0], ClosedError)
+
+
+@pytest.mark.parametrize("bytes_before", (0, 20))
+def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before: int) -> None:
+    """Ctrl-C, also in the midst of a message."""
+    own, other, got = played.ask("own"), played.ask("other"), []  # type: Request, Request, List[Any]
+    reply = json.dumps({"id": other.number, "result": "theirs"}).encode() + b"\n"
+
+    def interrupt() -> None:
+        until(lambda: played.connection._reader is own, "it reads")
+        played.socket.sendall(reply[:bytes_before])
+        until(lambda: bool(played.connection._arrived) == bool(bytes_before), "that has come")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        own.result()
+    assert played.connection._reader is not own
+    thread = waits(other, got)
+    played.socket.sendall(reply[bytes_before:])
+    thread.join(60)
+    assert got == ["theirs"]
+    played.say(id=own.number, result="late")
+    assert own.result() == "late"
+
+
+def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) -> None:
+    """A server answers at once, while a timer interrupts."""
+
+    def serve() -> None:
+        for line in played.lines:
+            played.say(method="note", params={})
+            played.say(id=json.loads(line)["id"], result=json.loads(line)["id"])
+
+    def on_alarm(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    threading.Thread(target=serve, daemon=True).start()
+    before, done = signal.signal(signal.SIGALRM, on_alarm), 0
+    try:
+        for round in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.00005 + round * 1e-6)
+                while True:
+                    request = played.ask()
+                    assert request.result() == request.number
+            except KeyboardInterrupt:
+                done += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    request, got = played.ask(), []  # type: Request, List[Any]
+    waits(request, got).join(60)
+    assert done == 300 and got == [request.number]
+
+
+def test_an_event_loop_reads_beside_a_thread(played: Played) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        mine, theirs, got = played.ask(), played.ask(), []  # type: Request, Request, List[Any]
+        future = mine.in_loop(loop)
+        played.say(id=mine.number, result=1)
+        assert await asyncio.wait_for(future, 60) == 1 and played.connection._thread is None
+        thread = waits(theirs, got)
+        await asyncio.get_running_loop().run_in_executor(
+            None, until, lambda: played.connection._reader is theirs, "the thread reads"
+        )
+        again = played.ask()
+        future = again.in_loop(loop)
+        played.say(id=again.number, result=2)
+        played.say(id=theirs.number, result=3)
+        assert await asyncio.wait_for(future, 60) == 2
+        await loop.run_in_executor(None, thread.join, 60)
+        assert got == [3]
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_is_closed_is_no_reader_any_more(played: Played) -> None:
+    for number in range(2):
+        async def main() -> Any:
+            request = played.ask()
+            played.say(id=request.number, result=number)
+            return await request.in_loop(asyncio.get_running_loop())
+
+        assert asyncio.run(main()) == number
+    request = played.ask()
+    played.say(id=request.number, result=2)
+    assert request.result(60) == 2
+
+
+def test_a_timeout_does_not_take_the_reply(played: Played) -> None:
+    request = played.ask()
+    with pytest.raises(Exception, match="^$"):
+        request.result(0.01)
+    played.say(id=request.number, result=1)
+    assert request.result(60) == 1 and request.future().result(60) == 1
+
+
+def test_threads_that_ask_at_once(played: Played) -> None:
+    def serve() -> None:
+        for line in played.lines:
+            played.say(id=json.loads(line)["id"], result=json.loads(line)["id"])
+
+    threading.Thread(target=serve, daemon=True).start()
+    wrong: List[Any] = []
+
+    def many() -> None:
+        for _ in range(300):
+            request = played.ask()
+            if request.result() != request.number:
+                wrong.append(request)
+
+    threads = [threading.Thread(target=many, daemon=True) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert not wrong and not any(each.is_alive() for each in threads)
