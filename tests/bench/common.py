@@ -105,4 +105,4 @@ def place(holt: Path, programs: tuple[str, ...] = ()) -> Iterator[tuple[Sessions
 def print_rows(rows: list[Row], runs: int) -> None:
     print(f"Linux {os.uname().release}, {os.cpu_count()} CPUs, ordinary user, {runs} runs each, medians\n")
     for what, measured, budget in rows:
-        print(f"{what:<42} {measured:<60} {budget}")
+        print(f"{what:<50} {measured:<60} {budget}")

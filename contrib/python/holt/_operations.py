@@ -63,8 +63,6 @@ def drive(steps: "Steps[T]") -> T:
 
 def _awaitable(future: "Union[Future[Any], Request]") -> "asyncio.Future[Any]":
     if isinstance(future, Request):
-        if future.method in PROMPT and future.connection:
-            future.connection.read_soon(future)
         return future.in_loop(asyncio.get_running_loop())
     return asyncio.wrap_future(future)
 
@@ -75,6 +73,8 @@ async def drive_async(steps: "Steps[T]") -> T:
         future = next(steps)
         while True:
             try:
+                if isinstance(future, Request) and future.method in PROMPT and future.connection:
+                    future.connection.read_soon(future)
                 value = future.result() if future.done() else await _awaitable(future)
             except BaseException as error:
                 future = steps.throw(error)
