@@ -233,7 +233,7 @@ class Server(Peer):
         """submit() of a method that has a session, without that parameter."""
         if method in OF_SERVE:
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
-        if self._ended or self._pid != os.getpid():
+        if self._ended or self._pid != _pid:
             self._start()
         request = Request(method, params, urgent, fds)
         link = self._links.get(session)
@@ -545,11 +545,14 @@ def _gone(session: str) -> SetupError:
     )
 
 
+_pid = os.getpid()  # asking the kernel costs each request a system call
 _started: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
     """A server ends with the program that has started it, not with the last of its forks."""
+    global _pid
+    _pid = os.getpid()
     for server in list(_started):
         for connection in list(server._linked):
             connection.forget()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 from typing import List, Optional
 
 from ._face import Content, Part, as_bytes, encoded
@@ -28,7 +28,7 @@ class KvApi(Part):
 
     def _value(self, key: str) -> "Steps[Optional[bytes]]":
         try:
-            return base64.b64decode((yield self._ask("kv.get", {"key": key, "base64": True}))["value"])
+            return binascii.a2b_base64((yield self._ask("kv.get", {"key": key, "base64": True}))["value"])
         except MissingError as error:
             if "no key" not in error.message:  # but no session, for instance
                 raise

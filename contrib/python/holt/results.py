@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, TypeVar
@@ -169,8 +170,8 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
     usage = answer.get("usage") or {}
     return {
         "id": answer["id"], "cause": answer["cause"], "exit_code": answer["exit_code"],
-        "stdout_bytes": base64.b64decode(answer.get("stdout") or ""),
-        "stderr_bytes": base64.b64decode(answer.get("stderr") or ""),
+        "stdout_bytes": binascii.a2b_base64(answer.get("stdout") or ""),
+        "stderr_bytes": binascii.a2b_base64(answer.get("stderr") or ""),
         "stdout_dropped": answer.get("stdout_dropped") or 0, "stderr_dropped": answer.get("stderr_dropped") or 0,
         "usage": Usage(*(usage.get(name) for name in ("wall_us", "user_us", "system_us", "max_rss_bytes"))),
         "denials": tuple(
