@@ -34,14 +34,14 @@ char *base64_encode(const void *data, size_t length) {
         return text;
 }
 
-/* The value of each digit and 1 more, so that what is none is 0. */
+/* Fills in each digit's value plus 1. Every other byte stays 0. */
 static void fill_values(unsigned char values[256]) {
         memset(values, 0, 256);
         for (unsigned char i = 0; i < 64; i++)
                 values[(unsigned char)digits[i]] = (unsigned char)(i + 1);
 }
 
-/* Three bytes of four digits, or fewer where digits are missing. */
+/* Decodes four digits into three bytes, or into fewer if `missing` digits are padding. */
 static int decode_four(const unsigned char values[256], const char *text, size_t missing,
                        unsigned char *at) {
         uint32_t three = 0;

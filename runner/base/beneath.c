@@ -11,10 +11,10 @@
 #include "base/paths.h"
 #include "base/sys.h"
 
-enum { LINKS_MAX = 40 }; /* as in the kernel */
+enum { LINKS_MAX = 40 }; /* the kernel's own limit */
 
-/* Opens the directory that path leads to through whatever links, and asks the kernel for its own
- * path. */
+/* Opens the directory that path leads to, following links, and reads the kernel's own path of it.
+ */
 static int open_real(const char *path, char real[PATH_MAX], int *ret_fd) {
         _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : path_of_fd(fd, real);
@@ -39,7 +39,7 @@ static bool is_untrusted(const char *real, const StrList *untrusted) {
 }
 
 static int open_rest(int dir_fd, const char *rest, int flags, mode_t mode) {
-        /* A fifo may lie there, which must not hold us. */
+        /* Without O_NONBLOCK, opening a FIFO would block until somebody writes to it. */
         int more = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK;
         int fd = sys_openat2(dir_fd, rest, (uint64_t)(unsigned)(flags | more), mode,
                              RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -47,12 +47,12 @@ static int open_rest(int dir_fd, const char *rest, int flags, mode_t mode) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A path on its way: what is left of it, below a directory. */
+/* The state of a walk along a path. */
 typedef struct Walk {
         int dir_fd;
         char rest[PATH_MAX];
         unsigned links;
-        int flags; /* those asked for, and O_DIRECTORY if a slash is at the end */
+        int flags; /* the caller's flags, and O_DIRECTORY if the path ends in a slash */
 } Walk;
 
 static int walk_from_root(Walk *walk) {
@@ -61,7 +61,7 @@ static int walk_from_root(Walk *walk) {
         return walk->dir_fd < 0 ? -errno : 0;
 }
 
-/* Takes the next name off; "" at the end. */
+/* Removes the next name from the rest and returns it in name; "" at the end. */
 static int beneath_walk_take(Walk *walk, char name[NAME_MAX + 1]) {
         const char *start = walk->rest + strspn(walk->rest, "/");
         const size_t length = strcspn(start, "/");
@@ -77,8 +77,8 @@ static int beneath_walk_take(Walk *walk, char name[NAME_MAX + 1]) {
         return 0;
 }
 
-/* As the kernel does where fs.protected_symlinks is set: in a directory like /tmp no link of
- * somebody else is followed. */
+/* Applies the kernel's rule of fs.protected_symlinks: in a directory such as /tmp, a link of
+ * another user is not followed. */
 static bool is_foreign_link(int dir_fd, const struct stat *link) {
         struct stat dir;
 
@@ -114,8 +114,9 @@ static bool is_in_proc(int fd) {
         return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* One step: 1 if there are more, 0 with *ret the file, or a negative errno. A link of /proc leads
- * where no text can name, and nobody inside has made it. */
+/* Walks one step. Returns 1 if more steps follow, 0 with *ret set to the file, or a negative errno.
+ * A link in /proc is followed by the kernel: no text names its target, and nobody inside made it.
+ */
 static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
         const bool last = !walk->rest[0], follows = is_in_proc(walk->dir_fd);
         _cleanup_close_ int fd = openat(walk->dir_fd, name,
@@ -141,8 +142,8 @@ static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
         return 1;
 }
 
-/* A link of the caller's may lead into an untrusted directory, so each link is taken by its text.
- * The links of the root directory (/home, /tmp) are the system's. */
+/* Reads each link and walks its text, because a link of the caller's may lead into an untrusted
+ * directory. Links in the root directory (/home, /tmp) belong to the system and are trusted. */
 static int walk_open(Walk *walk, const StrList *untrusted, mode_t mode, int *ret) {
         char name[NAME_MAX + 1], real[PATH_MAX], rest[NAME_MAX + 1 + PATH_MAX];
         int r = beneath_walk_take(walk, name);
@@ -169,7 +170,7 @@ int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t m
         Walk walk = { .dir_fd = FD_NONE, .flags = flags };
         int fd = FD_NONE, r;
 
-        /* Mostly there is no link on the whole way, and nothing to ask about. */
+        /* Most paths contain no link, so one call opens them. */
         if (flags & O_PATH) {
                 fd = sys_openat2(AT_FDCWD, path, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
                                  RESOLVE_NO_SYMLINKS);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host paths that may lead through directories in which a sandbox can write, and has perhaps
- * written before. */
+/* Opens host paths that may lead through directories in which a sandbox can write. */
 #pragma once
 
 #include <stdint.h>
@@ -8,14 +7,14 @@
 
 #include "base/strings.h"
 
-/* Opens path, which is absolute and in normal form. From the first directory on its way that lies
- * in one of untrusted (by the kernel's own paths, whatever links lead there), no link is followed:
- * it may be an attacker's. Before that links are the caller's and are followed, to an untrusted
- * directory, too. A link of somebody else in a directory like /tmp is -EACCES.
+/* Opens path, which is absolute and in normal form. Links that the caller made are followed, also
+ * into an untrusted directory. From the first untrusted directory on, no link is followed, because
+ * an attacker may have made it. The kernel's own path decides which directory is untrusted. A link
+ * of another user in a directory such as /tmp gives -EACCES.
  *
- * untrusted  absolute directories; those that can't be opened are passed over.
+ * untrusted  absolute directories; those that cannot be opened are ignored.
  * flags      open(2) flags; O_CLOEXEC is added.
  *
- * An fd that the caller owns, or -ELOOP (a link where none is followed), or another negative errno
- * of openat2(2), which needs Linux 5.6. */
+ * Returns an fd that the caller owns, -ELOOP for a link that may not be followed, or another
+ * negative errno of openat2(2), which needs Linux 5.6. */
 int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t mode);

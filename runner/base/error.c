@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 
-/* The functions themselves. */
+/* The functions below must not expand the macros of the same names. */
 #undef error_set
 #undef error_layer
 #undef error_oom
@@ -32,12 +32,12 @@ static const struct {
 };
 static_assert(ELEMENTSOF(kinds) == ERROR_KIND_MAX, "every kind has an exit code");
 
-/* Its versions do not agree on a body in braces. */
+/* Versions of clang-format disagree about a body in braces. */
 /* clang-format off */
 #define N(e) { e, #e }
 /* clang-format on */
 
-/* glibc has strerrorname_np() since 2.32, musl has none. */
+/* glibc has strerrorname_np() since 2.32; musl has no such function. */
 static const struct {
         int errnum;
         const char *name;
@@ -99,12 +99,12 @@ int error_layer(Error *reterr, int layer, int errnum, const char *fmt, ...) {
         return r;
 }
 
-/* unix(7): descriptors that were sent and not received count for the user. */
+/* unix(7): descriptors that were sent but not yet received count against the user's limit. */
 const char *error_usual_cure(int errnum) {
         return errnum == ETOOMANYREFS
-                       ? "Processes of this user, those in sandboxes included, hold more "
-                         "descriptors in unread messages (SCM_RIGHTS) than \"ulimit -n\" is. End "
-                         "them, or raise that limit."
+                       ? "This user's processes, including those in sandboxes, have more "
+                         "descriptors in unread messages (SCM_RIGHTS) than \"ulimit -n\" allows. "
+                         "End these processes, or raise the limit."
                        : "";
 }
 
@@ -131,7 +131,7 @@ const char *error_kind_name(ErrorKind kind) {
         return kinds[kind].name;
 }
 
-/* musl has no text for this one. */
+/* musl has no text for this errno. */
 static const char *error_text(int errnum) {
         return errnum == ETOOMANYREFS ? "Too many descriptors in flight" : strerror(errnum);
 }
@@ -139,7 +139,7 @@ static const char *error_text(int errnum) {
 const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {
         size_t used;
 
-        /* Paths in it may be an attacker's; a terminal must not act on them. */
+        /* Paths in the text may come from an attacker, and a terminal must not act on them. */
         (void)str_visible(error->text, buf, 4 * sizeof(error->text));
         used = strlen(buf);
         if (error->errnum > 0)

@@ -10,15 +10,16 @@
 enum { STATE_TEXT, STATE_ESCAPE, STATE_CHARSET, STATE_CSI };
 
 typedef enum Verdict {
-        VERDICT_TEXT, /* a byte outside of sequences */
-        VERDICT_OPEN, /* a sequence that goes on */
+        VERDICT_TEXT, /* a byte outside a sequence */
+        VERDICT_OPEN, /* an incomplete sequence */
         VERDICT_HARMLESS,
         VERDICT_ASKS,
 } Verdict;
 
 enum { ENQ = 0x05, ESC = 0x1b, DEL = 0x7f };
 
-/* A pty that no terminal emulator has set up has no IUTF8. setlocale(3) is not called in holt. */
+/* A pty that no terminal emulator has set up has no IUTF8, so the locale decides. The environment
+ * is read directly, because holt never calls setlocale(3). */
 static bool locale_is_utf8(void) {
         static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
@@ -44,8 +45,8 @@ static Verdict escape_hold(Escapes *e, unsigned char c) {
         return VERDICT_OPEN;
 }
 
-/* U+0080 to U+009F are C1 controls, and 0xc2 begins them: it is not counted as a lead here, so that
- * they are found. */
+/* U+0080 to U+009F are C1 controls in UTF-8 and begin with 0xc2. So 0xc2 does not count as a lead
+ * byte here; otherwise these controls would be missed. */
 static uint8_t bytes_to_come(const Escapes *e, unsigned char c) {
         if (c >= 0xf0)
                 return 3;
@@ -87,7 +88,7 @@ static bool is_harmless_end(const Escapes *e, unsigned char c) {
         const size_t length = e->length - 2U;
 
         if (length == 3 && memcmp(parameters, "?25", 3) == 0)
-                return c == 'h' || c == 'l'; /* the cursor's visibility */
+                return c == 'h' || c == 'l'; /* shows or hides the cursor */
         return (length == 0 || parameters[0] != '?') && c && strchr("@ABCDEFGHJKLMPXdfm", c);
 }
 
@@ -132,7 +133,7 @@ bool escapes_open(const Escapes *e) {
         return e->state != STATE_TEXT;
 }
 
-/* --- made visible --- */
+/* --- visible form --- */
 
 static size_t put_visible(char *out, unsigned char c) {
         char hex[5];

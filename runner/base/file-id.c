@@ -14,7 +14,7 @@
 #include "base/sys.h"
 #include "base/util.h"
 
-/* linux/magic.h has not all of them. */
+/* Magic numbers of file systems that linux/magic.h does not define. */
 enum {
         MAGIC_FUSE = 0x65735546,
         MAGIC_FAT = 0x4d44,
@@ -24,35 +24,37 @@ enum {
 };
 
 #ifndef AT_HANDLE_FID
-#define AT_HANDLE_FID 0x200 /* 6.5: of a file system that can't open by handle, too */
+#define AT_HANDLE_FID                                                                              \
+        0x200 /* Linux 6.5: also for a file system that cannot open files by handle                \
+               */
 #endif
 
 #ifndef STATX_BTIME
 #define STATX_BTIME 0x800U
 #endif
 
-/* linux/fs.h of 6.9. */
+/* From linux/fs.h of Linux 6.9. */
 typedef struct SystemUuid {
         uint8_t length, uuid[16];
 } SystemUuid;
 #define IOC_GET_UUID _IOR(0x15, 0, SystemUuid)
 
-/* xfs/xfs_fs.h: struct xfs_fsop_geom_v1. */
+/* struct xfs_fsop_geom_v1 of xfs/xfs_fs.h. */
 typedef struct XfsGeometry {
         uint8_t before[64], uuid[16], rest[32];
 } XfsGeometry;
 static_assert(sizeof(XfsGeometry) == 112, "the kernel writes all of it");
 #define IOC_XFS_GEOMETRY _IOR('X', 100, XfsGeometry)
 
-/* struct file_handle of name_to_handle_at(2), with room. */
+/* struct file_handle of name_to_handle_at(2), with room for the handle. */
 typedef struct KernelHandle {
         uint32_t size;
         int32_t type;
         uint8_t bytes[FILE_HANDLE_MAX];
 } KernelHandle;
 
-/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
- * sys/stat.h exclude each other since musl 1.2.5. */
+/* The start of struct statx of statx(2), up to the last member used here. linux/stat.h defines it,
+ * but cannot be included next to musl's sys/stat.h since musl 1.2.5. */
 typedef struct BirthStatx {
         uint32_t mask;
         uint8_t before[76];
@@ -62,9 +64,10 @@ typedef struct BirthStatx {
 } BirthStatx;
 static_assert(sizeof(BirthStatx) == 256, "the kernel writes all of it");
 
-/* --- finding out --- */
+/* --- reading an identity --- */
 
-/* An O_PATH fd answers no ioctl. To open anything but these may do something already. */
+/* Ioctls need a readable fd, and an O_PATH fd is none. Only directories and regular files are
+ * opened: opening anything else may have side effects. */
 static int open_readable(int fd, mode_t mode) {
         char path[40];
 
@@ -128,7 +131,7 @@ int file_id_get(int fd, FileId *ret) {
         id.uid = st.st_uid;
         if (id.system_type != MAGIC_FAT && id.system_type != MAGIC_EXFAT) {
                 id.inode = st.st_ino;
-                /* The server of a FUSE file system numbers its files while it lives. */
+                /* A FUSE server numbers its files only for its own lifetime. */
                 if (id.system_type != MAGIC_FUSE)
                         get_handle(fd, &id);
         }
@@ -151,7 +154,7 @@ static bool same_system(const FileId *before, const FileId *now) {
         return memcmp(before->uuid, now->uuid, size) == 0;
 }
 
-/* Each may have been found by another kernel: by what both have. */
+/* Either identity may come from another kernel, so only the parts that both have are compared. */
 static bool same_file(const FileId *before, const FileId *now) {
         if (before->handle_size && now->handle_size)
                 return before->handle_type == now->handle_type &&
@@ -175,7 +178,7 @@ bool file_id_is_anew(const FileId *before, const FileId *now) {
                before->system_type == MAGIC_TMPFS && now->system_type == MAGIC_TMPFS;
 }
 
-/* --- as text --- */
+/* --- text form --- */
 
 static void file_id_print_bytes(const uint8_t *bytes, size_t size, char *out) {
         for (size_t i = 0; i < size; i++)
@@ -196,7 +199,7 @@ const char *file_id_print(const FileId *id, char buf[FILE_ID_TEXT_MAX]) {
         return buf;
 }
 
-/* Reads hexadecimal digits to the end of text. */
+/* Reads hexadecimal digits up to the end of text. */
 static int parse_bytes(const char *text, uint8_t *ret, size_t most, size_t *ret_size) {
         size_t length = strspn(text, "0123456789abcdef");
 

@@ -11,12 +11,12 @@
 #include "base/paths.h"
 #include "base/util.h"
 
-/* The last answer is kept: what is mounted is mostly one user's. */
+/* The last answer is cached, because most mounts belong to one user. */
 const char *home_of_uid(uid_t uid) {
         static struct {
                 bool known;
                 uid_t uid;
-                char home[PATH_MAX]; /* "" for none */
+                char home[PATH_MAX]; /* "" if there is none */
         } last;
         const struct passwd *entry;
         FILE *file;

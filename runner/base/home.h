@@ -4,12 +4,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The caller's home: HOME, or else the account's. NULL if neither says one: services and cron jobs
- * come without HOME. It is kept, since root's environment is wiped when root is given up. */
+/* The caller's home: HOME, or else the account's home directory. NULL if neither is set; services
+ * and cron jobs come without HOME. The answer is cached, because root's environment is wiped when
+ * holt gives up root. */
 const char *home_path(void);
-/* The home that /etc/passwd has for uid, until the next call for another one; NULL if it has none.
- */
+/* The home directory of uid in /etc/passwd, or NULL. The string is valid until a call for another
+ * uid. */
 const char *home_of_uid(uid_t uid);
 
-/* Whether the caller's home is path, a path of the kernel's, or lies below it. */
+/* Whether the caller's home is path or lies below it. path is one that the kernel has returned. */
 bool home_lies_below(const char *path);

@@ -10,12 +10,12 @@
 #include "base/strings.h"
 #include "base/utf8.h"
 
-/* cJSON copies a number into 64 bytes and silently takes what follows as something else. */
+/* cJSON copies a number into 64 bytes and silently parses the rest as something else. */
 enum { NUMBER_MAX = 40 };
 
-/* Digits that a double keeps whatever they are (DBL_DIG). */
+/* Number of digits that a double always keeps (DBL_DIG). */
 enum { DIGITS_EXACT = 15 };
-/* ... and that it takes to tell any from its neighbours (DBL_DECIMAL_DIG). */
+/* Number of digits that tell any double from its neighbours (DBL_DECIMAL_DIG). */
 enum { DIGITS_MAX = 17 };
 
 typedef struct Scanner {
@@ -27,7 +27,7 @@ typedef struct Scanner {
 
 static int scan_value(Scanner *s);
 
-/* Column in characters, as an editor counts; both from 1. */
+/* Lines and columns count from 1, and columns count characters, like those of an editor. */
 static int scan_fail_at(const Scanner *s, const char *where, const char *what) {
         size_t line = 1, column = 1;
         char quoted[400];
@@ -64,7 +64,7 @@ static void skip_blank(Scanner *s) {
                 s->at++;
 }
 
-/* Four hex digits, or -1. */
+/* Returns the value of four hex digits, or -1. */
 static int scan_hex4(Scanner *s) {
         int value = 0;
 
@@ -82,7 +82,7 @@ static int scan_hex4(Scanner *s) {
         return value;
 }
 
-/* What follows "\u". A surrogate must come as a pair, high one first. */
+/* Scans the digits after "\u". A surrogate must come as a pair, high one first. */
 static int scan_unicode(Scanner *s) {
         const char *begin = s->at - 2;
         int value = scan_hex4(s), low;
@@ -147,7 +147,7 @@ static size_t scan_digits(Scanner *s) {
         return (size_t)(s->at - begin);
 }
 
-/* Digits between the first and the last that is not 0. */
+/* Counts the digits from the first nonzero one to the last nonzero one. */
 static int significant_digits(const char *number) {
         int count = 0, last = 0;
 
@@ -161,8 +161,8 @@ static int significant_digits(const char *number) {
         return last;
 }
 
-/* Whether a double, printed with as many digits, is another number. Up to 15 it keeps whatever they
- * are, and past 17 what was meant was no double. */
+/* Whether a double, printed with as many digits, is a different number. A double keeps any 15
+ * digits. A number of more than 17 digits was never meant as a double. */
 static bool loses_digits(const char *number, double value) {
         const int count = significant_digits(number);
         char printed[NUMBER_MAX + 1], *at = printed;
@@ -182,8 +182,9 @@ static bool loses_digits(const char *number, double value) {
         return false;
 }
 
-/* A number that cJSON would turn into another one: too long for it, past a double, or an integer
- * (also by rounding, as 0.99999999999999999999) that a double can't tell from its neighbours. */
+/* Refuses a number that cJSON would change: one that is too long, or larger than any double, or an
+ * integer that a double cannot tell from its neighbours. The last includes numbers that round to
+ * such an integer, for example 0.99999999999999999999. */
 static int check_number(const Scanner *s, const char *begin) {
         size_t length = (size_t)(s->at - begin);
         char copy[NUMBER_MAX + 1];
@@ -201,7 +202,7 @@ static int check_number(const Scanner *s, const char *begin) {
         if (strspn(copy, "-0123456789") == length) {
                 if (fabs(value) > (double)JSON_INTEGER_MAX)
                         return scan_fail_at(s, begin,
-                                            "an integer past 2^53 - 1, which would lose digits");
+                                            "an integer beyond 2^53 - 1 would lose digits");
         } else if (loses_digits(copy, value)) {
                 return scan_fail_at(s, begin, "a number that would lose digits");
         }
@@ -214,12 +215,12 @@ static int scan_number(Scanner *s) {
         (void)scan_take(s, '-');
         if (scan_take(s, '0')) {
                 if (json_is_digit(scan_peek(s)))
-                        return scan_fail_at(s, begin, "a number starts with 0");
+                        return scan_fail_at(s, begin, "a number must not start with 0");
         } else if (scan_digits(s) == 0) {
                 return scan_fail_at(s, begin, "not a JSON value");
         }
         if (scan_take(s, '.') && scan_digits(s) == 0)
-                return scan_fail(s, "a number needs a digit behind its point");
+                return scan_fail(s, "a number needs a digit after its decimal point");
         if (scan_take(s, 'e') || scan_take(s, 'E')) {
                 if (!scan_take(s, '+'))
                         (void)scan_take(s, '-');
@@ -240,24 +241,24 @@ static int scan_word(Scanner *s) {
                         return 0;
                 }
         }
-        return scan_fail(s, s->at == s->end ? "the text ends where a value should be"
+        return scan_fail(s, s->at == s->end ? "expected a value, but the text ends here"
                                             : "not a JSON value");
 }
 
-/* A member's key and colon. */
+/* Scans a member's key and colon. */
 static int scan_key(Scanner *s) {
         int r;
 
         if (scan_peek(s) != '"')
-                return scan_fail(s, "a key in double quotes should be here");
+                return scan_fail(s, "expected a key in double quotes");
         r = scan_string(s);
         if (r < 0)
                 return r;
         skip_blank(s);
-        return scan_take(s, ':') ? 0 : scan_fail(s, "a \":\" should be here");
+        return scan_take(s, ':') ? 0 : scan_fail(s, "expected \":\"");
 }
 
-/* The inside of an object or array whose opening bracket has been taken. */
+/* Scans the members or items of an object or array; the opening bracket has been read. */
 static int scan_members(Scanner *s, bool object) {
         char close = object ? '}' : ']';
         int r;
@@ -268,8 +269,8 @@ static int scan_members(Scanner *s, bool object) {
         for (bool first = true;; first = false) {
                 skip_blank(s);
                 if (!first && scan_peek(s) == close)
-                        return scan_fail(s, object ? "a \",\" too many before this \"}\""
-                                                   : "a \",\" too many before this \"]\"");
+                        return scan_fail(s, object ? "remove the \",\" before this \"}\""
+                                                   : "remove the \",\" before this \"]\"");
                 r = object ? scan_key(s) : 0;
                 if (r == 0)
                         r = scan_value(s);
@@ -278,12 +279,12 @@ static int scan_members(Scanner *s, bool object) {
                 if (scan_take(s, close))
                         return 0;
                 if (!scan_take(s, ','))
-                        return scan_fail(s, object ? "a \",\" or \"}\" should be here"
-                                                   : "a \",\" or \"]\" should be here");
+                        return scan_fail(s, object ? "expected \",\" or \"}\""
+                                                   : "expected \",\" or \"]\"");
         }
 }
 
-/* One value and the blanks on both its sides. */
+/* Scans one value and the blanks on both sides. */
 static int scan_value(Scanner *s) {
         int c, r;
 
@@ -291,7 +292,7 @@ static int scan_value(Scanner *s) {
         c = scan_peek(s);
         if (c == '{' || c == '[') {
                 if (s->depth == JSON_DEPTH_MAX)
-                        return scan_fail(s, "more than 64 objects and arrays in each other");
+                        return scan_fail(s, "objects and arrays are nested more than 64 deep");
                 s->depth++;
                 s->at++;
                 r = scan_members(s, c == '{');
@@ -311,12 +312,12 @@ int json_scan(const char *bytes, size_t length, const char *name, Error *reterr)
         Scanner s = { bytes, bytes, bytes + length, name, 0, reterr };
         int r;
 
-        /* RFC 8259, section 8.1: no byte order mark. */
+        /* RFC 8259, section 8.1: JSON texts have no byte order mark. */
         if (length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-                return scan_fail(&s, "the text starts with a byte order mark; save it without");
+                return scan_fail(&s, "the text starts with a byte order mark; save it without one");
         skip_blank(&s);
         if (s.at == s.end)
-                return scan_fail_at(&s, s.start, "it is empty");
+                return scan_fail_at(&s, s.start, "the document is empty");
         r = scan_value(&s);
         if (r < 0)
                 return r;

@@ -25,7 +25,7 @@ bool schema_append_choice(char *text, size_t size, const char *word, bool first,
         return fits;
 }
 
-/* A value as its JSON, short. */
+/* Appends a value as JSON, shortened. */
 static bool append_value(char *text, size_t size, const JsonValue *value, bool first, bool last) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         char word[64];
@@ -38,7 +38,7 @@ static bool append_value(char *text, size_t size, const JsonValue *value, bool f
         return schema_append_choice(text, size, word, first, last);
 }
 
-/* "must be at least 3" */
+/* Refuses with a message such as "must be at least 3". */
 static int refuse_bound(const Check *check, const Place *place, const char *what,
                         const JsonValue *bound) {
         char text[100] = "";
@@ -81,7 +81,7 @@ static const char *type_shown(const char *name) {
         return shown ? shown : name;
 }
 
-/* From 2^53 on there are no others. trunc(3) would take libm where the compiler calls it. */
+/* All doubles from 2^53 on are whole. trunc(3) may need libm, depending on the compiler. */
 static bool rule_is_whole(double number) {
         const double most = 9007199254740992;
 
@@ -99,7 +99,7 @@ bool schema_has_type(const JsonValue *value, const char *name) {
                 (void)json_number(value, &number);
                 return !streq(name, "integer") || rule_is_whole(number);
         }
-        return true; /* no type that is known */
+        return true; /* an unknown type */
 }
 
 static int check_type(Check *check, const JsonValue *schema, const JsonValue *said,
@@ -156,8 +156,8 @@ static int check_const(Check *check, const JsonValue *schema, const JsonValue *s
 
 /* --- numbers --- */
 
-/* How a number stands to a bound: below, at or above it; 0 too where there is nothing to compare.
- */
+/* Compares a value with a bound: negative, 0 or positive. The result is 0 too if either is no
+ * number. */
 static int rule_compare(const JsonValue *value, const JsonValue *bound) {
         double number, limit;
 
@@ -180,7 +180,8 @@ static int check_maximum(Check *check, const JsonValue *schema, const JsonValue 
                                              : 0;
 }
 
-/* The number that a value must not reach: in draft 4 true makes the other keyword's so. */
+/* The bound that a value must not reach. In draft 4, true makes the bound of the other keyword
+ * exclusive. */
 static const JsonValue *rule_exclusive(Check *check, const JsonValue *schema, const JsonValue *said,
                                        const char *other) {
         bool yes = false;
@@ -213,8 +214,8 @@ static int check_below(Check *check, const JsonValue *schema, const JsonValue *s
                        : 0;
 }
 
-/* Of 0.1 there are 3 in 0.3, as people count, and almost 3 in doubles, whose last digits are lost.
- */
+/* People count three times 0.1 in 0.3; doubles give slightly less, because their last digits are
+ * lost. */
 static bool is_multiple(double number, double factor) {
         const double most = 9007199254740992, times = number / factor;
         double off;
@@ -222,7 +223,7 @@ static bool is_multiple(double number, double factor) {
         if (number > -most && number < most && factor < most && rule_is_whole(number) &&
             rule_is_whole(factor))
                 return (int64_t)number % (int64_t)factor == 0;
-        if (times >= most || times <= -most) /* its fraction is lost */
+        if (times >= most || times <= -most) /* too large to have a fraction */
                 return true;
         off = number - (double)(int64_t)(times + (times < 0 ? -0.5 : 0.5)) * factor;
         return (off < 0 ? -off : off) <= (number < 0 ? -number : number) * 2 * DBL_EPSILON;
@@ -241,9 +242,9 @@ static int check_multiple(Check *check, const JsonValue *schema, const JsonValue
 
 /* --- sizes --- */
 
-enum { CHARACTERS_A_STEP = 64 }; /* bytes of a text, each of which is looked at */
+enum { CHARACTERS_A_STEP = 64 }; /* bytes of a text, all of which are read */
 
-/* Up to what more than the bound is. */
+/* Counts characters and stops above the bound. */
 static size_t count_characters(Check *check, const char *text, double bound) {
         size_t count = 0;
 
@@ -255,7 +256,7 @@ static size_t count_characters(Check *check, const char *text, double bound) {
         return count;
 }
 
-/* Each keyword of a size: what it counts, and on which side it stands. */
+/* Each keyword for a size: its unit, and whether it is a lower or upper bound. */
 static const struct {
         const char *keyword, *unit;
         JsonType type;
@@ -329,7 +330,8 @@ static int check_properties(Check *check, const JsonValue *schema, const JsonVal
         return r;
 }
 
-/* Those that properties does not name. Which patternProperties would is not known. */
+/* Checks members that "properties" does not name. With patternProperties this is skipped, because
+ * patterns are not evaluated. */
 static int check_additional(Check *check, const JsonValue *schema, const JsonValue *said,
                             const JsonValue *value, const Place *place) {
         const JsonValue *named = schema_find(check, schema, "properties");
@@ -353,7 +355,7 @@ static int check_additional(Check *check, const JsonValue *schema, const JsonVal
 
 /* --- arrays --- */
 
-/* The first items by a schema each; how many schemas there are. */
+/* Checks the first items, each against its own schema. Returns the number of schemas. */
 static int check_first_items(Check *check, const JsonValue *schemas, const JsonValue *value,
                              const Place *place) {
         const JsonValue *schema = json_type(schemas) == JSON_ARRAY ? json_first(schemas) : NULL;
@@ -376,7 +378,8 @@ static int check_prefix(Check *check, const JsonValue *schema, const JsonValue *
         return check_first_items(check, said, value, place);
 }
 
-/* All but those that prefixItems has; an array of schemas is what prefixItems was once. */
+/* Checks the items after those of prefixItems. Older drafts wrote prefixItems as an array of
+ * schemas here. */
 static int rule_check_items(Check *check, const JsonValue *schema, const JsonValue *said,
                             const JsonValue *value, const Place *place) {
         const JsonValue *prefix = schema_find(check, schema, "prefixItems");
@@ -411,13 +414,13 @@ static int check_unique(Check *check, const JsonValue *schema, const JsonValue *
                 for (const JsonValue *before = json_first(value); before != i && !check->over;
                      before = json_next(before))
                         if (schema_equal(check, before, i))
-                                return schema_refuse(check, &below, "is there twice");
+                                return schema_refuse(check, &below, "is a duplicate");
                 below.index++;
         }
         return 0;
 }
 
-/* --- all --- */
+/* --- all keywords --- */
 
 const SchemaKeyword *schema_keyword(const char *name) {
         static const SchemaKeyword keywords[] = {
@@ -458,8 +461,8 @@ const SchemaKeyword *schema_keyword(const char *name) {
                 { "description", SAYS_TEXT, NULL },
         };
 
-        /* For each member of a schema, as often as it is looked at: the first letter rules out
-         * most. */
+        /* Runs for each member of a schema on every check; comparing the first letter rules out
+         * most keywords. */
         for (size_t i = 0; i < ELEMENTSOF(keywords); i++)
                 if (keywords[i].name[0] == name[0] && streq(keywords[i].name, name))
                         return &keywords[i];

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keywords of JSON Schema that count, for base/json-schema.c alone: what each may say, and how
- * a value is held to it. */
+/* The supported keywords of JSON Schema, only for base/json-schema.c: the values that each may
+ * have, and its check. */
 #pragma once
 
 #include "base/json.h"
 
-/* Where a value is; made into a path only for an error. */
+/* The position of a value. It becomes a path only if an error needs one. */
 typedef struct Place {
         const struct Place *above;
-        const char *key; /* NULL of an item */
+        const char *key; /* NULL for an item */
         size_t index;
 } Place;
 
 typedef struct Check {
-        const JsonValue *root; /* of the schema, for $ref */
+        const JsonValue *root; /* the whole schema, for $ref */
         size_t steps;
-        unsigned depth; /* schemas that are being checked, one inside the other */
-        bool over;      /* more steps than allowed, or deeper */
-        bool quiet;     /* an anyOf is trying: nothing is written */
+        unsigned depth; /* nesting depth of the schemas being checked */
+        bool over;      /* the limit of steps or of depth was passed */
+        bool quiet;     /* a trial for anyOf or similar: no error is written */
         Error *reterr;
 } Check;
 
-/* What a keyword says. */
+/* The kinds of value that a keyword may have. */
 typedef enum SchemaSays {
         SAYS_ANYTHING,
         SAYS_TEXT,
@@ -29,56 +29,57 @@ typedef enum SchemaSays {
         SAYS_NUMBER,
         SAYS_FACTOR,        /* a number above 0 */
         SAYS_BOUND,         /* a number; true or false in old drafts */
-        SAYS_COUNT,         /* a whole number, 0 at least */
+        SAYS_COUNT,         /* a whole number, at least 0 */
         SAYS_LIST,          /* an array of anything */
         SAYS_NAMES,         /* an array of strings */
         SAYS_TYPES,         /* the name of a type, or an array of them */
-        SAYS_REFERENCE,     /* "#/$defs/name": where in the schema another is */
+        SAYS_REFERENCE,     /* "#/$defs/name": the place of another schema */
         SAYS_SCHEMA,        /* an object, true or false */
-        SAYS_SCHEMAS,       /* an array of them */
-        SAYS_SCHEMA_OR_ALL, /* one, or an array of them */
-        SAYS_NAMED_SCHEMAS, /* an object of them */
+        SAYS_SCHEMAS,       /* an array of schemas */
+        SAYS_SCHEMA_OR_ALL, /* a schema, or an array of schemas */
+        SAYS_NAMED_SCHEMAS, /* an object of schemas */
 } SchemaSays;
 
-/* Holds value to what the keyword of schema has said: 0, -EINVAL once it is refused, -ENOMEM. */
+/* Checks value against the value `said` of a keyword in schema. Returns 0, -EINVAL if value is
+ * refused, or -ENOMEM. */
 typedef int SchemaRule(Check *check, const JsonValue *schema, const JsonValue *said,
                        const JsonValue *value, const Place *place);
 
 typedef struct SchemaKeyword {
         const char *name;
         SchemaSays says;
-        SchemaRule *rule; /* NULL: it says nothing of values by itself */
+        SchemaRule *rule; /* NULL if the keyword alone checks nothing */
 } SchemaKeyword;
 
-/* NULL of one that is passed over. */
+/* NULL if the keyword is ignored. */
 const SchemaKeyword *schema_keyword(const char *name);
 
-/* The name of a type as errors show it ("an integer"), or NULL; suggested, which may be NULL,
- * becomes the one that was meant, or NULL. */
+/* Returns the name of a type for errors ("an integer"), or NULL. *suggested becomes the name that
+ * was probably meant, or NULL; suggested may be NULL. */
 const char *schema_type(const char *name, const char **suggested);
-/* Whether value is of the type, or no type has that name. */
+/* Whether value has the type. An unknown type accepts everything. */
 bool schema_has_type(const JsonValue *value, const char *name);
 
-/* Makes "a, b or c"; false once there is no room for another, which "..." says. */
+/* Builds "a, b or c". Returns false when the text is full; "..." then marks the omission. */
 bool schema_append_choice(char *text, size_t size, const char *word, bool first, bool last);
 
-/* --- of json-schema-several.c --- */
+/* --- json-schema-several.c --- */
 
 SchemaRule schema_check_any, schema_check_one, schema_check_all, schema_check_not, schema_check_if;
 
-/* --- of json-schema.c, for the rules --- */
+/* --- json-schema.c, for the rules --- */
 
 int schema_check_value(Check *check, const JsonValue *schema, const JsonValue *value,
                        const Place *place);
-/* False when it has been enough. */
+/* Counts a step. Returns false when the limit is reached. */
 bool schema_step(Check *check);
-/* As json_member(), counted; the object may be NULL. */
+/* Finds a member like json_member(), and counts steps. The object may be NULL. */
 const JsonValue *schema_find(Check *check, const JsonValue *object, const char *key);
-/* How many items or members, and whether two values are the same; both counted. */
+/* The number of items or members, and whether two values are equal. Both count steps. */
 size_t schema_count(Check *check, const JsonValue *value);
 bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b);
 SchemaRule schema_check_reference;
-/* What a $ref leads to, or NULL; counted. */
+/* Returns the schema that a $ref names, or NULL. Counts steps. */
 const JsonValue *schema_resolve(Check *check, const char *reference);
-/* -EINVAL, with "$.limit: what" where errors are wanted; -ENOMEM. */
+/* Returns -EINVAL, with the text "$.limit: what" unless the check is quiet; or -ENOMEM. */
 int schema_refuse(const Check *check, const Place *place, const char *what);

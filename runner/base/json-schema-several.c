@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keywords of several schemas, or of one that is not to be: see base/json-schema-rules.h. */
+/* The keywords with several schemas, "not", and $ref: see base/json-schema-rules.h. */
 #include <errno.h>
 
 #include "base/json-schema-rules.h"
 #include "base/strings.h"
 
-enum { REFERENCES_MAX = 8 }; /* one behind the other */
+enum { REFERENCES_MAX = 8 }; /* longest chain of $ref */
 
-/* The one thing that it says of values, where that is the name of a type. */
+/* The name of the type, if "type" is the only keyword of the schema that checks values. */
 static const char *only_type(const JsonValue *schema) {
         const char *type = NULL;
 
@@ -30,7 +30,7 @@ static const char *several_shown(const char *type) {
         return known ? known : type;
 }
 
-/* What a schema, or what it refers to, says of the type; NULL where that is nothing. */
+/* The "type" of a schema, also through a $ref, or NULL. */
 static const JsonValue *several_type_of(Check *check, const JsonValue *schema) {
         for (unsigned i = 0; i < REFERENCES_MAX; i++) {
                 const JsonValue *reference = schema_find(check, schema, "$ref");
@@ -51,8 +51,8 @@ static bool several_fits(Check *check, const JsonValue *type, const JsonValue *v
         return false;
 }
 
-/* Of Optional and the like the one that takes value's type, whose own words say more; NULL for
- * none, or several, or where one may take any. */
+/* Among several schemas (Optional generates such), the only one that takes the type of value: its
+ * errors say the most. NULL if none or several take it, or if one takes any type. */
 static const JsonValue *several_meant(Check *check, const JsonValue *schemas,
                                       const JsonValue *value) {
         const JsonValue *found = NULL;
@@ -68,8 +68,8 @@ static const JsonValue *several_meant(Check *check, const JsonValue *schemas,
         return found;
 }
 
-/* None of the schemas takes it: what the one says that is meant, or "must be a string or null", or
- * fallback where one says more. */
+/* Refuses a value that no schema takes. The error is that of the schema that was probably meant, or
+ * "must be a string or null", or else fallback. */
 static int refuse_all(Check *check, const Place *place, const JsonValue *schemas,
                       const JsonValue *value, const char *fallback) {
         char text[200] = "must be ";
@@ -91,7 +91,7 @@ static int refuse_all(Check *check, const Place *place, const JsonValue *schemas
         return schema_refuse(check, place, text);
 }
 
-/* Whether one of them takes it, without a word; -ENOMEM. */
+/* Whether the schema takes the value. Writes no error for a mismatch; -ENOMEM. */
 static int several_takes(Check *check, const JsonValue *schema, const JsonValue *value,
                          const Place *place) {
         const bool quiet = check->quiet;
@@ -114,7 +114,7 @@ int schema_check_any(Check *check, const JsonValue *schema, const JsonValue *sai
                 if (r != 0)
                         return r < 0 ? r : 0;
         }
-        return refuse_all(check, place, said, value, "is none of what anyOf has");
+        return refuse_all(check, place, said, value, "matches no schema of anyOf");
 }
 
 int schema_check_one(Check *check, const JsonValue *schema, const JsonValue *said,
@@ -135,8 +135,8 @@ int schema_check_one(Check *check, const JsonValue *schema, const JsonValue *sai
         if (count == 1)
                 return 0;
         if (count > 1)
-                return schema_refuse(check, place, "is more than one of what oneOf has");
-        return refuse_all(check, place, said, value, "is none of what oneOf has");
+                return schema_refuse(check, place, "matches more than one schema of oneOf");
+        return refuse_all(check, place, said, value, "matches no schema of oneOf");
 }
 
 int schema_check_all(Check *check, const JsonValue *schema, const JsonValue *said,

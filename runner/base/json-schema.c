@@ -9,7 +9,7 @@
 #include "base/strings.h"
 
 enum {
-        TEXT_A_STEP = 1024, /* bytes of two texts that are compared */
+        TEXT_A_STEP = 1024, /* bytes per step when two texts are compared */
         PATH_SHOWN_MAX = 900,
 };
 
@@ -18,7 +18,7 @@ bool schema_step(Check *check) {
         return !check->over;
 }
 
-/* As streq(): a step, and more where much is the same. */
+/* Compares like streq(). Counts one step, and more if long texts are equal. */
 static bool is_same_text(Check *check, const char *a, const char *b) {
         while (schema_step(check)) {
                 if (strncmp(a, b, TEXT_A_STEP) != 0)
@@ -90,7 +90,7 @@ static char *schema_place_path(const Place *place) {
         return place->key ? json_path_key(above, place->key) : json_path_index(above, place->index);
 }
 
-/* Cut where what is wrong would find no room behind it. */
+/* Writes the path of a place, cut if the message would have no room after it. */
 static char *path_of(const Place *place) {
         _cleanup_free_ char *path = schema_place_path(place);
         char *shown;
@@ -104,7 +104,8 @@ static char *path_of(const Place *place) {
 }
 
 static int too_much(Error *reterr) {
-        (void)error_set(reterr, ERROR_LIMIT, 0, "too much to check against the schema");
+        (void)error_set(reterr, ERROR_LIMIT, 0,
+                        "checking it against the schema takes too many steps");
         return -E2BIG;
 }
 
@@ -159,7 +160,7 @@ static int hex_value(char c) {
         return at ? (int)(at - digits) % 16 : -1;
 }
 
-/* What stands at a place of a URI's fragment, a byte or %XX for one; '\0' at its end. */
+/* Decodes the next byte of a URI's fragment, which may be written as %XX; '\0' at its end. */
 static char schema_next_byte(const char **at) {
         const char *s = *at;
         const int high = s[0] == '%' ? hex_value(s[1]) : -1;
@@ -173,7 +174,7 @@ static char schema_next_byte(const char **at) {
         return s[0];
 }
 
-/* The same of a part of a JSON pointer (RFC 6901), at whose end it stays. */
+/* Decodes the next byte of a part of a JSON pointer (RFC 6901), and stays at the part's end. */
 static char next_in_part(const char **at) {
         const char *next = *at;
         const char c = schema_next_byte(&next);
@@ -210,7 +211,7 @@ static const JsonValue *member_of(Check *check, const JsonValue *object, const c
 
 static const JsonValue *item_of(Check *check, const JsonValue *array, const char *part) {
         const JsonValue *item = json_first(array);
-        char number[8]; /* a schema has no more of them */
+        char number[8]; /* more digits than any schema has items */
         size_t length = 0;
         char c = next_in_part(&part);
 
@@ -255,7 +256,7 @@ int schema_check_reference(Check *check, const JsonValue *schema, const JsonValu
 /* --- a schema --- */
 
 typedef struct Verify {
-        Check check; /* for what a $ref leads to */
+        Check check; /* resolves $ref */
         const char *name;
         Error *reterr;
 } Verify;
@@ -299,13 +300,13 @@ static int verify_reference(Verify *verify, const JsonValue *said, const Place *
         other = schema_resolve(&verify->check, reference);
         if (other && (json_type(other) == JSON_OBJECT || json_type(other) == JSON_BOOL))
                 return 0;
-        r = schema_senseless(verify, place, "leads to no schema");
+        r = schema_senseless(verify, place, "refers to no schema");
         return error_cure(verify->reterr, r,
-                          "\"#/$defs/NAME\" is what \"$defs\" at the top of the same schema has; "
-                          "elsewhere nothing is looked for.");
+                          "Refer to a schema in the same document, such as \"#/$defs/NAME\" for an "
+                          "entry of \"$defs\" at its top.");
 }
 
-/* Each item or member of what a keyword says. */
+/* Verifies each item or member of a keyword's value. */
 static int verify_each(Verify *verify, const JsonValue *said, const Place *place,
                        int (*each)(Verify *verify, const JsonValue *one, const Place *place)) {
         Place below = { place, NULL, 0 };
@@ -327,7 +328,7 @@ static int verify_each_type(Verify *verify, const JsonValue *one, const Place *p
         return verify_type(verify, one, place);
 }
 
-/* What the type of it must be, and what is to be said where it is not. */
+/* The type that a keyword's value must have, and the error for any other type. */
 static const struct {
         JsonType type, or_type;
         const char *must;
@@ -338,7 +339,7 @@ static const struct {
         [SAYS_NUMBER] = { JSON_NUMBER, JSON_NUMBER, "must be a number", NULL },
         [SAYS_FACTOR] = { JSON_NUMBER, JSON_NUMBER, "must be a number above 0", NULL },
         [SAYS_BOUND] = { JSON_NUMBER, JSON_BOOL, "must be a number", NULL },
-        [SAYS_COUNT] = { JSON_NUMBER, JSON_NUMBER, "must be a whole number, 0 at least", NULL },
+        [SAYS_COUNT] = { JSON_NUMBER, JSON_NUMBER, "must be a whole number of at least 0", NULL },
         [SAYS_LIST] = { JSON_ARRAY, JSON_ARRAY, "must be an array", NULL },
         [SAYS_NAMES] = { JSON_ARRAY, JSON_ARRAY, "must be an array of strings", verify_name },
         [SAYS_SCHEMA] = { JSON_OBJECT, JSON_BOOL, "must be a schema", NULL },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a value is what a JSON schema says (2020-12, and what older drafts wrote otherwise):
+/* Checks a value against a JSON schema (2020-12, and spellings of older drafts):
  *
  *   any        type (also an array of types), enum, const, anyOf, oneOf, allOf, not, $ref within
  *              the schema
@@ -8,23 +8,26 @@
  *   strings    minLength, maxLength
  *   numbers    minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
  *
- * Other keywords are passed over, pattern and format among them; where there are patternProperties,
- * so is additionalProperties. What says nothing takes everything. */
+ * Other keywords are ignored, including pattern and format. additionalProperties is ignored too in
+ * a schema with patternProperties. A schema without known keywords accepts everything. */
 #pragma once
 
 #include "base/json.h"
 
 enum {
-        /* members, items, comparisons and pieces of long texts that one check looks at */
+        /* Maximum number of members, items, comparisons and pieces of long texts that one check
+         * visits. */
         JSON_SCHEMA_STEPS_MAX = 4 << 20,
-        JSON_SCHEMA_NESTED_MAX = 512, /* schemas in each other, those by $ref included */
+        JSON_SCHEMA_NESTED_MAX =
+                512, /* maximum depth of nested schemas, including those reached by $ref */
 };
 
-/* 0; -EINVAL with an ERROR_USAGE whose text is "$.limit: must be an integer"; -E2BIG with an
- * ERROR_LIMIT where it would take more than JSON_SCHEMA_STEPS_MAX or JSON_SCHEMA_NESTED_MAX;
- * -ENOMEM. */
+/* Returns 0, or:
+ *   -EINVAL with ERROR_USAGE: the value does not match; the text is like "$.limit: must be an
+ * integer" -E2BIG with ERROR_LIMIT: the check would need more than JSON_SCHEMA_STEPS_MAX or
+ * _NESTED_MAX -ENOMEM */
 int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *reterr);
 
-/* Whether a schema makes sense: 0; -EINVAL with an ERROR_USAGE whose text is "name:
- * $.properties.limit.type: no type is called \"integr\""; -E2BIG and -ENOMEM as above. */
+/* Checks that a schema makes sense. Returns 0, -EINVAL with ERROR_USAGE and a text such as "name:
+ * $.properties.limit.type: no type is called \"integr\"", or -E2BIG and -ENOMEM as above. */
 int json_schema_verify(const JsonValue *schema, const char *name, Error *reterr);

@@ -16,7 +16,7 @@ void json_write_clear(JsonWriter *w) {
         *w = (JsonWriter){ .pretty = w->pretty };
 }
 
-/* Room for more bytes and a NUL. */
+/* Makes room for more bytes and a NUL. */
 static bool json_reserve(JsonWriter *w, size_t more) {
         size_t size = w->size ? w->size : 512;
         char *data;
@@ -61,7 +61,7 @@ static void put_line(JsonWriter *w) {
                 json_put(w, "  ", 2);
 }
 
-/* By hand: an answer may be millions of them. */
+/* Formats the escape without snprintf(3), since a reply may contain millions of them. */
 static const char *escape_number(unsigned char number, char buf[static 8]) {
         static const char digits[] = "0123456789abcdef";
 
@@ -72,8 +72,8 @@ static const char *escape_number(unsigned char number, char buf[static 8]) {
         return buf;
 }
 
-/* What a byte below 0x80 is written as, or NULL for itself. DEL and the C0 controls are escaped so
- * that a document can be looked at in a terminal. */
+/* The escape for a byte below 0x80, or NULL if none is needed. DEL and the C0 controls are escaped
+ * so that a terminal can show the document. */
 static const char *json_escape(unsigned char byte, char buf[static 8]) {
         static const char *const named[] = {
                 ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
@@ -87,8 +87,8 @@ static const char *json_escape(unsigned char byte, char buf[static 8]) {
         return escape_number(byte, buf);
 }
 
-/* How many of the bytes are written as they are, each a character: most of most texts, which is
- * why they are not looked at one by one. */
+/* Number of leading bytes that are plain characters and need no escape. Most texts consist of them,
+ * so they are copied in one piece. */
 static size_t plain_length(const char *value, size_t length) {
         size_t i = 0;
 
@@ -133,7 +133,7 @@ static bool in_object(const JsonWriter *w) {
         return w->objects[w->depth / 64] >> w->depth % 64 & 1;
 }
 
-/* Comma, new line and key: what stands before each value. */
+/* Writes the comma, newline and key in front of a value. */
 static void put_head(JsonWriter *w, const char *key) {
         bool object = w->depth > 0 && in_object(w);
 
@@ -220,7 +220,8 @@ void json_write_number(JsonWriter *w, const char *key, double value) {
                         break;
         }
         put_head(w, key);
-        put_text(w, value == 0 && signbit(value) ? "-0.0" : buf); /* "-0" is read as an integer */
+        put_text(w, value == 0 && signbit(value) ? "-0.0"
+                                                 : buf); /* readers take "-0" for an integer */
 }
 
 void json_write_bool(JsonWriter *w, const char *key, bool value) {

@@ -11,28 +11,29 @@
  *         json_write_end(&w);
  *         r = json_write_finish(&w);
  *
- * In an object each call takes a key, in an array and at the top NULL; the wrong one, an end too
- * many or too few is a programmer's mistake (assert). A failure is kept until json_write_finish().
- */
+ * Each call takes a key inside an object, and NULL in an array and at the top. A wrong key and an
+ * unbalanced end are programming mistakes (assert). A failure is remembered until
+ * json_write_finish(). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Twice what base/json.h reads, so that what was read fits into what is written around it. */
+/* Twice the depth that base/json.h reads, so that a parsed document fits into a message around it.
+ */
 enum { JSON_WRITE_DEPTH_MAX = 127 };
 
-/* Zeroed but for pretty is ready to be written to. */
+/* Zero all members except pretty before the first call. */
 typedef struct JsonWriter {
-        bool pretty; /* one member a line, indented by two spaces */
+        bool pretty; /* one member per line, indented by two spaces */
 
-        char *data; /* NUL-terminated once anything was written; owned by the writer */
+        char *data; /* NUL-terminated after the first write; owned by the writer */
         size_t length, size;
         int error;
         unsigned depth;
-        bool filled;         /* the innermost object or array has something in it */
-        uint64_t objects[2]; /* a bit for each depth: an object, not an array */
+        bool filled;         /* the innermost object or array is not empty */
+        uint64_t objects[2]; /* a bit for each depth: set for an object, clear for an array */
 } JsonWriter;
 
 void json_write_clear(JsonWriter *w);
@@ -41,20 +42,21 @@ void json_write_object(JsonWriter *w, const char *key);
 void json_write_array(JsonWriter *w, const char *key);
 void json_write_end(JsonWriter *w);
 
-/* Whatever is not well-formed UTF-8 becomes U+FFFD, one for each byte. NULL is written as null. */
+/* Each byte that is not well-formed UTF-8 becomes U+FFFD. NULL is written as null. */
 void json_write_string(JsonWriter *w, const char *key, const char *value);
-/* The same with a length. A NUL in it becomes U+FFFD: a string that has one is not read again
- * (json.h). Who needs the bytes asks for base64. */
+/* The same with a length. A NUL becomes U+FFFD, since json.h would refuse to read it. Use base64 if
+ * the exact bytes matter. */
 void json_write_bytes(JsonWriter *w, const char *key, const char *value, size_t length);
 void json_write_int(JsonWriter *w, const char *key, int64_t value);
 void json_write_uint(JsonWriter *w, const char *key, uint64_t value);
-/* A finite number, with as many digits as it takes to read the same one again. */
+/* Writes a finite number with enough digits to read the same number back. */
 void json_write_number(JsonWriter *w, const char *key, double value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
-/* A value that another writer has made, not pretty, finished or not. Its failure is this one's. */
+/* Copies a value from another writer, which is not pretty and may be unfinished. A failure of that
+ * writer becomes a failure of this one. */
 void json_write_value(JsonWriter *w, const char *key, const JsonWriter *value);
 
-/* Ends the document with a newline. 0, or -ENOMEM when memory was out at any time. w->data and
- * w->length have the document until json_write_clear(). */
+/* Ends the document with a newline. Returns 0, or -ENOMEM if memory ran out at any time. w->data
+ * and w->length hold the document until json_write_clear(). */
 int json_write_finish(JsonWriter *w);

@@ -17,11 +17,11 @@ struct JsonDocument {
 
 /* --- equal keys --- */
 
-/* Where the walk is: made into a JSON path only for an error. */
+/* The position of the walk. It becomes a JSON path only if an error needs one. */
 typedef struct Place {
         const struct Place *above;
-        const cJSON *value; /* with its key, when above is an object */
-        size_t index;       /* when above is an array */
+        const cJSON *value; /* has a key if the parent is an object */
+        size_t index;       /* used if the parent is an array */
 } Place;
 
 static char *json_place_path(const Place *place) {
@@ -44,7 +44,7 @@ static int fail_duplicate(const Place *place, const char *key, const char *name,
 
         if (!path)
                 return error_oom(reterr);
-        return error_set(reterr, ERROR_POLICY, 0, "%s: %s is there twice",
+        return error_set(reterr, ERROR_POLICY, 0, "%s: %s is a duplicate key",
                          str_quote(name, quoted, sizeof(quoted)), path);
 }
 
@@ -52,7 +52,7 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted, because a hostile object has as many keys as fit. */
+/* The keys are sorted first, because a hostile object may have very many. */
 static int check_keys(const Place *place, size_t count, const char *name, Error *reterr) {
         _cleanup_free_ const char **keys = NULL;
         size_t n = 0;
@@ -100,7 +100,7 @@ static int document_make(const char *bytes, size_t length, JsonDocument **ret, E
                 return error_oom(reterr);
         document->root = cJSON_ParseWithLengthOpts(bytes, length, NULL, false);
         if (!document->root) {
-                /* The scanner has taken it: only memory can be missing. */
+                /* The scanner has accepted the text, so only memory can be missing. */
                 json_free(document);
                 return error_oom(reterr);
         }

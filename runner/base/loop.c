@@ -5,25 +5,25 @@
 #include <limits.h>
 #include <sys/epoll.h>
 
-enum { EVENTS_MAX = 64 }; /* that one epoll_wait(2) brings */
+enum { EVENTS_MAX = 64 }; /* per epoll_wait(2) */
 
 struct LoopWatch {
         Loop *loop;
         LoopWatch *previous, *next;
         int fd;
         uint32_t events;
-        LoopWatchFn fn; /* NULL once it has been taken back */
+        LoopWatchFn fn; /* NULL after loop_unwatch() */
         void *data;
 };
 
-/* In order of time; those that are not set at the end. */
+/* Sorted by time; timers that are not set come last. */
 typedef struct TimerList {
         LoopTimer *first, *last;
 } TimerList;
 
 struct LoopTimer {
         Loop *loop;
-        TimerList *list; /* that it is in: always one of its loop's */
+        TimerList *list; /* the list that contains the timer, always one of its loop's */
         LoopTimer *previous, *next;
         uint64_t at;
         LoopTimerFn fn;
@@ -34,10 +34,10 @@ struct Loop {
         int epoll_fd;
         bool running, stopped;
         LoopWatch *watches;
-        /* Taken back while events were being handed out: the events at hand may still name them. */
+        /* Removed while events were being delivered; the current batch may still refer to them. */
         LoopWatch *gone;
         TimerList timers;
-        TimerList due; /* whose time has come and whose functions are being called */
+        TimerList due; /* timers that have expired and whose functions are being called */
 };
 
 /* --- watches --- */
@@ -138,7 +138,8 @@ static void timer_unlink(LoopTimer *timer) {
                 list->last = timer->previous;
 }
 
-/* Behind those of the same time. There are few timers that are set. */
+/* Inserts the timer after those of the same time. Few timers are set, so a linear search is fast
+ * enough. */
 static void timer_link(TimerList *list, LoopTimer *timer) {
         LoopTimer *after = timer->at ? list->first : NULL;
 
@@ -182,8 +183,8 @@ LoopTimer *loop_timer_free(LoopTimer *timer) {
         return NULL;
 }
 
-/* One that a function sets to a time that has passed waits for the next turn, so that fds have
- * theirs in between. */
+/* A timer that a callback sets to a past time waits for the next turn, so that fds get their turn
+ * in between. */
 static void run_timers(Loop *loop) {
         uint64_t now = time_now_usec();
         LoopTimer *timer;
@@ -198,7 +199,7 @@ static void run_timers(Loop *loop) {
         }
 }
 
-/* msec for epoll_wait(2), rounded up: a timer is never early. */
+/* The timeout for epoll_wait(2) in msec, rounded up: a timer is never early. */
 static int next_timeout(const Loop *loop) {
         const LoopTimer *timer = loop->timers.first;
         uint64_t now, left;
@@ -222,7 +223,7 @@ int loop_new(Loop **ret, Error *reterr) {
                 int errnum = errno;
 
                 free(loop);
-                return error_set(reterr, ERROR_SETUP, errnum, "cannot make an epoll");
+                return error_set(reterr, ERROR_SETUP, errnum, "cannot create an epoll instance");
         }
         *ret = loop;
         return 0;
@@ -241,8 +242,8 @@ Loop *loop_free(Loop *loop) {
         return NULL;
 }
 
-/* A watch may have been taken back, or set to other events, by the function of another one. After
- * loop_stop() nothing more is handed out. */
+/* The callback of one watch may have removed or changed another one. After loop_stop() no further
+ * event is delivered. */
 static void hand_out(const Loop *loop, const struct epoll_event *events, int count) {
         for (int i = 0; i < count && !loop->stopped; i++) {
                 const LoopWatch *watch = events[i].data.ptr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread's event loop: fds by epoll(7), and points in time.
+/* The event loop of one thread: fds by epoll(7), and timers.
  *
- * A callback may add, change and free any watch or timer, its own too: what is freed while events
- * are being handed out gets none of them. */
+ * A callback may add, change and free any watch or timer, including its own. A watch or timer that
+ * is freed while events are being delivered gets no more of them. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,33 +15,33 @@ typedef struct Loop Loop;
 typedef struct LoopWatch LoopWatch;
 typedef struct LoopTimer LoopTimer;
 
-/* events: EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR as epoll_wait(2) has them. */
+/* events: EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR of epoll_wait(2). */
 typedef void (*LoopWatchFn)(void *data, uint32_t events);
 typedef void (*LoopTimerFn)(void *data);
 
-/* 0, or a negative errno of epoll_create1(2), -ENOMEM. */
+/* Returns 0, -ENOMEM, or a negative errno of epoll_create1(2). */
 int loop_new(Loop **ret, Error *reterr);
-/* Watches and timers that are left are freed with it. NULL is legal; returns NULL. */
+/* Frees the loop with its remaining watches and timers. Accepts NULL. Returns NULL. */
 Loop *loop_free(Loop *loop);
 
-/* Hands events of fd, which stays the caller's, to fn until loop_unwatch(). An fd that epoll(7)
- * does not take, a regular file (EPERM), is -EPERM. 0 or a negative errno. */
+/* Calls fn for events of fd until loop_unwatch(). The caller keeps owning fd. Returns 0 or a
+ * negative errno; it is -EPERM for an fd that epoll(7) refuses, such as a regular file. */
 int loop_watch(Loop *loop, int fd, uint32_t events, LoopWatchFn fn, void *data, LoopWatch **ret,
                Error *reterr);
-/* Other events from now on; 0 for none but EPOLLHUP and EPOLLERR. */
+/* Changes the events; 0 leaves EPOLLHUP and EPOLLERR. */
 void loop_watch_set(LoopWatch *watch, uint32_t events);
-/* Before the fd is closed. NULL is legal; returns NULL. */
+/* Call it before closing the fd. Accepts NULL. Returns NULL. */
 LoopWatch *loop_unwatch(LoopWatch *watch);
 
-/* A timer that is not set. 0 or -ENOMEM. */
+/* Makes a timer that is not set. Returns 0 or -ENOMEM. */
 int loop_timer_new(Loop *loop, LoopTimerFn fn, void *data, LoopTimer **ret, Error *reterr);
-/* Calls fn once, at that usec of time_now_usec() or up to 1 ms later; in the next turn of the loop
- * when that has passed, after its fds; 0 takes it back. */
+/* Calls fn once, at time `at` in usec of time_now_usec() or up to 1 ms later. A past time means the
+ * loop's next turn, after its fds. 0 unsets the timer. */
 void loop_timer_set(LoopTimer *timer, uint64_t at);
-/* NULL is legal; returns NULL. */
+/* Accepts NULL. Returns NULL. */
 LoopTimer *loop_timer_free(LoopTimer *timer);
 
-/* Hands out events until loop_stop(), which may have been called before. 0 or a negative errno of
- * epoll_wait(2). Not from a callback. */
+/* Delivers events until loop_stop(), which may have been called before. Returns 0 or a negative
+ * errno of epoll_wait(2). Do not call it from a callback. */
 int loop_run(Loop *loop);
 void loop_stop(Loop *loop);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Longer words are not compared: a person doesn't type them. */
+/* Longer words are not compared, because nobody types them. */
 enum { WORD_MAX = 40, PREFIX_MIN = 3 };
 
 static unsigned nearest_min3(unsigned a, unsigned b, unsigned c) {
@@ -12,7 +12,7 @@ static unsigned nearest_min3(unsigned a, unsigned b, unsigned c) {
         return least < c ? least : c;
 }
 
-/* Edit distance where two neighbours swapped count as one (optimal string alignment). */
+/* The edit distance that counts swapped neighbours as one edit (optimal string alignment). */
 static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t b_len) {
         unsigned rows[3][WORD_MAX + 1];
         unsigned *before = rows[0], *last = rows[1], *row = rows[2], *spare;
@@ -42,7 +42,7 @@ void nearest_try(Nearest *nearest, const char *candidate) {
 
         if (word > WORD_MAX || other > WORD_MAX)
                 return;
-        /* A name that was cut short is near, however much is missing. */
+        /* The beginning of a name counts as near, regardless of how much is missing. */
         if (word >= PREFIX_MIN && strncmp(nearest->word, candidate, word) == 0)
                 distance = other > word;
         else

@@ -3,11 +3,12 @@
 #pragma once
 
 typedef struct Nearest {
-        const char *word;  /* borrowed; what was typed */
+        const char *word;  /* borrowed; the mistyped word */
         const char *best;  /* borrowed; NULL while nothing is close enough */
-        unsigned distance; /* of best */
+        unsigned distance; /* distance of `best` */
 } Nearest;
 
-/* Offers a candidate, which has to outlive the struct. Close enough is one wrong, missing, extra or
- * swapped character for every three of the word, one at least, or its end missing. */
+/* Offers a candidate, which must outlive the struct. A candidate is close enough if the word is its
+ * beginning, or if it has one wrong, missing, extra or swapped character for every three of the
+ * word. Shorter words may have one such character. */
 void nearest_try(Nearest *nearest, const char *candidate);

@@ -12,7 +12,7 @@ void own_limit_raise(int resource) {
         (void)setrlimit(resource, &own);
 }
 
-static struct rlimit open_before; /* before open_files_raise(); zero until then */
+static struct rlimit open_before; /* saved by open_files_raise(); zero until then */
 
 void open_files_raise(void) {
         if (open_before.rlim_max == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of holt's own process (setrlimit(2)), as against those of a command. */
+/* The limits of holt's own process (setrlimit(2)), not those of a command. */
 #pragma once
 
 /* Raises the soft limit of resource, an RLIMIT_ constant, to the hard one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths in JSON. A path is any bytes but NUL, a JSON string is UTF-8.
+/* Paths in JSON. A path may contain any byte except NUL, whereas a JSON string is UTF-8.
  *
  * A path that is UTF-8 is its own text. Any other path is written as U+0001 and the path's base64.
  * A path that begins with U+0001 is written that way too, so that every path has one text. */
@@ -12,15 +12,15 @@
 /* Whether the path is its own text. */
 bool path_text_is_plain(const char *path);
 
-/* The text of a path: owned by the caller, NULL when memory is out. */
+/* The text of a path. Owned by the caller; NULL if memory is out. */
 char *path_text(const char *path);
 
-/* The path of a text: *ret is owned by the caller. 0, -EINVAL for base64 that is malformed or has a
- * NUL, or -ENOMEM. */
+/* Decodes the text of a path into *ret, which the caller owns. Returns 0, -EINVAL if the base64 is
+ * malformed or contains a NUL, or -ENOMEM. */
 int path_from_text(const char *text, char **ret);
 
 /* Writes the text of a path as a member. */
 void json_write_path(JsonWriter *w, const char *key, const char *path);
-/* Writes a name twice: `name`, for people, with U+FFFD in place of each byte that is not UTF-8; and
+/* Writes two members: `name`, for people, with U+FFFD in place of each byte that is not UTF-8; and
  * `raw`, the text of the path, only if it differs from the name. */
 void json_write_name(JsonWriter *w, const char *key, const char *name);

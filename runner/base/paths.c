@@ -9,8 +9,8 @@
 
 #include "base/strings.h"
 
-/* Appends the parts of path to out (normal form, "" for the root). out has room for both and a
- * slash. */
+/* Appends the parts of path to out, which is in normal form ("" for the root). out has room for
+ * both and a slash. */
 static void path_append(char *out, const char *path) {
         while (*path) {
                 size_t length = strcspn(path, "/");
@@ -76,18 +76,18 @@ static const struct {
         int errnum;
         const char *cure;
 } path_cures[] = {
-        { ENOTDIR, "A file is where a directory should be: correct the path. A file is given by "
-                   "--ro or --rw." },
-        { EACCES, "It is opened with your rights, and you may not go there yourself." },
-        { ELOOP, "A link is in the way, in a directory that commands in a sandbox can write; holt "
-                 "follows none there." },
+        { ENOTDIR, "A part of the path is a file, not a directory: correct the path. To pass a "
+                   "single file, use --ro or --rw." },
+        { EACCES, "holt opens the path with your rights, and you have no access to it." },
+        { ELOOP, "The path leads through a symlink in a directory that commands in a sandbox can "
+                 "write. holt does not follow such links: pass the target's own path." },
 };
 
 int path_cure(const char *source, int r, Error *reterr) {
         char quoted[512];
 
         if (r == -ENOENT)
-                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                return error_cure(reterr, r, "%s does not exist: create it, or correct the path.",
                                   str_quote(source, quoted, sizeof(quoted)));
         for (size_t i = 0; i < ELEMENTSOF(path_cures); i++)
                 if (path_cures[i].errnum == -r)

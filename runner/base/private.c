@@ -15,26 +15,27 @@
 
 #include "base/strings.h"
 
-enum { WAY_LINKS_MAX = 40 }; /* as the kernel's own lookup */
+enum { WAY_LINKS_MAX = 40 }; /* the limit of the kernel's own look-up */
 
 static int private_refuse_owner(const char *path, uid_t owner, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EPERM, "%s belongs to uid %u, and holt runs as uid %u",
                         path, owner, geteuid());
-        return error_cure(reterr, -EPERM,
-                          "Its owner could have holt obey a policy that you did not write. Be that "
-                          "user, or set XDG_DATA_HOME to a directory of yours (under sudo HOME may "
-                          "be another user's).\n"
-                          "If the file is yours, take it over: chown");
+        return error_cure(
+                reterr, -EPERM,
+                "Its owner could make holt obey a policy that you did not write. Run holt "
+                "as that user, or set XDG_DATA_HOME to a directory of yours (under sudo, "
+                "HOME may be another user's).\n"
+                "If the file is yours, take ownership of it with chown.");
 }
 
 static int refuse_mode(const char *path, mode_t mode, Error *reterr) {
         _cleanup_free_ char *word = str_word(path);
 
-        (void)error_set(reterr, ERROR_SETUP, EPERM, "%s may be written by other users (mode %04o)",
-                        path, (unsigned)mode & 07777);
+        (void)error_set(reterr, ERROR_SETUP, EPERM, "other users may write to %s (mode %04o)", path,
+                        (unsigned)mode & 07777);
         return error_cure(reterr, -EPERM,
-                          "They could have holt obey a policy that you did not write. If you trust "
-                          "what is in it: chmod go-w %s",
+                          "They could make holt obey a policy that you did not write. If you trust "
+                          "its contents, run: chmod go-w %s",
                           word ? word : "FILE");
 }
 
@@ -44,14 +45,14 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
         if (fstatat(dir_fd, name, &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT
                                ? -ENOENT
-                               : error_set(reterr, ERROR_SETUP, errno, "cannot look at %s", path);
+                               : error_set(reterr, ERROR_SETUP, errno, "cannot inspect %s", path);
         if (st.st_uid != geteuid())
                 return private_refuse_owner(path, st.st_uid, reterr);
         if (S_ISLNK(st.st_mode)) {
                 (void)error_set(reterr, ERROR_SETUP, EPERM, "%s is a symbolic link", path);
                 return error_cure(reterr, -EPERM,
-                                  "holt follows none there: set XDG_DATA_HOME to where the "
-                                  "sessions are.");
+                                  "holt follows no symlinks here. Set XDG_DATA_HOME to the "
+                                  "directory that holds the sessions.");
         }
         return st.st_mode & (S_IWGRP | S_IWOTH) ? refuse_mode(path, st.st_mode, reterr) : 0;
 }
@@ -60,37 +61,39 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
 
 static int way_refuse_owner(const char *path, uid_t owner, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EPERM,
-                        "%s, which is above holt's sessions, belongs to uid %u, and holt runs as "
-                        "uid %u",
+                        "%s, a parent directory of holt's sessions, belongs to uid %u, and holt "
+                        "runs as uid %u",
                         path, owner, geteuid());
-        return error_cure(reterr, -EPERM,
-                          "Its owner could put other sessions in the place of yours. Set "
-                          "XDG_DATA_HOME to a directory of yours that is in one of yours or "
-                          "root's, or be that user.");
+        return error_cure(
+                reterr, -EPERM,
+                "Its owner could replace your sessions. Run holt as that user, or set "
+                "XDG_DATA_HOME to a directory of yours whose parents all belong to you or "
+                "to root.");
 }
 
 static const char group_rule[] =
         "\nA group that may write counts as private only if /etc/passwd lists "
-        "it as yours and nobody else's, and /etc/group lists it without "
+        "it as your primary group and as nobody else's, and /etc/group lists no "
         "other members.";
 
 static int way_refuse_mode(const char *path, const struct stat *st, Error *reterr) {
         _cleanup_free_ char *word = str_word(path);
 
         (void)error_set(reterr, ERROR_SETUP, EPERM,
-                        "%s, which is above holt's sessions, may be written by other users (mode "
+                        "other users may write to %s, a parent directory of holt's sessions (mode "
                         "%04o)",
                         path, (unsigned)st->st_mode & 07777);
-        return error_cure(reterr, -EPERM,
-                          "They could put other sessions in the place of yours. Set XDG_DATA_HOME "
-                          "to another directory of yours, or%s: chmod %s %s%s",
-                          st->st_uid == geteuid() ? "" : " have its owner do this",
-                          st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY",
-                          st->st_mode & S_IWOTH ? "" : group_rule);
+        return error_cure(
+                reterr, -EPERM,
+                "They could replace your sessions. Set XDG_DATA_HOME to another directory "
+                "of yours, or %s: chmod %s %s%s",
+                st->st_uid == geteuid() ? "run" : "let its owner run",
+                st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY",
+                st->st_mode & S_IWOTH ? "" : group_rule);
 }
 
-/* Whether /etc/passwd says that the group is the user's primary one and nobody else's. *ret_name is
- * the user's then. */
+/* Whether /etc/passwd lists the group as the user's primary group and as nobody else's. If so,
+ * *ret_name is the user's name. */
 static bool is_primary_alone(uid_t uid, gid_t gid, char ret_name[NAME_MAX + 1]) {
         FILE *file = fopen("/etc/passwd", "re");
         const struct passwd *entry;
@@ -109,7 +112,7 @@ static bool is_primary_alone(uid_t uid, gid_t gid, char ret_name[NAME_MAX + 1]) 
         return mine && alone;
 }
 
-/* Debian and Fedora give each user a group of his own, and some a umask of 002. */
+/* Debian and Fedora give each user a private group, and some systems set a umask of 002. */
 static bool is_private_group(gid_t gid) {
         char name[NAME_MAX + 1] = "";
         const struct group *entry;
@@ -133,7 +136,7 @@ static bool is_private_group(gid_t gid) {
         return found && alone;
 }
 
-/* The bits of the group are those of an ACL, too, if there is one: it may name other users. */
+/* If a file has an ACL, its group bits show the ACL's mask, and the ACL may name other users. */
 static bool is_written_by_others(const char *path, const struct stat *st) {
         if (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX)
                 return false;
@@ -141,8 +144,8 @@ static bool is_written_by_others(const char *path, const struct stat *st) {
                lgetxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
 }
 
-/* In a user namespace all that is the host's belongs to an id that is not mapped, the root
- * directory as well. Whoever owns that can exchange everything anyway. */
+/* In a user namespace everything of the host's belongs to an unmapped id, including the root
+ * directory. The owner of the root directory can replace everything anyway. */
 static int way_check(const char *path, const struct stat *st, uid_t root, Error *reterr) {
         if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != root)
                 return way_refuse_owner(path, st->st_uid, reterr);
@@ -152,8 +155,8 @@ static int way_check(const char *path, const struct stat *st, uid_t root, Error 
 }
 
 typedef struct Way {
-        char rest[2 * PATH_MAX]; /* of the path */
-        char done[PATH_MAX];     /* what has been followed; "" for the root directory */
+        char rest[2 * PATH_MAX]; /* the part of the path still to follow */
+        char done[PATH_MAX];     /* the part already followed; "" for the root directory */
         unsigned links;
 } Way;
 
@@ -173,8 +176,8 @@ static int way_splice(Way *way, size_t length) {
         return 0;
 }
 
-/* Takes the next name of the rest to the end of done. 1, 0 at the last name, or a negative errno.
- */
+/* Moves the next name from rest to the end of done. Returns 1, 0 at the last name, or a negative
+ * errno. */
 static int way_next(Way *way) {
         const size_t length = strlen(way->done);
         const char *name = way->rest + strspn(way->rest, "/");
@@ -226,7 +229,7 @@ int private_check_above(const char *path, Error *reterr) {
                 if (r == 0 && S_ISLNK(st.st_mode))
                         r = way_splice(&way, length);
                 if (r < 0)
-                        return error_set(reterr, ERROR_SETUP, -r, "cannot look at what is above %s",
-                                         path);
+                        return error_set(reterr, ERROR_SETUP, -r,
+                                         "cannot inspect the directories above %s", path);
         }
 }

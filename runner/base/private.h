@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that holt obeys: they have to be the effective user's own, and nobody else may write to
- * them. */
+/* Checks files that holt obeys. They must belong to the effective user, and nobody else may write
+ * to them. */
 #pragma once
 
 #include "base/error.h"
 
-/* Checks what dir_fd has under name, or dir_fd itself if name is "". path is for errors.
+/* Checks the entry `name` of dir_fd, or dir_fd itself if name is "". path is for errors.
  *
- * 0; -ENOENT without an error where nothing is there; or -EPERM where it belongs to another user,
- * may be written by its group or others, or is a symlink. Through an id-mapped mount the owner is
- * the mapped one. */
+ * Returns 0; -ENOENT without an error if it does not exist; or -EPERM if it belongs to another
+ * user, is writable by its group or others, or is a symlink. Through an id-mapped mount, the owner
+ * is the mapped one. */
 int private_check(int dir_fd, const char *name, const char *path, Error *reterr);
 
-/* Checks each directory above path, which is absolute, and each symlink on the way there: whoever
- * can rename one of them can put another file in the place of the one at path. Each must belong to
- * the effective user or root, and may be writable by nobody else, unless it is sticky. As ssh does
- * with StrictModes, a directory may be writable by a group that is the effective user's alone.
+/* Checks each directory above path, which is absolute, and each symlink on the way there. Anybody
+ * who can rename one of them can replace the file at path. Each must belong to the effective user
+ * or root, and must not be writable by anybody else unless it is sticky. Like ssh with StrictModes,
+ * the check accepts a writable group whose only member is the effective user.
  *
- * 0, also if a part of the path does not exist, or -EPERM. */
+ * Returns 0, also if a part of the path does not exist, or -EPERM. */
 int private_check_above(const char *path, Error *reterr);

@@ -62,10 +62,10 @@ char *str_format(const char *fmt, ...) {
         return s;
 }
 
-/* Characters that show nothing of themselves, that look like a plain blank and are none, or that
- * turn the order of what is beside them: what is read is not what is there (CVE-2021-42574).
- * Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a dot. The
- * C1 controls (up to U+009F) start escape sequences in some terminals. */
+/* Characters whose text reads differently from what it is (CVE-2021-42574). Some are invisible,
+ * some look like a plain blank, and some reverse the direction of their neighbours. The list is
+ * Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a dot. It
+ * also has the C1 controls (up to U+009F), which start escape sequences in some terminals. */
 static bool str_is_hidden(uint32_t c) {
         static const struct {
                 uint32_t first, last;
@@ -85,7 +85,7 @@ static bool str_is_hidden(uint32_t c) {
         return false;
 }
 
-/* The character of a sequence that is well-formed, of 2 to 4 bytes. */
+/* Decodes a well-formed sequence of 2 to 4 bytes. */
 static uint32_t str_decode(const unsigned char *s, size_t length) {
         uint32_t c = s[0] & (0xffU >> (length + 1));
 
@@ -94,7 +94,7 @@ static uint32_t str_decode(const unsigned char *s, size_t length) {
         return c;
 }
 
-/* What a terminal may get of the character at s: 1 to 4 bytes as they are, or 0 for one to be
+/* Length of the character at s that a terminal may receive unchanged, 1 to 4 bytes; 0 if it must be
  * escaped. */
 static size_t printable_length(const char *text, size_t left, const char *escaped) {
         const unsigned char *s = (const unsigned char *)text;
@@ -136,7 +136,7 @@ const char *str_visible(const char *s, char *buf, size_t size) {
         return str_escape(s, "", buf, size);
 }
 
-/* What no shell makes anything of, wherever it stands in a word. */
+/* Whether every shell takes all characters of s literally, at any position in a word. */
 static bool str_is_plain(const char *s) {
         static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                     "%+,-./:@_";
@@ -145,8 +145,8 @@ static bool str_is_plain(const char *s) {
 }
 
 char *str_word(const char *s) {
-        /* A quote ends the quoted part, stands behind a backslash, and begins the next part. A
-         * backslash of its own is one to fish even in quotes: it may keep them from ending. */
+        /* Each quote ends the quoted part, follows a backslash, and starts the next part. A word
+         * with a backslash is refused, because in fish a backslash counts even inside quotes. */
         char *word = malloc(4 * strlen(s) + 3), *out = word;
 
         for (size_t left = strlen(s), length; left > 0; left -= length) {
@@ -224,8 +224,8 @@ int str_to_uint(const char *s, uint64_t max, uint64_t *ret) {
         return 0;
 }
 
-/* NUMBER[.FRACTION]UNIT. A fraction has at most six digits, which is all that a microsecond can
- * hold. */
+/* Parses NUMBER[.FRACTION]UNIT. A fraction has at most six digits, the precision of a microsecond.
+ */
 static int parse_with_unit(const char *s, const Unit *units, uint64_t max, uint64_t *ret) {
         uint64_t whole = 0, fraction = 0, scale = 1, part;
 

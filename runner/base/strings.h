@@ -8,16 +8,16 @@
 
 #include "base/error.h"
 
-/* A growing list of owned strings; items[count] is always NULL once anything was added. */
+/* A growing list of owned strings. After the first addition, items[count] is always NULL. */
 typedef struct StrList {
         char **items;
         size_t count;
 } StrList;
 
 void strlist_clear(StrList *list);
-/* 0 or -ENOMEM; the string is copied. */
+/* Copies the string. Returns 0 or -ENOMEM. */
 int strlist_add(StrList *list, const char *item);
-/* 0 or -ENOMEM; takes item in every case (frees it on failure, and NULL counts as a failure). */
+/* Takes ownership of item, also on failure. Returns 0 or -ENOMEM; a NULL item gives -ENOMEM. */
 int strlist_take(StrList *list, char *item);
 bool strlist_has(const StrList *list, const char *item);
 
@@ -26,32 +26,33 @@ static inline bool streq(const char *a, const char *b) {
 }
 bool str_starts(const char *s, const char *prefix);
 
-/* printf onto the heap; NULL when memory is out. */
+/* printf onto the heap; NULL if memory is out. */
 char *str_format(const char *fmt, ...) _printf_(1, 2);
 char *str_vformat(const char *fmt, va_list args) _printf_(1, 0);
 
-/* Writes s into buf with control bytes, what shows nothing of itself, looks like a blank or turns
- * the text's direction, quotes, backslashes and non-UTF-8 as \xNN, cut with "..." when it does not
- * fit; always ends in NUL. Returns buf. For any text that a person will see and somebody else
- * wrote. */
+/* Writes s into buf for people to read; use it for any text that somebody else wrote. Control
+ * bytes, quotes, backslashes and bytes that are not UTF-8 become \xNN. So do characters that are
+ * invisible, look like a blank, or change the text's direction. Text that does not fit is cut with
+ * "...". The result always ends in NUL. Returns buf. */
 const char *str_quote(const char *s, char *buf, size_t size);
 
-/* The same, but quotes and backslashes stay: for a sentence that has such text in it. */
+/* The same, except that quotes and backslashes stay. It is meant for a sentence that contains such
+ * text. */
 const char *str_visible(const char *s, char *buf, size_t size);
 
-/* s as one word of a shell's, in single quotes where it needs them: for a command line that
- * somebody may paste. Owned by the caller; NULL where s has in it what str_visible() would escape,
- * since nobody would see what is pasted, or a backslash, which shells read in different ways, or
- * memory is out. */
+/* Quotes s as one word of a shell, if necessary in single quotes, so that people can paste a
+ * command line. Owned by the caller. NULL if memory is out, or if s cannot be quoted safely:
+ * str_visible() would escape part of it, so that nobody sees the pasted text, or it has a
+ * backslash, which shells read differently. */
 char *str_word(const char *s);
 
-/* "250ms", "30s", "10m", "2h", "1d", or a bare number of seconds ("1.5" is legal) -> microseconds.
- * 0, -EINVAL (not a duration) or -ERANGE (past 1000 days). */
+/* Converts "250ms", "30s", "10m", "2h", "1d" or a bare number of seconds (such as "1.5") to
+ * microseconds. Returns 0, -EINVAL (not a duration) or -ERANGE (above 1000 days). */
 int str_to_usec(const char *s, uint64_t *ret_usec);
 
-/* "4096", "64KiB", "512M", "2Gi", "1t", "1GB" (decimal) -> bytes. 0, -EINVAL or -ERANGE (past
- * 2^60). */
+/* Converts "4096", "64KiB", "512M", "2Gi", "1t" or "1GB" (decimal) to bytes. Returns 0, -EINVAL or
+ * -ERANGE (above 2^60). */
 int str_to_bytes(const char *s, uint64_t *ret_bytes);
 
-/* Decimal only, no sign, no blank. 0, -EINVAL or -ERANGE. */
+/* Only decimal digits; no sign, no blank. Returns 0, -EINVAL or -ERANGE. */
 int str_to_uint(const char *s, uint64_t max, uint64_t *ret);

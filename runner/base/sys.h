@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls that the C libraries of our floor (glibc 2.31, musl 1.2) do not wrap, and constants
- * that are younger than their headers. Each wrapper returns as the libc would: -1 and errno. The
- * kernel version is the one that brought the call. */
+/* System calls that the oldest supported C libraries (glibc 2.31, musl 1.2) do not wrap, and
+ * constants that are newer than their headers. Each wrapper returns -1 and sets errno, like the
+ * libc. The number above each is the kernel version that brought the call. */
 #pragma once
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 #define SYS_landlock_restrict_self 446
 #endif
 
-/* linux/fs_context and linux/mount.h of 5.2; not in musl. */
+/* linux/fs_context and linux/mount.h of Linux 5.2; musl does not define them. */
 #ifndef FSOPEN_CLOEXEC
 #define FSOPEN_CLOEXEC 1
 #endif
@@ -51,7 +51,8 @@
 #define P_PIDFD 3
 #endif
 
-/* linux/mount.h has this struct since 5.12, and the name is the same: an older header lacks it. */
+/* linux/mount.h defines this struct since Linux 5.12. The name here differs, because older headers
+ * do not have it. */
 typedef struct MountAttr {
         uint64_t attr_set, attr_clr, propagation, userns_fd;
 } MountAttr;
@@ -100,8 +101,8 @@ static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint6
         return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* 5.6. Of a path that may be an attacker's: nothing above dir_fd, and no link is followed.
- * O_CLOEXEC is added. */
+/* 5.6. Opens a path that may come from an attacker: it cannot leave dir_fd, and no link is
+ * followed. O_CLOEXEC is added. */
 static inline int sys_open_beneath(int dir_fd, const char *path, int flags) {
         return sys_openat2(dir_fd, path, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -130,14 +131,14 @@ static inline int sys_seccomp(unsigned operation, unsigned flags, const void *ar
         return (int)syscall(SYS_seccomp, operation, flags, args);
 }
 
-/* Whether two fds of this process are one open file: 0. Another number, or -1 where the kernel has
- * no CONFIG_KCMP or a container's filter forbids it. */
+/* Returns 0 if two fds of this process are the same open file, or another number. -1 if the kernel
+ * has no CONFIG_KCMP or a container's filter forbids the call. */
 static inline int sys_same_file(int fd, int other_fd) {
         return (int)syscall(SYS_kcmp, getpid(), getpid(), 0 /* KCMP_FILE */, fd, other_fd);
 }
 
-/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
- * sys/stat.h exclude each other since musl 1.2.5. */
+/* The start of struct statx of statx(2), up to the last member used here. linux/stat.h defines it,
+ * but cannot be included next to musl's sys/stat.h since musl 1.2.5. */
 typedef struct SysStatx {
         uint32_t mask, blksize;
         uint64_t attributes;
@@ -145,8 +146,8 @@ typedef struct SysStatx {
 } SysStatx;
 static_assert(sizeof(SysStatx) == 256, "the kernel writes all of it");
 
-/* Whether path, or dir_fd itself if it is "", is the root of a mount in the mount namespace of
- * dir_fd (Linux 5.8); a symlink is not followed. 1 or 0, or a negative errno. */
+/* Whether path is the root of a mount in the mount namespace of dir_fd (Linux 5.8). "" means dir_fd
+ * itself. A symlink is not followed. Returns 1, 0 or a negative errno. */
 static inline int sys_is_mount_root(int dir_fd, const char *path) {
         enum { ATTR_MOUNT_ROOT = 0x2000 };
         SysStatx st = { 0 };
@@ -156,7 +157,7 @@ static inline int sys_is_mount_root(int dir_fd, const char *path) {
         return (st.attributes & ATTR_MOUNT_ROOT) != 0;
 }
 
-/* Not a call of its own but write(2) until all is written: 0 or its negative errno. */
+/* Repeats write(2) until everything is written. Returns 0 or the negative errno. */
 static inline int sys_write_all(int fd, const char *data, size_t length) {
         while (length > 0) {
                 ssize_t n = write(fd, data, length);

@@ -9,7 +9,7 @@
 
 struct Threads {
         LoopWatch *watch;
-        int event_fd; /* owned; a thread has done its work */
+        int event_fd; /* owned; signals that a thread has finished its work */
         pthread_mutex_t lock;
         pthread_cond_t ended;
         Thread *running;
@@ -114,7 +114,7 @@ int threads_new(Loop *loop, Threads **ret, Error *reterr) {
         (void)pthread_cond_init(&all->ended, &attributes);
         (void)pthread_condattr_destroy(&attributes);
         all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = all->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make an eventfd")
+        r = all->event_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot create an eventfd")
                               : loop_watch(loop, all->event_fd, EPOLLIN, thread_on_event, all,
                                            &all->watch, reterr);
         if (r < 0)

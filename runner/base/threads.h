@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads for what the keeper's loop would have to wait for, a disk or a pipe.
+/* Threads for slow work, such as a disk or a pipe, that must not block the keeper's loop.
  *
- * Theory of operation. A thread runs one function on data that are its own for as long, and tells
- * the loop by an eventfd; the loop joins it and goes on with them. It inherits the keeper's filters
- * and its signal mask, and dies with it. */
+ * Theory of operation. A thread runs one function on data that it alone uses during that time. It
+ * then notifies the loop by an eventfd; the loop joins the thread and continues with the data. A
+ * thread inherits the keeper's filters and signal mask, and dies with the keeper. */
 #pragma once
 
 #include <pthread.h>
@@ -14,28 +14,29 @@
 
 typedef struct Threads Threads;
 
-/* Part of what is worked on, which lives until finish() has been called or is in it. */
+/* Embed this struct in the data of the work. It must live until finish() has been called, and
+ * finish() may free it. */
 typedef struct Thread {
-        void (*run)(void *data);    /* on the thread */
-        void (*finish)(void *data); /* on the loop; may start it anew, or free it */
+        void (*run)(void *data);    /* runs on the thread */
+        void (*finish)(void *data); /* runs on the loop; may start the thread again, or free it */
         void *data;
-        size_t stack_size; /* bytes; what is not touched costs nothing */
+        size_t stack_size; /* bytes; unused pages cost nothing */
 
-        /* threads.c's own */
+        /* only for threads.c */
         struct Thread *next;
         Threads *all;
         pthread_t id;
-        bool done; /* run() has returned; under the lock */
+        bool done; /* run() has returned; protected by the lock */
 } Thread;
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 int threads_new(Loop *loop, Threads **ret, Error *reterr);
-/* Where some run still, what they use of it stays: they go with the process. NULL is legal; returns
- * NULL. */
+/* If threads still run, the state that they use is not freed; it ends with the process. Accepts
+ * NULL. Returns NULL. */
 Threads *threads_free(Threads *all);
 
-/* 0, or a negative errno where there can be no thread: finish() is not called then. */
+/* Returns 0, or a negative errno if no thread can be created. finish() is not called then. */
 int thread_start(Threads *all, Thread *thread);
-/* Waits until then, by time_now_usec() or THREAD_FOREVER, for one that runs. Whether it has ended,
- * and finish() been called. */
+/* Waits for a running thread until the given time_now_usec() or THREAD_FOREVER. Returns whether it
+ * has ended and finish() has been called. */
 bool thread_wait(Thread *thread, uint64_t until);

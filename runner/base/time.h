@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What time it is, as numbers. */
+/* The current time as numbers. */
 #pragma once
 
 #include <stdint.h>
 #include <time.h>
 
-/* usec of CLOCK_MONOTONIC: for what lasts, and for deadlines. */
+/* usec of CLOCK_MONOTONIC, for durations and deadlines. */
 static inline uint64_t time_now_usec(void) {
         struct timespec t;
 

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-/* The rows of table 3-7: the second byte has a range of its own, later ones are 80..BF. */
+/* The rows of table 3-7. Each gives the range of the second byte; later bytes are 80..BF. */
 static const struct {
         unsigned char first_min, first_max, second_min, second_max, length;
 } sequences[] = {

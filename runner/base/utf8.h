@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the well-formed sequence at s, 1 to 4, or 0 where there is none within left bytes. A NUL
- * is a sequence of one byte like any other. */
+/* Length of the well-formed sequence at s, 1 to 4 bytes; 0 if none lies within left bytes. A NUL is
+ * a sequence of one byte. */
 size_t utf8_sequence(const char *s, size_t left);
 
-/* How many of the last bytes, 0 to 3, may be the start of a character that goes on behind them. */
+/* How many of the last bytes, 0 to 3, may be the start of an incomplete character. */
 size_t utf8_unfinished(const char *data, size_t length);
 
 /* Whether all of the string is well-formed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small macros that every room uses: ownership by cleanup attribute, sizes, likely-to-be-forgotten
- * casts. */
+/* Small macros that every folder uses: ownership by cleanup attribute, sizes, and casts that are
+ * easily forgotten. */
 #pragma once
 
 #include <stddef.h>
@@ -13,19 +13,19 @@
 #define _noreturn_ __attribute__((noreturn))
 #define _unused_ __attribute__((unused))
 
-/* Of a buffer that is filled before it is read: not zeroed first, as -ftrivial-auto-var-init does
- * with all. For large ones on paths that count. */
+/* Marks a buffer that is always written before it is read, so that -ftrivial-auto-var-init does not
+ * zero it first. Use it for large buffers on hot paths. */
 #if __has_attribute(uninitialized)
 #define _uninitialized_ __attribute__((uninitialized))
 #else
 #define _uninitialized_
 #endif
 
-/* An fd that is not open. Not -1, so that an uninitialised or error value is told from a closed
- * one. */
+/* The value of an fd that is not open. It is not -1, so that errors and uninitialised values stay
+ * distinguishable. */
 #define FD_NONE (-9)
 
-/* Gives the pointer away: the cleanup attribute of the variable then finds NULL. */
+/* Gives up ownership of the pointer: the variable's cleanup attribute then finds NULL. */
 #define TAKE_PTR(p)                                                                                \
         ({                                                                                         \
                 typeof(p) taken_ = (p);                                                            \
@@ -44,7 +44,7 @@ static inline void freep(void *p) {
         free(*(void **)p);
 }
 
-/* close(2) that is legal on FD_NONE; returns FD_NONE for assignment. */
+/* close(2) that accepts FD_NONE. Returns FD_NONE for assignment. */
 static inline int fd_close(int fd) {
         if (fd >= 0)
                 (void)close(fd);

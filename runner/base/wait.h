@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long holt waits for somebody who may never come: init, a keeper, a client, a reader. */
+/* How long holt waits for a process that may never answer: init, a keeper, a client, a reader. */
 #pragma once
 
-/* Percent; less is for builds that tests use (the Meson option "waits"). */
+/* Percent. Test builds use less (the Meson option "waits"). */
 #ifndef HOLT_WAITS
 #define HOLT_WAITS 100
 #endif
 
-/* time, in any unit, as this build waits. It is a constant expression. */
+/* Scales a time, in any unit, for this build. The result is a constant expression. */
 #define HOLT_WAIT(time) ((time)*HOLT_WAITS / 100)

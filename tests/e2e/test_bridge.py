@@ -521,8 +521,8 @@ def test_a_schema_that_makes_no_sense_is_refused(keeper: Host) -> None:
         ({"input_schema": {"properties": {"a": {"type": "intger"}}}},
          'input_schema: $.properties.a.type: no type is called "intger"', 'Did you mean "integer"?'),
         ({"input_schema": {}, "output_schema": {"items": {"$ref": "#/$defs/a"}}},
-         "output_schema: $.items.$ref: leads to no schema",
-         '"#/$defs/NAME" is what "$defs" at the top of the same schema has; elsewhere nothing is looked for.'),
+         "output_schema: $.items.$ref: refers to no schema",
+         'Refer to a schema in the same document, such as "#/$defs/NAME" for an entry of "$defs" at its top.'),
     ):
         refused = keeper.refused("tools.register", name="t", description="", **schemas)
         assert (refused.kind, refused.message, refused.hint) == ("usage", said, hint)

@@ -16,7 +16,7 @@ from lib.sessions import Session, Sessions
 Put = Callable[..., Path]
 
 LISTED = "A path is as inside, from the workspace on; what there is: holt files w ls"
-HOME = '"~" is taken as it is; the home inside is /home/agent: name what is in it by that.'
+HOME = 'holt does not expand "~". The home directory inside is /home/agent: write that path.'
 YOURS = "It is a path of yours, from where holt is run; what is in a session holt cp takes as NAME:PATH."
 
 LINES = (

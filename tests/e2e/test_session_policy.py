@@ -66,11 +66,11 @@ def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize("options, said", (
-    (("--workspace", "nope"), "nope is not there: make it, or correct the path."),
-    (("--workspace", "file"), "A file is where a directory should be"),
+    (("--workspace", "nope"), "nope does not exist: create it, or correct the path."),
+    (("--workspace", "file"), "A part of the path is a file, not a directory"),
     (("--workspace", "/"), "/ is too wide"),
-    (("--ro", "nope"), "nope is not there: make it, or correct the path."),
-    (("--rw", "nope/below"), "nope/below is not there: make it, or correct the path."),
+    (("--ro", "nope"), "nope does not exist: create it, or correct the path."),
+    (("--rw", "nope/below"), "nope/below does not exist: create it, or correct the path."),
 ))
 def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
     """At once, not at the first use, and nothing is left of the session."""

@@ -64,7 +64,7 @@ def test_a_command_that_fails(session: Session, program: Callable[..., Path]) ->
         "quiet": (script + "exit 4", "ended with 4"),
         "killed": (script + "kill -9 $$", "ended with 137"),
         "text": (script + "echo hello", "has to print JSON: its output:1:1: not a JSON value"),
-        "none": (script, "has to print JSON: its output:1:1: it is empty"),
+        "none": (script, "has to print JSON: its output:1:1: the document is empty"),
         "much": (script + "exec yes", "printed too much"),
         "odd": ("echo 3", "ended with 127: cannot execute "),
         "missing": ("#!/no/such/interpreter", "ended with 127: cannot execute "),

@@ -46,7 +46,7 @@ def test_nobody_else_may_write_to_the_store(part: str, mode: int, session: Sessi
     refused = session.exec("touch", "/workspace/ran")
     path.chmod(before)
 
-    assert f"{path} may be written by other users (mode {mode:04o})" in refused.refusal(), str(refused)
+    assert f"other users may write to {path} (mode {mode:04o})" in refused.refusal(), str(refused)
     assert f"chmod go-w {path}" in refused.cure
     assert not (session.directory / "workspace" / "ran").exists()
     session.exec("true").ok()
@@ -91,8 +91,8 @@ def test_lists_are_refused_as_well(session: Session) -> None:
     made = session.sessions(["create", "other"])
     session.sessions.directory.chmod(0o700)
 
-    assert "may be written by other users" in refused.err and refused.code == 125
-    assert "may be written by other users" in made.err and made.code == 125
+    assert "other users may write to" in refused.err and refused.code == 125
+    assert "other users may write to" in made.err and made.code == 125
 
 
 @EVERYBODY
@@ -135,10 +135,10 @@ def test_nobody_else_may_write_above_the_store(above: str, mode: int, holt: Holt
         os.chown(path, -1, 54321)
     path.chmod(mode)
     result = refused(sessions)
-    assert f"{path}, which is above holt's sessions, may be written by other users (mode {mode:04o})" in result.refusal()
+    assert f"other users may write to {path}, a parent directory of holt's sessions (mode {mode:04o})" in result.refusal()
     assert f"chmod {'go-w' if mode & 2 else 'g-w'} {path}" in result.cure and "XDG_DATA_HOME" in result.cure
     assert ("counts as private only if /etc/passwd lists it" in result.cure) is not bool(mode & 2)
-    assert "may be written by other users" in sessions(["ls"]).err
+    assert "other users may write to" in sessions(["ls"]).err
     # Nobody can rename what belongs to others in a sticky directory.
     path.chmod(mode | 0o1000)
     session.exec("true").ok()
@@ -160,8 +160,8 @@ def test_a_stranger_above_the_store(above: str, holt: Holt, place: Path) -> None
     os.chown(place / above, 54321, 54321)
     if holt.identity.name != "nested":
         result = refused(sessions)
-        assert f"{place / above}, which is above holt's sessions, belongs to uid 54321" in result.refusal()
-        assert "Set XDG_DATA_HOME" in result.cure
+        assert f"{place / above}, a parent directory of holt's sessions, belongs to uid 54321" in result.refusal()
+        assert "set XDG_DATA_HOME" in result.cure
     os.chown(place / above, 0, 0)
     sessions(["exec", "w", "--", "true"]).ok()
     assert not sessions.clean_up()
@@ -179,7 +179,7 @@ def test_the_directories_of_a_link_are_looked_at(holt: Holt, place: Path) -> Non
         sessions = Sessions(holt, data)
         sessions.create()
         (place / "shared").chmod(0o757)
-        assert f"{place}/shared, which is above" in refused(sessions).refusal()
+        assert f"{place}/shared, a parent directory" in refused(sessions).refusal()
         (place / "shared").chmod(0o755)
         assert not sessions.clean_up()
 
@@ -191,7 +191,7 @@ def test_a_home_of_another_user(holt: Holt, place: Path) -> None:
     home.mkdir()
     os.chown(home, 54321, 54321)
     result = holt(["create", "w"], env={"HOME": str(home)})
-    assert f"{home}, which is above holt's sessions, belongs to uid 54321" in result.refusal()
+    assert f"{home}, a parent directory of holt's sessions, belongs to uid 54321" in result.refusal()
     assert not list(home.iterdir())
     sessions = Sessions(holt, place)
     sessions.create().exec("true").ok()
@@ -223,4 +223,4 @@ def test_a_home_that_the_user_s_own_group_may_write(members: str, holt: Holt, pl
     if shutil.which("setfacl"):
         subprocess.run(["setfacl", "-m", "u:54322:rwx", home], check=True)
         made = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, cwd=home)
-        assert f"{home}, which is above holt's sessions, may be written" in made.stderr
+        assert f"other users may write to {home}, a parent directory of holt's sessions" in made.stderr

@@ -120,7 +120,7 @@ static void test_any_of(void **state) {
         check("{\"anyOf\":[{\"type\":\"string\",\"minLength\":3},{\"type\":\"null\"}]}", "\"a\"",
               "$: must have at least 3 characters");
         check(rich, "{\"a\":null}", NULL);
-        check(rich, "{\"a\":1}", "$: is none of what anyOf has");
+        check(rich, "{\"a\":1}", "$: matches no schema of anyOf");
         /* What is beside it counts as well. */
         check("{\"anyOf\":[{}],\"type\":\"string\"}", "1", "$: must be a string");
 }
@@ -131,8 +131,8 @@ static void test_other_combinations(void **state) {
         (void)state;
         check(one, "5", NULL);
         check(one, "10.5", NULL);
-        check(one, "1.5", "$: is none of what oneOf has");
-        check(one, "10", "$: is more than one of what oneOf has");
+        check(one, "1.5", "$: matches no schema of oneOf");
+        check(one, "10", "$: matches more than one schema of oneOf");
         check("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}", "\"a\"",
               "$: must be an integer or null");
         check("{\"allOf\":[{\"minimum\":1},{\"maximum\":3}]}", "2", NULL);
@@ -171,12 +171,12 @@ static void test_what_is_meant(void **state) {
         check(optional, "{\"n\":1,\"in\":{\"n\":\"a\",\"in\":null}}", NULL);
         check(optional, "{\"n\":-1}", "$.n: must be at least 0");
         check(optional, "{\"in\":{\"in\":{\"n\":-1}}}", "$.in.in.n: must be at least 0");
-        check(optional, "{\"n\":[]}", "$.n: is none of what oneOf has");
-        check(optional, "[]", "$: is none of what anyOf has");
+        check(optional, "{\"n\":[]}", "$.n: matches no schema of oneOf");
+        check(optional, "[]", "$: matches no schema of anyOf");
         check("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":1},{\"type\":\"string\","
               "\"minLength\":"
               "3}]}",
-              "\"ab\"", "$: is none of what anyOf has");
+              "\"ab\"", "$: matches no schema of anyOf");
 }
 
 static void test_numbers(void **state) {
@@ -221,7 +221,7 @@ static void test_sizes(void **state) {
         check("{\"minProperties\":1}", "{}", "$: must have at least 1 member");
         check("{\"maxProperties\":0}", "{\"a\":1}", "$: must have at most 0 members");
         check("{\"uniqueItems\":true}", "[1,\"1\",{\"a\":1},{\"a\":2}]", NULL);
-        check("{\"uniqueItems\":true}", "[1,{\"a\":1},{\"a\":1}]", "$[2]: is there twice");
+        check("{\"uniqueItems\":true}", "[1,{\"a\":1},{\"a\":1}]", "$[2]: is a duplicate");
         check("{\"uniqueItems\":false}", "[1,1]", NULL);
 }
 
@@ -330,28 +330,29 @@ static void test_verify(void **state) {
                 { "{\"required\":[5]}", "$.required[0]: must be a string" },
                 { "{\"items\":5}", "$.items: must be a schema" },
                 { "{\"items\":{\"anyOf\":{}}}", "$.items.anyOf: must be an array of schemas" },
-                { "{\"minLength\":-1}", "$.minLength: must be a whole number, 0 at least" },
+                { "{\"minLength\":-1}", "$.minLength: must be a whole number of at least 0" },
                 { "{\"minimum\":true}", "$.minimum: must be a number" },
                 { "{\"multipleOf\":0}", "$.multipleOf: must be a number above 0" },
                 { "{\"uniqueItems\":1}", "$.uniqueItems: must be true or false" },
                 { "{\"enum\":5}", "$.enum: must be an array" },
                 { "{\"description\":5}", "$.description: must be a string" },
                 { "{\"$ref\":5}", "$.$ref: must be a string" },
-                { "{\"not\":{\"$ref\":\"#/$defs/a\"}}", "$.not.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/type\",\"type\":\"null\"}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"https://example.org/a.json\"}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a b\":{}}}", "$.$ref: leads to no schema" },
+                { "{\"not\":{\"$ref\":\"#/$defs/a\"}}", "$.not.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/type\",\"type\":\"null\"}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"https://example.org/a.json\"}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a b\":{}}}",
+                  "$.$ref: refers to no schema" },
                 { "{\"$ref\":\"#/$defs/a%20\",\"$defs\":{\"a\":{}}}",
-                  "$.$ref: leads to no schema" },
+                  "$.$ref: refers to no schema" },
                 { "{\"$ref\":\"#/$defs/a%00\",\"$defs\":{\"a\":{}}}",
-                  "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#x\"}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/anyOf/1%30\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/anyOf/-0\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/anyOf/00\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
-                { "{\"$ref\":\"#/anyOf/\",\"anyOf\":[{}]}", "$.$ref: leads to no schema" },
+                  "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#x\"}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/anyOf/1%30\",\"anyOf\":[{}]}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/anyOf/-0\",\"anyOf\":[{}]}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/anyOf/00\",\"anyOf\":[{}]}", "$.$ref: refers to no schema" },
+                { "{\"$ref\":\"#/anyOf/\",\"anyOf\":[{}]}", "$.$ref: refers to no schema" },
                 { "{\"$ref\":\"#/anyOf/99999999999999999999\",\"anyOf\":[{}]}",
-                  "$.$ref: leads to no schema" },
+                  "$.$ref: refers to no schema" },
                 { "{\"$ref\":\"#/%61nyOf/%30\",\"anyOf\":[{}]}", NULL },
         };
 

@@ -63,16 +63,16 @@ static void test_refuses_with_line_and_column(void **state) {
         static const struct {
                 const char *text, *message;
         } cases[] = {
-                { "", "t.json:1:1: it is empty" },
-                { "  ", "t.json:1:1: it is empty" },
-                { "[", "t.json:1:2: the text ends where a value should be" },
-                { "{", "t.json:1:2: a key in double quotes should be here" },
-                { "[1", "t.json:1:3: a \",\" or \"]\" should be here" },
-                { "{\"a\":1", "t.json:1:7: a \",\" or \"}\" should be here" },
-                { "[1,]", "t.json:1:4: a \",\" too many before this \"]\"" },
-                { "{\"a\":1,}", "t.json:1:8: a \",\" too many before this \"}\"" },
-                { "{a:1}", "t.json:1:2: a key in double quotes should be here" },
-                { "{\"a\" 1}", "t.json:1:6: a \":\" should be here" },
+                { "", "t.json:1:1: the document is empty" },
+                { "  ", "t.json:1:1: the document is empty" },
+                { "[", "t.json:1:2: expected a value, but the text ends here" },
+                { "{", "t.json:1:2: expected a key in double quotes" },
+                { "[1", "t.json:1:3: expected \",\" or \"]\"" },
+                { "{\"a\":1", "t.json:1:7: expected \",\" or \"}\"" },
+                { "[1,]", "t.json:1:4: remove the \",\" before this \"]\"" },
+                { "{\"a\":1,}", "t.json:1:8: remove the \",\" before this \"}\"" },
+                { "{a:1}", "t.json:1:2: expected a key in double quotes" },
+                { "{\"a\" 1}", "t.json:1:6: expected \":\"" },
                 { "{}{}", "t.json:1:3: more text after the end of the document" },
                 { "{} x", "t.json:1:4: more text after the end of the document" },
                 { "{\n  \"a\": 1,\n  \"b\": nul\n}", "t.json:3:8: not a JSON value" },
@@ -82,7 +82,7 @@ static void test_refuses_with_line_and_column(void **state) {
                 { "Infinity", "t.json:1:1: not a JSON value" },
                 { "True", "t.json:1:1: not a JSON value" },
                 { "\xef\xbb\xbf{}",
-                  "t.json:1:1: the text starts with a byte order mark; save it without" },
+                  "t.json:1:1: the text starts with a byte order mark; save it without one" },
                 { "\f{}", "t.json:1:1: not a JSON value" },
                 /* strings */
                 { "\"a", "t.json:1:1: this string does not end" },
@@ -107,18 +107,16 @@ static void test_refuses_with_line_and_column(void **state) {
                 { "\"\xf4\x90\x80\x80\"", "t.json:1:2: not UTF-8" },
                 { "\"\xe2\x82\"", "t.json:1:2: not UTF-8" },
                 /* numbers */
-                { "01", "t.json:1:1: a number starts with 0" },
+                { "01", "t.json:1:1: a number must not start with 0" },
                 { "-", "t.json:1:1: not a JSON value" },
                 { "+1", "t.json:1:1: not a JSON value" },
                 { ".5", "t.json:1:1: not a JSON value" },
-                { "1.", "t.json:1:3: a number needs a digit behind its point" },
+                { "1.", "t.json:1:3: a number needs a digit after its decimal point" },
                 { "1e", "t.json:1:3: a number needs a digit in its exponent" },
                 { "0x10", "t.json:1:2: more text after the end of the document" },
                 { "1e999", "t.json:1:1: a number that is too large" },
-                { "9007199254740992",
-                  "t.json:1:1: an integer past 2^53 - 1, which would lose digits" },
-                { "-9007199254740993",
-                  "t.json:1:1: an integer past 2^53 - 1, which would lose digits" },
+                { "9007199254740992", "t.json:1:1: an integer beyond 2^53 - 1 would lose digits" },
+                { "-9007199254740993", "t.json:1:1: an integer beyond 2^53 - 1 would lose digits" },
                 { "0.99999999999999999999", "t.json:1:1: a number that would lose digits" },
                 { "12345678901234567890.5e1", "t.json:1:1: a number that would lose digits" },
                 { "9007199254740993.0", "t.json:1:1: a number that would lose digits" },
@@ -174,12 +172,13 @@ static void test_refuses_equal_keys_with_path(void **state) {
         static const struct {
                 const char *text, *message;
         } cases[] = {
-                { "{\"a\":1,\"a\":2}", "t.json: $.a is there twice" },
+                { "{\"a\":1,\"a\":2}", "t.json: $.a is a duplicate key" },
                 { "{\"limits\":{\"pids\":1,\"x\":0,\"pids\":2}}",
-                  "t.json: $.limits.pids is there twice" },
-                { "{\"l\":[{},{\"a b\":1,\"a b\":1}]}", "t.json: $.l[1][\"a b\"] is there twice" },
-                { "{\"a\":1,\"\\u0061\":2}", "t.json: $.a is there twice" },
-                { "{\"\":1,\"\":2}", "t.json: $[\"\"] is there twice" },
+                  "t.json: $.limits.pids is a duplicate key" },
+                { "{\"l\":[{},{\"a b\":1,\"a b\":1}]}",
+                  "t.json: $.l[1][\"a b\"] is a duplicate key" },
+                { "{\"a\":1,\"\\u0061\":2}", "t.json: $.a is a duplicate key" },
+                { "{\"\":1,\"\":2}", "t.json: $[\"\"] is a duplicate key" },
         };
 
         (void)state;
@@ -315,7 +314,7 @@ static void test_many_keys(void **state) {
         at--;
         at += (size_t)snprintf(text + at, JSON_SIZE_MAX - at, ",\"k40000\":0}");
         assert_int_equal(json_parse(text, at, "t", &document, &error), -EINVAL);
-        assert_string_equal(error.text, "t: $.k40000 is there twice");
+        assert_string_equal(error.text, "t: $.k40000 is a duplicate key");
 }
 
 static void test_name_is_quoted(void **state) {

@@ -134,15 +134,15 @@ static void test_lines_that_are_no_json(void **state) {
         static const struct {
                 const char *line, *message;
         } cases[] = {
-                { "\n", "request:1:1: it is empty" },
-                { "{\n", "request:1:2: a key in double quotes should be here" },
+                { "\n", "request:1:1: the document is empty" },
+                { "{\n", "request:1:2: expected a key in double quotes" },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1\n",
-                  "request:1:24: a \\\",\\\" or \\\"}\\\" should be here" },
+                  "request:1:24: expected \\\",\\\" or \\\"}\\\"" },
                 { "{} {}\n", "request:1:4: more text after the end of the document" },
                 { "\"\xff\"\n", "request:1:2: not UTF-8" },
-                { "{\"id\":1,\"id\":2}\n", "request: $.id is there twice" },
+                { "{\"id\":1,\"id\":2}\n", "request: $.id is a duplicate key" },
                 { "{\"id\":9007199254740993}\n",
-                  "request:1:7: an integer past 2^53 - 1, which would lose digits" },
+                  "request:1:7: an integer beyond 2^53 - 1 would lose digits" },
         };
 
         (void)state;
