@@ -82,11 +82,13 @@ extern const size_t tree_proc_count;
 
 /* --- what the caller asked for --- */
 
+/* Whoever compares with PLAN_BIND means files of the host. If another way to show them is needed,
+ * it is a flag, so that all these checks hold for it. */
 typedef enum PlanMountKind {
         PLAN_BIND,    /* source on the host */
         PLAN_PRIVATE, /* an empty directory of the private tmpfs */
         PLAN_HIDE,    /* an empty file or directory of mode 0 over what is there, if anything is */
-        PLAN_PIN,     /* over itself: can't be renamed or removed */
+        PLAN_MOUNT_KIND_MAX,
 } PlanMountKind;
 
 enum {

@@ -208,9 +208,10 @@ int build_sources(Launch *launch, Error *error) {
         return 0;
 }
 
-static int build_bind(const LaunchPlan *plan, const PlanMount *mount, int fd, Error *error) {
+static int build_bind(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error) {
         MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                            .propagation = MS_PRIVATE_FLAG };
+        const int fd = child_state.sources[index];
         int r;
 
         if (mount->flags & PLAN_READ_ONLY)
@@ -251,11 +252,12 @@ static int build_tmpfs(const LaunchPlan *plan, const PlanMount *mount, size_t in
 
 /* What is not there needs no hiding. A link is followed within the sandbox: what it leads to is
  * hidden. */
-static int build_hide(const LaunchPlan *plan, const PlanMount *mount, Error *error) {
+static int build_hide(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error) {
         const MountAttr attr = { .attr_set = MOUNT_ATTR_RDONLY };
         struct stat st;
         int fd, target_fd, r = pin_parents(plan, mount->target, error);
 
+        (void)index;
         if (r < 0)
                 return r;
         target_fd = sys_openat2(child_state.root_fd, mount->target + 1, O_PATH | O_CLOEXEC, 0,
@@ -274,19 +276,35 @@ static int build_hide(const LaunchPlan *plan, const PlanMount *mount, Error *err
         return 0;
 }
 
-int build_mounts(Launch *launch, Error *error) {
-        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
-                const PlanMount *mount = &launch->plan->mounts[i];
-                int r = 0;
+/* How each kind of mount is attached, and in which of the two steps. */
+static const struct {
+        int (*build)(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error);
+        bool hides; /* attached last, over guards too */
+} kinds[] = {
+        [PLAN_BIND] = { build_bind },
+        [PLAN_PRIVATE] = { build_tmpfs },
+        [PLAN_HIDE] = { build_hide, .hides = true },
+};
+static_assert(ELEMENTSOF(kinds) == PLAN_MOUNT_KIND_MAX, "every kind of mount is built");
 
-                if (mount->kind == PLAN_BIND)
-                        r = build_bind(launch->plan, mount, child_state.sources[i], error);
-                else if (mount->kind == PLAN_PRIVATE)
-                        r = build_tmpfs(launch->plan, mount, i, error);
-                if (r < 0)
-                        return r;
+static int build_kinds(const LaunchPlan *plan, bool hides, Error *error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+
+                if (kinds[mount->kind].hides == hides)
+                        r = kinds[mount->kind].build(plan, mount, i, error);
         }
-        return 0;
+        return r;
+}
+
+int build_mounts(Launch *launch, Error *error) {
+        return build_kinds(launch->plan, false, error);
+}
+
+int build_hidden(Launch *launch, Error *error) {
+        return build_kinds(launch->plan, true, error);
 }
 
 static int build_guards_of(const LaunchPlan *plan, Error *error) {
@@ -319,15 +337,4 @@ int build_guards(Launch *launch, Error *error) {
         for (size_t i = 0; r == 0 && i < plan->others_count; i++)
                 r = build_guards_of(&plan->others[i], error);
         return r;
-}
-
-int build_hidden(Launch *launch, Error *error) {
-        for (size_t i = 0; i < launch->plan->mounts_count; i++) {
-                const PlanMount *mount = &launch->plan->mounts[i];
-                int r = mount->kind == PLAN_HIDE ? build_hide(launch->plan, mount, error) : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
 }
