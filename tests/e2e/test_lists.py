@@ -90,6 +90,47 @@ def test_each_page_is_built_and_named_in_the_list_of_pages() -> None:
     assert pages == seen | {"holt.1"}
 
 
+# --- limits ---
+
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
+
+
+def constants(paths: "list[Path]") -> "dict[str, int]":
+    """Members of enums whose values are decimal numbers, or are computed from other members."""
+    text = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in paths), flags=re.S)
+    left = dict(re.findall(r"\b([A-Z][A-Z_]+) =\s+((?!0[0-7x])[\w\s()*+<]+)(?=[,}])", text))
+    found: dict[str, int] = {}
+    while ready := {name: value for name, value in left.items() if {*re.findall(r"[A-Za-z_]\w*", value)} <= {*found}}:
+        for name, value in ready.items():
+            found[name] = eval(" ".join(value.split()), {}, found)
+            del left[name]
+    return found
+
+
+def test_each_limit_of_the_manual_on_security_is_that_of_the_sources() -> None:
+    text = (PROJECT / "SECURITY.md").read_text()
+    known = constants([path for folder in ("helpers", "runner") for path in (PROJECT / folder).rglob("*.[ch]")])
+    rows = re.findall(r"^\|.*\| ([\d,]+)(?: (\S+))? \| `(\w+)` \|$", text, re.M)
+    rows += re.findall(r"(\d+) (\wiB) \(`(\w+)`\)", text)
+
+    assert len(rows) > 40
+    for number, unit, name in rows:
+        assert known[name] == int(number.replace(",", "")) * UNITS.get(unit, 1), name
+
+
+# Where clients and code inside can make more of something, and what there is bounded for each request alone.
+QUOTAS = ("files", "inside", "process", "rpc", "serve", "session", "store")
+NO_QUOTAS = {"GLOB_PARTS_MAX", "RPC_FDS_MAX", "RPC_QUEUE_FDS_MAX", "STORE_STATEMENTS_MAX"}
+
+
+def test_each_quota_is_in_the_manual_on_security() -> None:
+    """The name of a quota is the plural of what it counts, and MAX."""
+    known = constants([path for folder in QUOTAS for path in (PROJECT / "runner" / folder).glob("*.h")])
+    text = (PROJECT / "SECURITY.md").read_text()
+
+    assert {name for name in known if name.endswith("S_MAX") and f"`{name}`" not in text} == NO_QUOTAS
+
+
 # --- errors ---
 
 
