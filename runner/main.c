@@ -35,7 +35,7 @@ static const Verb verbs[] = { VERBS(LIGHT, FULL) };
 
 /* Started by holt itself; in no list. */
 #ifdef HOLT_FULL
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 static const Verb hidden[] = { { "keeper", keeper_main, NULL } };
 #else
 static const Verb hidden[] = { { "keeper", NULL, NULL } };

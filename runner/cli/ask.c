@@ -11,7 +11,10 @@
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
+#include "process/capture.h"
+#include "rpc/server.h"
+#include "session/directory.h"
 #include "store/rows.h"
 
 /* --- a verb --- */

@@ -20,7 +20,7 @@
 #include "cli/report.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 #include "streams/stdio.h"
 #include "streams/terminal.h"
 

@@ -18,7 +18,7 @@
 #include "cli/shown.h"
 #include "cli/tools.h"
 #include "cli/verbs.h"
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 
 #define RUN_NAME "1" /* the one that this connection has */
 

@@ -18,7 +18,7 @@
 #include "cli/report.h"
 #include "cli/shown.h"
 #include "files/copy.h"
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 
 enum { BUFFER_SIZE = 128 * 1024 };
 

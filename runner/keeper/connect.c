@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,7 +12,9 @@
 #include <time.h>
 
 #include "base/own-limits.h"
-#include "keeper/keeper.h"
+#include "base/strings.h"
+#include "keeper/connect.h"
+#include "session/directory.h"
 
 enum {
         CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 #include "keeper/methods.h"
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
