@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents from fd to fd, and new files beside the old. Negative errnos; see files-path.h. */
+/* Contents from fd to fd, and new files beside the old. Negative errnos; see path.h. */
 #pragma once
 
 #include "files/path.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks through trees that somebody else changes meanwhile: every directory by its own fd, no link
- * followed. Negative errnos; see files-path.h. */
+ * followed. Negative errnos; see path.h. */
 #pragma once
 
 #include <stdatomic.h>

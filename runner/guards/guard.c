@@ -323,7 +323,7 @@ static void set_index_aside(Sweep *sweep) {
 }
 
 /* The command may have put a repository of its own into the index, or made something of it that is
- * no index any more. No sparse directory was on the disk when it started (prepare-guards.c), and
+ * no index any more. No sparse directory was on the disk when it started (guards.c), and
  * what is in a tree of its making git finds, not we. */
 static void sweep_index(Sweep *sweep) {
         if (repository_links(&sweep->tree, ".git", &sweep->found) == 0 && !has_tree(sweep))

@@ -32,7 +32,7 @@ typedef struct GuardsLooks {
 /* Guards what of the workspace the configs of its own repository, of those above and of the caller
  * lead git to, and says whether there is any; bare: the workspace may be one itself.
  * guards_config_of() guards what those of a submodule and of the caller do there; its .git is path
- * (prepare-config.c). */
+ * (config.c). */
 int guards_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, GuardsLooks *looks,
                   bool *ret_found, Error *reterr);
 int guards_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,

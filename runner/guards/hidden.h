@@ -3,5 +3,5 @@
 
 #include "policy/plan.h"
 
-/* Hides the host's file of each absolute path to hide, too (prepare-hidden.c). */
+/* Hides the host's file of each absolute path to hide, too (hidden.c). */
 int hidden_prepare(LaunchPlan *plan, Error *reterr);

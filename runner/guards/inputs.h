@@ -19,7 +19,7 @@ int inputs_protect_rootfs(LaunchPlan *plan, const struct Reach *reach, Error *re
 int inputs_pin(LaunchPlan *plan, const struct Reach *reach, int fd, Error *reterr);
 
 /* Whether the sandbox may change holt's own programs, or make one where holt would look for it; as
- * far as it can be said without the mount table (prepare-programs.c). */
+ * far as it can be said without the mount table (programs.c). */
 typedef enum ProgramsNear {
         PROGRAMS_FAR,
         PROGRAMS_ASK, /* the mount table has to be asked */

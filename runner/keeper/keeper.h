@@ -72,7 +72,7 @@ typedef struct Keeper {
         struct Staged *staged;
         LoopWatch *owner_watch; /* of owner_fd; NULL where the session is nobody's own */
         struct Receives *receives;
-        Sweeper *sweeper;            /* keeper-sweep.c */
+        Sweeper *sweeper;            /* sweep.c */
         struct Unwritten *unwritten; /* history and audit that wait for room */
         Denials denials, audited;
         uint64_t used_at;                      /* usec of time_now_usec() */
@@ -96,7 +96,7 @@ typedef struct Keeper {
 /* Gives up what the keeper does not need to serve; for good. 0 or a negative errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);
 
-/* --- the last look at protected paths (keeper-due.c) --- */
+/* --- the last look at protected paths (due.c) --- */
 
 /* Notes that one is due, and whether an earlier keeper was killed before its own had ended. */
 int keeper_due_begin(Keeper *keeper, Error *reterr);
@@ -105,7 +105,7 @@ void keeper_due_end(const Keeper *keeper);
 /* What the answer to session.stop says of it. */
 void keeper_due_write(const Keeper *keeper, JsonWriter *w);
 
-/* --- deadlines of the keeper itself (keeper-end.c) --- */
+/* --- deadlines of the keeper itself (end.c) --- */
 
 /* Kills the keeper after so many usec. An earlier time that was said before holds. */
 void keeper_end_within(uint64_t usec);
@@ -121,7 +121,7 @@ void keeper_rest(Keeper *keeper);
  * (files/temporaries.h). Before anything else is made. 0 or a negative errno. */
 int keeper_sweep_temporaries(Keeper *keeper, Error *reterr);
 
-/* --- calls that wait (keeper-wait.c) --- */
+/* --- calls that wait (wait.c) --- */
 
 /* process runs now, or could not be started; master_fd, or FD_NONE, stays the caller's. */
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd);
@@ -137,7 +137,7 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error);
 void keeper_take_last_answers(Keeper *keeper);
 void keeper_send_last_answers(Keeper *keeper);
 
-/* --- what is noted (keeper-notes.c) --- */
+/* --- what is noted (notes.c) --- */
 
 /* The note timer's: the commands that go on. */
 void keeper_note_running(void *data);
@@ -158,7 +158,7 @@ void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
  * the host changed it while nothing ran. */
 void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path);
 
-/* --- the look at protected paths (keeper-sweep.c) --- */
+/* --- the look at protected paths (sweep.c) --- */
 
 /* 0 or a negative errno. */
 int keeper_sweeper_new(Keeper *keeper, Error *reterr);
@@ -179,7 +179,7 @@ void keeper_sweep_wait(Keeper *keeper);
 /* Whether one runs. */
 bool keeper_sweep_goes_on(const Keeper *keeper);
 
-/* --- protected paths that the host changes (keeper-watch.c) --- */
+/* --- protected paths that the host changes (watch.c) --- */
 
 /* A client's call, or a process inside, has ended. with_files: it may have changed some. */
 void keeper_touched(Keeper *keeper, bool with_files);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of process.h share: process.c has the table and what init says, process-start.c
- * starts one, process-outbox.c is what init is told, process-streams.c has its stdin, stdout and
+/* What the files of process.h share: process.c has the table and what init says, start.c
+ * starts one, outbox.c is what init is told, streams.c has its stdin, stdout and
  * stderr. */
 #pragma once
 

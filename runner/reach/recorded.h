@@ -6,7 +6,7 @@
 #include "reach/reach.h"
 
 /* Opens a source that was recorded when the session was made, without following any symlink, and
- * compares it (prepare-sources.c). *ret_fd is O_PATH and the caller's. 0; -EINVAL with an
+ * compares it (recorded.c). *ret_fd is O_PATH and the caller's. 0; -EINVAL with an
  * ERROR_POLICY that says how it differs; or a negative errno of openat2(2). */
 int recorded_open(const LaunchPlan *plan, PlanMount *mount, int *ret_fd, Error *reterr);
 /* The same for a source with PLAN_NO_LINKS, which is compared with nothing. */

@@ -7,7 +7,7 @@
 /* Fills the launch from its plan and the host; as root nothing has been given up yet. */
 int prepare_all(Launch *launch, Error *reterr);
 
-/* In this order, of prepare_all() (prepare-mounts.c, prepare-store.c, prepare-guards.c). */
+/* In this order, of prepare_all() (prepare-mounts.c). */
 int prepare_rootfs(LaunchPlan *plan, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);

@@ -149,7 +149,7 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
 }
 
 /* The path of a guard that is missing in mount, or NULL. If the mount is the workspace as a whole,
- * git's files are guarded there as well (prepare-guards.c). */
+ * git's files are guarded there as well (guards/guards.c). */
 static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *workspace,
                                    const PlanMount *mount) {
         const bool whole = streq(workspace->real, mount->real),

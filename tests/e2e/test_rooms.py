@@ -35,3 +35,17 @@ def test_every_source_is_built() -> None:
             build = path.parent / "meson.build"
             if path.suffix == ".c":
                 assert re.search(rf"'{re.escape(path.name)}'", build.read_text()), path
+
+
+# Sources of the kernel and of SQLite, and files that the build makes.
+ELSEWHERE = re.compile(r"^(kernel|fs|linux|sys|xfs|os_unix|presets|syscalls-numbers|syscalls-programs)\b")
+
+
+def test_comments_name_files_that_exist() -> None:
+    known = {name for paths in rooms.sources().values() for path in paths for name in (path.name, str(path.relative_to(rooms.ROOT)))}
+    known |= {name.removeprefix("runner/") for name in known}
+    for paths in rooms.sources().values():
+        for path in paths:
+            for comment in re.findall(r"/\*.*?\*/", path.read_text(), re.DOTALL):
+                named = re.findall(r"(?<![\w<./-])([\w/-]+\.[ch])\b", comment)
+                assert not [name for name in named if name not in known and not ELSEWHERE.match(name)], path
