@@ -12,7 +12,6 @@
 #include "base/path-text.h"
 #include "base/sys.h"
 #include "cli/copied.h"
-#include "cli/copying.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/progress.h"
@@ -52,6 +51,7 @@ typedef struct Cp {
         char session[SESSION_NAME_MAX + 1];
         Copied copied;
         const char *made; /* the name of the directory that is being filled on the host, or NULL */
+        UnfinishedNotes notes; /* of such directories */
 } Cp;
 
 /* --- a directory into the session --- */
@@ -190,9 +190,9 @@ static int cp_refuse_existing(const char *target, Error *reterr) {
 /* A new name in the directory of target. */
 static char *cp_beside(const char *target) {
         const char *slash = strrchr(target, '/');
-        char name[32];
+        char name[UNFINISHED_NAME_SIZE];
 
-        new_file_name(name);
+        unfinished_name(name);
         return str_format("%.*s%s", slash ? (int)(slash + 1 - target) : 0, target, name);
 }
 
@@ -366,37 +366,41 @@ static int get_tree(Cp *cp, const char *path, int dir_fd, Error *reterr) {
 }
 
 /* A new directory beside the place. Somebody may exchange it before it is opened: it is no link. */
-static int make_beside(const Cp *cp, const FilesPlace *place, Copying *copying,
-                       FilesPlace *ret_made, int *ret_fd) {
-        char name[32];
+static int make_beside(const Cp *cp, const FilesPlace *place, Unfinished *ret, int *ret_fd) {
         int fd;
 
-        new_file_name(name);
-        (void)strcpy(ret_made->name, name);
-        ret_made->dir_fd = place->dir_fd;
-        copying_begin(copying, cp->session, place->dir_fd, name);
-        if (mkdirat(place->dir_fd, name, 0777) < 0)
+        unfinished_begin(&cp->notes, place->dir_fd, NULL, ret);
+        if (mkdirat(place->dir_fd, ret->name, 0777) < 0)
                 return -errno;
-        fd = sys_open_beneath(place->dir_fd, name, O_PATH | O_DIRECTORY);
+        fd = sys_open_beneath(place->dir_fd, ret->name, O_PATH | O_DIRECTORY);
         if (fd < 0)
                 return -errno;
-        copying_made(copying, fd);
+        unfinished_made(ret, fd);
         *ret_fd = fd;
         return 0;
+}
+
+static void cp_discard(const FilesPlace *made, Unfinished *unfinished) {
+        if (files_remove_tree(made->dir_fd, made->name) == 0)
+                unfinished_end(unfinished);
 }
 
 static int get_directory(Cp *cp, const char *path, const char *target, Error *reterr) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         _cleanup_close_ int dir_fd = FD_NONE;
-        _cleanup_(copying_end) Copying copying = COPYING_NONE;
+        _cleanup_(unfinished_leave) Unfinished unfinished = UNFINISHED_NONE;
         FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
         const bool known = cp->copied.repository;
         int r = transfer_place(cp->client, target, &place);
 
         if (r == 0)
-                r = make_beside(cp, &place, &copying, &made, &dir_fd);
-        if (r < 0)
+                r = make_beside(cp, &place, &unfinished, &dir_fd);
+        if (r < 0) {
+                unfinished_end(&unfinished);
                 return refuse_making("the directory", target, r, reterr);
+        }
+        made.dir_fd = place.dir_fd;
+        (void)strcpy(made.name, unfinished.name);
         cp->made = made.name;
         r = get_tree(cp, path, dir_fd, reterr);
         cp->made = NULL;
@@ -407,11 +411,13 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 else if (r < 0)
                         (void)refuse_making("the directory", target, r, reterr);
         }
-        if (r < 0) {
-                copying_discard(&made);
-                if (!known)
-                        free(TAKE_PTR(cp->copied.repository));
+        if (r == 0) {
+                unfinished_end(&unfinished);
+                return 0;
         }
+        cp_discard(&made, &unfinished);
+        if (!known)
+                free(TAKE_PTR(cp->copied.repository));
         return r;
 }
 
@@ -526,6 +532,16 @@ static int cp_check_json(const Cp *cp, const char *destination, Error *reterr) {
         return error_cure(reterr, -EINVAL, "Name a file, or leave out --json.");
 }
 
+static int cp_place(void *data, const char *path, FilesPlace *ret) {
+        return transfer_place(data, path, ret);
+}
+
+/* Removes the directories that killed copies of this session have left on the host. */
+static void cp_sweep(Cp *cp) {
+        if (session_open(cp->session, &cp->notes.dir_fd, NULL, NULL) == 0)
+                unfinished_sweep(&cp->notes, NULL, cp_place, cp->client);
+}
+
 static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
         const size_t last = words->operands_count - 1;
         const char *path = "";
@@ -538,7 +554,7 @@ static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
                 r = transfer_open(cp->session, &cp->client, reterr);
         if (r < 0)
                 return cure_colon(words, r, reterr);
-        copying_sweep(cp->client, cp->session);
+        cp_sweep(cp);
         transfer_begin(cp->client, "cp", words->operands);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 const char *source = words->operands[i], *destination = words->operands[last];
@@ -569,7 +585,7 @@ static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
 
 int cmd_cp(int argc, char **argv) {
         OptionResult words = { 0 };
-        Cp cp = { 0 };
+        Cp cp = { .notes = { FD_NONE, UNFINISHED_OUTSIDE } };
         Error error;
         int r = stdio_open(&error);
 

@@ -80,7 +80,7 @@ int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int
 
 enum { OPERANDS_SHOWN = 16 };
 
-/* Of many the first, and the last, which is where they go. */
+/* If there are many, only the first of them and the last, the destination. */
 static void write_operands(const char *const *operands, JsonWriter *w) {
         size_t count = 0;
 
@@ -260,8 +260,8 @@ static NewFile *volatile unfinished;
 static void transfer_on_signal(int number) {
         NewFile *file = unfinished;
 
-        if (file && file->temporary[0])
-                (void)unlinkat(file->place.dir_fd, file->temporary, 0);
+        if (file && file->unfinished.name[0])
+                (void)unlinkat(file->place.dir_fd, file->unfinished.name, 0);
         (void)raise(number);
 }
 
@@ -430,7 +430,8 @@ static int copy_hole(int source_fd, int fd, uint64_t *length) {
         return r;
 }
 
-/* What can't be replaced: a pipe, a terminal, a device, a file that is stdout. */
+/* Writes to a file that cannot be replaced: a pipe, a terminal, a device, the file that is stdout.
+ */
 static int write_to(int source_fd, int fd) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         const bool holes = takes_holes(fd);

@@ -23,7 +23,7 @@ void transfer_begin(RpcClient *client, const char *name, const char *const *oper
 /* r and error are what came of it. */
 void transfer_end(RpcClient *client, int r, const Error *error);
 
-/* Whether there is a directory at a session's path. What can't be looked at is none. */
+/* Whether there is a directory at a session's path. A path that cannot be read is none. */
 bool transfer_is_directory(RpcClient *client, const char *path);
 /* PATH, or PATH/NAME where that is a directory, name's last part; owned by the caller. "" is the
  * workspace. */
@@ -61,8 +61,8 @@ int transfer_open_own(RpcClient *client, const char *path, int flags);
  * lease on the file, that is -EAGAIN. *ret_fd is the caller's. */
 int transfer_open_input(RpcClient *client, const char *file, int *ret_fd, struct stat *ret_st,
                         Error *reterr);
-/* Where such a path leads: the directory opened, and the last part. ret has to be cleared in any
- * case; -EISDIR of a path without a last part. */
+/* Opens the directory in which such a path ends, and tells the last part. ret must be cleared in
+ * any case; -EISDIR of a path without a last part. */
 int transfer_place(RpcClient *client, const char *path, FilesPlace *ret);
 /* The last part of a path, without slashes at its end: "." of "" or "/". Owned by the caller; NULL
  * when memory is out. */

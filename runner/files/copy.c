@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "files/temporaries.h"
 #include "files/walk.h"
 
 #ifndef RENAME_NOREPLACE
@@ -127,28 +126,19 @@ int files_copy_contents(int source_fd, int to_fd, uint64_t *ret_length) {
 
 /* --- new files --- */
 
-void new_file_name(char ret[32]) {
-        uint64_t random = 0;
-
-        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
-        (void)snprintf(ret, 32, ".holt-%016llx", (unsigned long long)random);
-}
-
 static int make_named(NewFile *file) {
         for (int i = 0; i < NAMES_TRIED; i++) {
-                char name[32];
                 int r;
 
-                new_file_name(name);
-                temporary_begin(file->files, file->place.dir_fd, name);
-                file->fd = openat(file->place.dir_fd, name,
+                unfinished_begin(file->notes, file->place.dir_fd, NULL, &file->unfinished);
+                file->fd = openat(file->place.dir_fd, file->unfinished.name,
                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-                r = file->fd < 0 ? -errno : 0;
-                if (r == 0) {
-                        (void)strcpy(file->temporary, name);
+                if (file->fd >= 0) {
+                        unfinished_made(&file->unfinished, file->fd);
                         return 0;
                 }
-                temporary_end(file->files, name);
+                r = -errno;
+                unfinished_end(&file->unfinished);
                 if (r != -EEXIST)
                         return r;
         }
@@ -162,22 +152,22 @@ int new_file_make(NewFile *file) {
         return file->fd >= 0 ? 0 : make_named(file);
 }
 
-/* Gives it its temporary name, where it has none. */
+/* Gives it a temporary name, unless it has one. */
 static int name_file(NewFile *file) {
-        char path[32], name[32];
+        Unfinished *unfinished = &file->unfinished;
+        char path[32];
         int r;
 
-        if (file->temporary[0])
+        if (unfinished->name[0])
                 return 0;
-        new_file_name(name);
-        temporary_begin(file->files, file->place.dir_fd, name);
+        unfinished_begin(file->notes, file->place.dir_fd, NULL, unfinished);
+        unfinished_made(unfinished, file->fd);
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
-        if (linkat(AT_FDCWD, path, file->place.dir_fd, name, AT_SYMLINK_FOLLOW) < 0) {
+        if (linkat(AT_FDCWD, path, file->place.dir_fd, unfinished->name, AT_SYMLINK_FOLLOW) < 0) {
                 r = -errno;
-                temporary_end(file->files, name);
+                unfinished_end(unfinished);
                 return r;
         }
-        (void)strcpy(file->temporary, name);
         return 0;
 }
 
@@ -212,7 +202,7 @@ int new_file_begin(const Files *files, const char *path, unsigned *mode, bool ma
 
         if (path[0] && path[strlen(path) - 1] == '/')
                 return -EISDIR;
-        ret->files = files;
+        ret->notes = &files->notes;
         r = files_place_made(files, path, true, make_parents, &ret->place);
         if (r == 0)
                 r = replaced_mode(&ret->place, &old);
@@ -251,19 +241,17 @@ int new_file_settle(NewFile *file, unsigned mode, bool replace) {
         r = name_file(file);
         if (r < 0)
                 return r;
-        (void)strcpy(from.name, file->temporary);
+        (void)strcpy(from.name, file->unfinished.name);
         r = files_rename(&from, &file->place, replace);
-        if (r == 0) {
-                temporary_end(file->files, file->temporary);
-                file->temporary[0] = '\0';
-        }
+        if (r == 0)
+                unfinished_end(&file->unfinished);
         return r;
 }
 
 void new_file_clear(NewFile *file) {
-        if (file->temporary[0]) {
-                (void)unlinkat(file->place.dir_fd, file->temporary, 0);
-                temporary_end(file->files, file->temporary);
+        if (file->unfinished.name[0]) {
+                (void)unlinkat(file->place.dir_fd, file->unfinished.name, 0);
+                unfinished_end(&file->unfinished);
         }
         file->fd = fd_close(file->fd);
         files_place_clear(&file->place);

@@ -2,7 +2,7 @@
 /* Contents from fd to fd, and new files beside the old. Negative errnos; see path.h. */
 #pragma once
 
-#include "files/path.h"
+#include "files/unfinished.h"
 
 /* From where source_fd stands to its end. A regular file is copied up to the size that it has at
  * the start, so that who keeps adding to it holds nobody, and its holes stay holes. to_fd is new
@@ -30,15 +30,14 @@ int files_copying_step(FilesCopying *copying, uint64_t most);
  * has written only to the file that it has made. */
 typedef struct NewFile {
         FilesPlace place;
-        int fd;             /* open for writing */
-        const Files *files; /* borrowed; whose place it is, or NULL */
-        char temporary[32]; /* "" where it has none */
+        int fd;                       /* open for writing */
+        const UnfinishedNotes *notes; /* borrowed, or NULL */
+        Unfinished unfinished;        /* while it has its temporary name */
 } NewFile;
 
-#define NEW_FILE_NONE ((NewFile){ .place = FILES_PLACE_NONE, .fd = FD_NONE })
+#define NEW_FILE_NONE                                                                              \
+        ((NewFile){ .place = FILES_PLACE_NONE, .fd = FD_NONE, .unfinished = UNFINISHED_NONE })
 
-/* A name that nobody can guess. */
-void new_file_name(char ret[32]);
 /* Finds the place for path and makes the file. *mode: 0 becomes that of what is there, or 0644. */
 int new_file_begin(const Files *files, const char *path, unsigned *mode, bool make_parents,
                    NewFile *ret);

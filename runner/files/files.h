@@ -62,8 +62,8 @@ typedef struct FilesMissed {
 
 /* root_fd is borrowed. 0 or -ENOMEM. */
 int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr);
-/* What lies beside its place while it is made is noted in that directory, which is borrowed;
- * without one nothing is (files/temporaries.h). */
+/* From now on unfinished files are noted in that directory, which is borrowed
+ * (files/unfinished.h). */
 void files_note_in(Files *files, int dir_fd);
 /* What it hides and guards is told by errors as that; it is borrowed. */
 void files_know_plan(Files *files, const LaunchPlan *plan);
@@ -86,7 +86,7 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
  * sees the old or the new, and so it is after a crash. Parents are made where make_parents. mode 0
  * keeps that of what was there, or 0644. A link at the end of path is followed to what it names.
  * A keeper that is killed meanwhile may leave ".holt-" and 16 digits beside it, until the next one
- * starts. */
+ * starts (files/unfinished.h). */
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr);
 /* In place; makes the file where there is none. *ret_size is the file's then; ret_size may be NULL.

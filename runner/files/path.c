@@ -9,6 +9,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "files/unfinished.h"
 
 enum {
         LINKS_MAX = 40, /* as the kernel has it; path_resolution(7) */
@@ -159,7 +160,7 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr) {
         if (!files)
                 return error_oom(reterr);
         files->root_fd = root_fd;
-        files->notes_fd = FD_NONE;
+        files->notes = (UnfinishedNotes){ FD_NONE, UNFINISHED_INSIDE };
         files->cwd = strdup(cwd);
         if (!files->cwd)
                 return error_oom(reterr);
@@ -168,7 +169,7 @@ int files_new(int root_fd, const char *cwd, Files **ret, Error *reterr) {
 }
 
 void files_note_in(Files *files, int dir_fd) {
-        files->notes_fd = dir_fd;
+        files->notes.dir_fd = dir_fd;
 }
 
 void files_know_plan(Files *files, const LaunchPlan *plan) {

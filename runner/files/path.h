@@ -11,11 +11,17 @@
 
 #include "files/files.h"
 
+/* Where the notes of unfinished things are; see files/unfinished.h. */
+typedef struct UnfinishedNotes {
+        int dir_fd;         /* borrowed, or FD_NONE */
+        const char *prefix; /* of their names */
+} UnfinishedNotes;
+
 struct Files {
         int root_fd; /* borrowed */
         char *cwd;
         const LaunchPlan *plan; /* borrowed, or NULL */
-        int notes_fd;           /* borrowed; where temporaries.h notes, or FD_NONE */
+        UnfinishedNotes notes;
 };
 
 /* A name in a directory: what is made, renamed or removed. name is never "", "." or "..". */

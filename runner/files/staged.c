@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "files/copy.h"
-#include "files/temporaries.h"
+#include "files/unfinished.h"
 
 typedef struct StagedOne {
         struct StagedOne *next;
         const RpcConnection *connection;
         char *path;
+        Unfinished unfinished;
 } StagedOne;
 
 struct Staged {
@@ -29,11 +30,12 @@ static void staged_drop(StagedOne **at) {
         StagedOne *staged = *at;
 
         *at = staged->next;
+        unfinished_leave(&staged->unfinished);
         free(staged->path);
         free(staged);
 }
 
-/* Those that have their place by now, or are gone; how many are left. */
+/* Forgets those that have their place by now, or are gone. Returns how many are left. */
 static size_t staged_drop_settled(Staged *all) {
         size_t left = 0;
 
@@ -41,7 +43,7 @@ static size_t staged_drop_settled(Staged *all) {
                 bool there = true;
 
                 if (files_exists(all->files, (*at)->path, &there, NULL) == 0 && !there) {
-                        temporary_end(all->files, staged_name((*at)->path));
+                        unfinished_end(&(*at)->unfinished);
                         staged_drop(at);
                 } else {
                         at = &(*at)->next;
@@ -54,7 +56,7 @@ static size_t staged_drop_settled(Staged *all) {
 static int staged_check(Staged *all, const char *path, Error *reterr) {
         int r;
 
-        if (!temporary_is_name(staged_name(path))) {
+        if (!unfinished_is_name(staged_name(path))) {
                 r = error_set(reterr, ERROR_USAGE, 0, "files.mkdir: not the name of an owned one");
                 return error_cure(reterr, r, "Its name is \".holt-\" and 16 hexadecimal digits.");
         }
@@ -65,67 +67,89 @@ static int staged_check(Staged *all, const char *path, Error *reterr) {
         return error_cure(reterr, -EBUSY, "files.move gives one its place.");
 }
 
-static int staged_make_directory(const Staged *all, const char *path, unsigned mode,
-                                 Error *reterr) {
-        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
-        bool noted = false;
-        int r;
+/* Whether nothing is at the path yet; then *ret is the note of what will be. */
+static bool staged_begin(const Staged *all, const char *path, FilesPlace *place, Unfinished *ret) {
+        bool there = true;
 
-        /* The note of one that is there is another's. */
-        (void)files_exists(all->files, path, &noted, NULL);
-        noted = !noted && files_place(all->files, path, false, &place) == 0;
+        if (files_exists(all->files, path, &there, NULL) < 0 || there ||
+            files_place(all->files, path, false, place) < 0)
+                return false;
+        unfinished_begin(&all->files->notes, place->dir_fd, place->name, ret);
+        return true;
+}
+
+static int staged_make_directory(const Staged *all, const char *path, unsigned mode,
+                                 Unfinished *ret, Error *reterr) {
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        _cleanup_close_ int fd = FD_NONE;
+        const bool noted = staged_begin(all, path, &place, ret);
+        int r = files_mkdir(all->files, path, mode, false, reterr);
+
+        if (r < 0) {
+                unfinished_end(ret);
+                return r;
+        }
         if (noted)
-                temporary_begin(all->files, place.dir_fd, place.name);
-        r = files_mkdir(all->files, path, mode, false, reterr);
-        if (r < 0 && noted)
-                temporary_end(all->files, place.name);
-        return r;
+                fd = files_child(place.dir_fd, place.name);
+        if (fd >= 0)
+                unfinished_made(ret, fd);
+        return 0;
 }
 
 int staged_make(Staged *all, const RpcConnection *connection, const char *path, unsigned mode,
                 Error *reterr) {
         _cleanup_free_ StagedOne *staged = calloc(1, sizeof(*staged));
         _cleanup_free_ char *copy = strdup(path);
+        Unfinished unfinished = UNFINISHED_NONE;
         int r = staged && copy ? staged_check(all, path, reterr) : error_oom(reterr);
 
         if (r == 0)
-                r = staged_make_directory(all, path, mode, reterr);
+                r = staged_make_directory(all, path, mode, &unfinished, reterr);
         if (r < 0)
                 return r;
-        *staged = (StagedOne){ all->first, connection, TAKE_PTR(copy) };
+        *staged = (StagedOne){ all->first, connection, TAKE_PTR(copy), unfinished };
         all->first = TAKE_PTR(staged);
         return 0;
 }
 
-/* to is the name under which it goes. What can't go now does with the next keeper. */
+/* Both names have a note meanwhile, so that a killed keeper leaves neither. What cannot be removed
+ * now keeps its note for the next keeper. */
 static int staged_run_discard(FilesWork *work, Error *error) {
-        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
-        int r = files_place(work->files, work->path, false, &place);
+        _cleanup_(files_place_clear) FilesPlace from = FILES_PLACE_NONE;
+        _cleanup_(unfinished_leave) Unfinished moved = UNFINISHED_NONE;
+        _cleanup_close_ int fd = FD_NONE;
+        FilesPlace to = FILES_PLACE_NONE; /* of from's directory */
+        int r = files_place(work->files, work->path, false, &from);
 
-        if (r < 0)
-                return r;
-        temporary_begin(work->files, place.dir_fd, staged_name(work->to));
-        r = files_move(work->files, work->path, work->to, false, error);
-        if (r == 0 || r == -ENOENT)
-                temporary_end(work->files, staged_name(work->path));
+        (void)error;
         if (r == 0)
-                r = files_remove(work->files, work->to, true, error);
+                r = fd = files_child(from.dir_fd, from.name);
+        if (r >= 0) {
+                unfinished_begin(&work->files->notes, from.dir_fd, NULL, &moved);
+                unfinished_made(&moved, fd);
+                to.dir_fd = from.dir_fd;
+                (void)strcpy(to.name, moved.name);
+                r = files_rename(&from, &to, false);
+        }
         if (r == 0 || r == -ENOENT)
-                temporary_end(work->files, staged_name(work->to));
+                unfinished_end(&work->unfinished);
+        if (r == 0)
+                r = files_remove_tree(to.dir_fd, to.name);
+        if (r == 0 || r == -ENOENT)
+                unfinished_end(&moved);
         return r;
 }
 
-static void staged_discard(const Staged *all, const char *path) {
+static void staged_discard(const Staged *all, StagedOne *staged) {
         static const FilesWorkKind kind = { .run = staged_run_discard };
-        char name[32];
-        _cleanup_free_ char *to = NULL;
         FilesWork *work;
         Error ignored;
 
-        new_file_name(name);
-        to = str_format("%.*s%s", (int)(staged_name(path) - path), path, name);
-        if (to && work_new(all->files, path, to, NULL, &work, &ignored) == 0)
-                (void)work_start(all->works, NULL, &kind, work, &ignored);
+        if (work_new(all->files, staged->path, NULL, NULL, &work, &ignored) < 0)
+                return;
+        work->unfinished = staged->unfinished;
+        staged->unfinished = UNFINISHED_NONE;
+        (void)work_start(all->works, NULL, &kind, work, &ignored);
 }
 
 int staged_new(Files *files, Works *works, Staged **ret, Error *reterr) {
@@ -151,7 +175,7 @@ void staged_forget(Staged *all, const RpcConnection *connection) {
                         at = &(*at)->next;
                         continue;
                 }
-                staged_discard(all, (*at)->path);
+                staged_discard(all, *at);
                 staged_drop(at);
         }
 }

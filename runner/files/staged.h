@@ -2,10 +2,10 @@
 /* Directories that a client fills before they get their place by files.move, as `holt cp -r` does:
  * files.mkdir with owned.
  *
- * Theory of operation. Such a directory has a temporary's name and is noted as one
- * (files/temporaries.h): where the keeper is killed it goes with the next. Where the connection
- * of its client ends, and it is there still, it is taken away; under another such name first, so
- * that of a files.move that goes on meanwhile all is moved or nothing. */
+ * Theory of operation. Such a directory is unfinished (files/unfinished.h): if the keeper is
+ * killed, the next keeper removes it. If the connection of its client ends before the directory has
+ * its place, this keeper removes it. It renames the directory first, so that a files.move which
+ * runs at that moment moves all of it or nothing. */
 #pragma once
 
 #include "files/work.h"
@@ -23,5 +23,5 @@ Staged *staged_free(Staged *all);
  * name, -EBUSY with an ERROR_LIMIT; or an error of files_mkdir(), -ENOMEM. */
 int staged_make(Staged *all, const RpcConnection *connection, const char *path, unsigned mode,
                 Error *reterr);
-/* The connection has ended: what is there of it goes, in the background. */
+/* The connection has ended: removes its directories, in the background. */
 void staged_forget(Staged *all, const RpcConnection *connection);

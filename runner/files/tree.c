@@ -6,7 +6,7 @@
 #include "base/sys.h"
 #include "files/copy.h"
 #include "files/files.h"
-#include "files/temporaries.h"
+#include "files/unfinished.h"
 #include "files/walk.h"
 
 /* --- remove --- */
@@ -35,9 +35,9 @@ static void make_usable(int dir_fd) {
 /* What is too deep to go down to comes up to the top, where the next pass finds it: a tree of any
  * depth takes 64 levels of ours. */
 static int bring_up(Removal *removal, int dir_fd, const char *name) {
-        char above[32];
+        char above[UNFINISHED_NAME_SIZE];
 
-        new_file_name(above);
+        unfinished_name(above);
         return renameat(dir_fd, name, removal->top_fd, above) < 0 ? -errno : 0;
 }
 
@@ -116,8 +116,9 @@ typedef struct Copy {
         uint64_t left_out; /* neither file, directory nor link */
         struct stat made;  /* the new directory, which may lie in what is copied */
         unsigned depth;
-        int to_fd;         /* borrowed; the directory that is being filled */
-        char at[PATH_MAX]; /* the entry that failed, below what is copied */
+        int to_fd;                    /* borrowed; the directory that is being filled */
+        const Unfinished *unfinished; /* borrowed; the note of the whole copy */
+        char at[PATH_MAX];            /* the entry that failed, below what is copied */
 } Copy;
 
 #define COPY_NONE ((Copy){ .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE })
@@ -145,6 +146,8 @@ static int tree_copy_file(Copy *copy, int from_fd, const struct stat *st, int to
         fd = openat(to_dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
+        if (copy->depth == 0)
+                unfinished_made(copy->unfinished, fd);
         r = files_copy_contents(source_fd, fd, &length);
         return r < 0 ? r : copy_stamps(fd, st);
 }
@@ -196,6 +199,8 @@ static int copy_dir(Copy *copy, int from_fd, const struct stat *st, int to_dir_f
         fd = sys_open_beneath(to_dir_fd, name, O_RDONLY | O_DIRECTORY);
         if (fd < 0 || (copy->depth == 0 && fstat(fd, &copy->made) < 0))
                 return -errno;
+        if (copy->depth == 0)
+                unfinished_made(copy->unfinished, fd);
         copy->to_fd = fd;
         copy->depth++;
         r = walk_names(from_fd, copy->depth, &copy->left, copy_name, copy);
@@ -243,11 +248,13 @@ static int check_place(const FilesPlace *place, bool replace) {
         return replace ? 0 : -EEXIST;
 }
 
-static void undo_copy(const Files *files, const FilesPlace *made) {
+static void undo_copy(const FilesPlace *made, Unfinished *unfinished) {
         const atomic_bool *stop = walk_until(NULL);
 
         if (files_remove_tree(made->dir_fd, made->name) == 0)
-                temporary_end(files, made->name);
+                unfinished_end(unfinished);
+        else
+                unfinished_leave(unfinished);
         (void)walk_until(stop);
 }
 
@@ -256,22 +263,22 @@ static void undo_copy(const Files *files, const FilesPlace *made) {
 static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace *to, bool replace,
                    bool whole) {
         FilesPlace made = { .dir_fd = to->dir_fd };
-        char name[32];
+        Unfinished unfinished;
         int r;
 
-        new_file_name(name);
-        (void)strcpy(made.name, name);
-        temporary_begin(files, to->dir_fd, name);
-        r = copy_entry(copy, from_fd, to->dir_fd, name);
+        unfinished_begin(&files->notes, to->dir_fd, NULL, &unfinished);
+        (void)strcpy(made.name, unfinished.name);
+        copy->unfinished = &unfinished;
+        r = copy_entry(copy, from_fd, to->dir_fd, made.name);
         if (r == 0 && whole && copy->left_out > 0)
                 r = -EOPNOTSUPP;
         if (r == 0)
                 r = files_rename(&made, to, replace);
         if (r < 0) {
-                undo_copy(files, &made);
+                undo_copy(&made, &unfinished);
                 return r;
         }
-        temporary_end(files, name);
+        unfinished_end(&unfinished);
         return 0;
 }
 

@@ -42,6 +42,7 @@ static FilesWork *work_free(FilesWork *work) {
         free(work->pattern);
         free(work->content);
         strlist_clear(&work->names);
+        unfinished_leave(&work->unfinished);
         json_write_clear(&work->list);
         free(work);
         return NULL;
@@ -59,6 +60,7 @@ int work_new(Files *files, const char *path, const char *to, const char *pattern
         if (!work)
                 return error_oom(reterr);
         work->files = files;
+        work->unfinished = UNFINISHED_NONE;
         if (copy_string(&work->path, path) < 0 || copy_string(&work->to, to) < 0 ||
             copy_string(&work->pattern, pattern) < 0) {
                 (void)work_free(work);

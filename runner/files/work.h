@@ -17,7 +17,7 @@
 
 #include <limits.h>
 
-#include "files/files.h"
+#include "files/unfinished.h"
 #include "rpc/server.h"
 
 enum { WORKERS_MAX = 4 };
@@ -34,6 +34,7 @@ typedef struct FilesWork {
         bool recursive, replace, ignore_case, make_parents;
         uint64_t limit;
         StrList names;
+        Unfinished unfinished; /* the note of what is at path; cleared by unfinished_leave() */
 
         /* what comes of it */
         JsonWriter list;     /* an array */

@@ -2,7 +2,7 @@
 /* The keeper's own confinement. Once its sandbox is there it needs few of the caller's rights:
  * whoever finds a hole in what it reads from inside gets no more than the session. It can't start
  * programs, can't reach files but the session's own and what the sandbox sees, and makes no call
- * that a sandbox may not make, except openat2. */
+ * that a sandbox may not make, except openat2 and name_to_handle_at. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,12 +28,12 @@ static int confine_files(const Keeper *keeper, Error *reterr) {
         return landlock_confine_to(fds, count, reterr);
 }
 
-/* The keeper finds files by openat2. It is the one call more, and it makes files by modes of its
- * own. */
+/* The keeper finds files by openat2, and makes files with modes of its own. It tells files apart by
+ * their handles (base/file-id.h). A handle opens nothing: open_by_handle_at stays refused. */
 static int confine_calls(Error *reterr) {
-        static char name[] = "openat2";
+        static char open_name[] = "openat2", handle_name[] = "name_to_handle_at";
         static struct sock_filter room[SYSCALLS_PROGRAM_MAX];
-        char *names[] = { name };
+        char *names[] = { open_name, handle_name };
         const StrList allow = { .items = names, .count = ELEMENTSOF(names) };
         struct sock_fprog filter = { .filter = room };
         int r = syscalls_compile(SYSCALLS_DEFAULT, false, &allow, NULL, room, ELEMENTSOF(room),

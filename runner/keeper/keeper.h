@@ -117,9 +117,10 @@ void keeper_take_terminate(uint64_t usec);
 /* Gives back the memory that an idle keeper can do without. */
 void keeper_rest(Keeper *keeper);
 
-/* Takes away, in the background, what a killed keeper of the session has left half made
- * (files/temporaries.h). Before anything else is made. 0 or a negative errno. */
-int keeper_sweep_temporaries(Keeper *keeper, Error *reterr);
+/* Removes, in the background, everything that a killed keeper of the session has left unfinished
+ * (files/unfinished.h). Call it before the keeper serves and after it has confined itself: the
+ * thread that sweeps is confined as its maker. 0 or a negative errno. */
+int keeper_sweep_unfinished(Keeper *keeper, Error *reterr);
 
 /* --- calls that wait (wait.c) --- */
 

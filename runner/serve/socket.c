@@ -33,13 +33,13 @@ static int serve_socket_open_parent(const char *path) {
 static int listen_then_name(int fd, const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int parent_fd = serve_socket_open_parent(path);
-        char name[32];
+        char name[UNFINISHED_NAME_SIZE];
         mode_t mask;
         int r;
 
         if (parent_fd < 0)
                 return -errno;
-        new_file_name(name);
+        unfinished_name(name);
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", parent_fd,
                        name);
         mask = umask(0177);

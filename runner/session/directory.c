@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,17 +18,14 @@
 #include "base/strings.h"
 #include "base/sys.h"
 #include "base/wait.h"
-#include "files/path.h"
+#include "files/unfinished.h"
 #include "rpc/peer.h"
-#include "session/leftovers.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
 
 #define LOCK_NAME "lock"
-#define NEW_PREFIX ".new-"
-#define GONE_PREFIX ".gone-"
 
 enum { FIND_TRIES = HOLT_WAIT(1000), FIND_PAUSE = 10000000 /* nsec, so that all take 10 s */ };
 
@@ -125,13 +121,7 @@ static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
         return r;
 }
 
-static int check_base(char ret[PATH_MAX], Error *reterr) {
-        _cleanup_close_ int fd = FD_NONE;
-
-        return open_base(ret, &fd, reterr);
-}
-
-int session_base(char ret[PATH_MAX], Error *reterr) {
+static int base_make(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
         int r = find_base(ret, reterr);
 
         /* Nothing is made where somebody else could exchange it. */
@@ -141,17 +131,28 @@ int session_base(char ret[PATH_MAX], Error *reterr) {
                 return r;
         r = make_directories(ret);
         if (r == 0)
-                return check_base(ret, reterr);
+                return open_base(ret, ret_fd, reterr);
         r = error_set(reterr, ERROR_SETUP, -r, "cannot make the directory %s", ret);
         return error_cure(reterr, r,
                           "Sessions are kept there: it has to be a directory of yours. "
                           "XDG_DATA_HOME names another.");
 }
 
-/* What a killed holt has left half made, or half taken away. */
-static void directory_sweep(const char *base) {
-        leftovers_sweep(base, NEW_PREFIX);
-        leftovers_sweep(base, GONE_PREFIX);
+int session_base(char ret[PATH_MAX], Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+
+        return base_make(ret, &fd, reterr);
+}
+
+static UnfinishedNotes base_notes(int base_fd) {
+        return (UnfinishedNotes){ base_fd, UNFINISHED_SESSION };
+}
+
+/* Removes the sessions that killed processes were making or removing. */
+static void base_sweep(int base_fd) {
+        const UnfinishedNotes notes = base_notes(base_fd);
+
+        unfinished_sweep(&notes, NULL, NULL, NULL);
 }
 
 /* --- one session --- */
@@ -233,13 +234,19 @@ static int directory_refuse_existing(const char *name, Error *reterr) {
                           "Use it, choose another name, or take it away: holt rm %s", name);
 }
 
-static int make_parts(const char *path, Error *reterr) {
-        _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+static int make_parts(const SessionMaking *making, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        int r = mkdirat(making->base_fd, making->unfinished.name, 0700);
 
+        if (r == 0)
+                fd = openat(making->base_fd, making->unfinished.name,
+                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make %s", making->path);
         for (size_t i = 0; i < ELEMENTSOF(parts); i++)
-                if (fd < 0 || mkdirat(fd, parts[i], 0755) < 0)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot make %s/%s", path,
-                                         parts[i]);
+                if (mkdirat(fd, parts[i], 0755) < 0)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot make %s/%s",
+                                         making->path, parts[i]);
         return 0;
 }
 
@@ -258,63 +265,68 @@ static int check_count(const char *base, Error *reterr) {
         return error_cure(reterr, -ENOSPC, "holt ls lists them, holt rm NAME takes one away.");
 }
 
-int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd, Error *reterr) {
-        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2];
-        _cleanup_close_ int lock_fd = FD_NONE;
+static int session_check_new(const char *base, int base_fd, const char *name, Error *reterr) {
+        if (faccessat(base_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return directory_refuse_existing(name, reterr);
+        return check_count(base, reterr);
+}
+
+int session_prepare(const char *name, SessionMaking *ret, Error *reterr) {
+        SessionMaking making = SESSION_MAKING_NONE;
+        UnfinishedNotes notes;
+        char base[PATH_MAX];
         int r = session_name_check(name, reterr);
 
         if (r == 0)
-                r = session_base(base, reterr);
+                r = base_make(base, &making.base_fd, reterr);
         if (r < 0)
                 return r;
-        directory_sweep(base);
-        (void)snprintf(path, sizeof(path), "%s/%s", base, name);
-        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return directory_refuse_existing(name, reterr);
-        r = check_count(base, reterr);
+        notes = base_notes(making.base_fd);
+        base_sweep(making.base_fd);
+        r = session_check_new(base, making.base_fd, name, reterr);
+        if (r == 0) {
+                unfinished_begin(&notes, FD_NONE, NULL, &making.unfinished);
+                (void)snprintf(making.path, sizeof(making.path), "%.*s/%s",
+                               PATH_MAX - UNFINISHED_NAME_SIZE - 1, base, making.unfinished.name);
+                r = make_parts(&making, reterr);
+        }
         if (r < 0)
-                return r;
-        r = leftover_make(base, NEW_PREFIX, 0700, ret_path, &lock_fd);
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot make a directory in %s", base);
-        r = make_parts(ret_path, reterr);
-        if (r < 0)
-                session_discard(ret_path);
+                session_discard(&making);
         else
-                *ret_lock_fd = TAKE_FD(lock_fd);
+                *ret = making;
         return r;
 }
 
-int session_publish(const char *prepared, const char *name, Error *reterr) {
-        char path[PATH_MAX];
-        int r = session_base(path, reterr);
-
-        if (r < 0)
-                return r;
-        (void)strcat(path, "/");
-        (void)strcat(path, name);
-        if (syscall(SYS_renameat2, AT_FDCWD, prepared, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
-                return 0;
-        return errno == EEXIST ? directory_refuse_existing(name, reterr)
-                               : error_set(reterr, ERROR_SETUP, errno, "cannot make %s", path);
+int session_publish(SessionMaking *making, const char *name, Error *reterr) {
+        if (syscall(SYS_renameat2, making->base_fd, making->unfinished.name, making->base_fd, name,
+                    RENAME_NOREPLACE) < 0)
+                return errno == EEXIST
+                               ? directory_refuse_existing(name, reterr)
+                               : error_set(reterr, ERROR_SETUP, errno, "cannot make %.*s/%s",
+                                           (int)(strrchr(making->path, '/') - making->path),
+                                           making->path, name);
+        unfinished_end(&making->unfinished);
+        making->base_fd = fd_close(making->base_fd);
+        return 0;
 }
 
-/* --- taking away --- */
+/* --- removing --- */
 
-static int remove_tree(const char *path, Error *reterr) {
-        const char *slash = strrchr(path, '/');
-        _cleanup_free_ char *base = strndup(path, (size_t)(slash - path));
-        _cleanup_close_ int fd = base ? open(base, O_PATH | O_DIRECTORY | O_CLOEXEC) : FD_NONE;
-        int r;
+/* What cannot be removed now keeps its note for the next sweep. */
+static int session_remove_unfinished(int base_fd, Unfinished *unfinished) {
+        int r = files_remove_tree(base_fd, unfinished->name);
 
-        if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", base ? base : path);
-        r = files_remove_tree(fd, slash + 1);
-        return r < 0 ? files_fail(NULL, r, "remove", path, reterr) : 0;
+        if (r == 0)
+                unfinished_end(unfinished);
+        else
+                unfinished_leave(unfinished);
+        return r;
 }
 
-void session_discard(const char *prepared) {
-        (void)remove_tree(prepared, NULL);
+void session_discard(SessionMaking *making) {
+        if (making->unfinished.name[0])
+                (void)session_remove_unfinished(making->base_fd, &making->unfinished);
+        making->base_fd = fd_close(making->base_fd);
 }
 
 static int directory_refuse_gone(const char *base, const char *name, Error *reterr) {
@@ -326,45 +338,61 @@ static int directory_refuse_gone(const char *base, const char *name, Error *rete
         return error_cure(reterr, -ENOENT, "%s", session_none_cure);
 }
 
-/* Under another name first, so that it is gone at once and for good, whatever becomes of the rest.
- * The name of one that is locked stays its own. */
+/* dir_fd is open, so nothing else can get its inode number meanwhile. */
+static bool session_is_named(int dir_fd, int base_fd, const char *name) {
+        struct stat st, named;
+
+        return fstat(dir_fd, &st) == 0 &&
+               fstatat(base_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+               st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
+/* Renames it first, so that it is gone at once and for good, even if the removal is interrupted. */
+static int session_remove_named(const char *base, int base_fd, const char *name, Error *reterr) {
+        const UnfinishedNotes notes = base_notes(base_fd);
+        char path[PATH_MAX + UNFINISHED_NAME_SIZE];
+        Unfinished unfinished;
+        int r;
+
+        unfinished_begin(&notes, FD_NONE, NULL, &unfinished);
+        (void)snprintf(path, sizeof(path), "%s/%s", base, unfinished.name);
+        if (renameat(base_fd, name, base_fd, unfinished.name) < 0) {
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s/%s", base, name);
+                unfinished_end(&unfinished);
+                return r;
+        }
+        r = session_remove_unfinished(base_fd, &unfinished);
+        return r < 0 ? files_fail(NULL, r, "remove", path, reterr) : 0;
+}
+
+/* A session that is locked is not renamed. */
 int session_remove(const char *name, int dir_fd, Error *reterr) {
-        char base[PATH_MAX], path[PATH_MAX + SESSION_NAME_MAX + 2], gone[PATH_MAX];
-        _cleanup_close_ int lock_fd = FD_NONE;
-        uint64_t random = 0;
-        int sweep_fd, r = session_base(base, reterr);
+        char base[PATH_MAX];
+        _cleanup_close_ int lock_fd = FD_NONE, base_fd = FD_NONE;
+        int r = base_make(base, &base_fd, reterr);
 
         if (r == 0)
                 r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
                 return r == -ENOENT ? directory_refuse_gone(base, name, reterr) : r;
-        (void)!getrandom(&random, sizeof(random), 0);
-        (void)snprintf(gone, sizeof(gone), "%.*s/" GONE_PREFIX "%016llx", PATH_MAX - 32, base,
-                       (unsigned long long)random);
-        (void)snprintf(path, sizeof(path), "%s/%s", base, name);
-        if (!leftover_is(dir_fd, path))
+        if (!session_is_named(dir_fd, base_fd, name))
                 return directory_refuse_gone(base, name, reterr);
-        sweep_fd = leftover_lock(path);
-        if (rename(path, gone) < 0)
-                r = error_set(reterr, ERROR_SETUP, errno, "cannot remove %s", path);
-        else
-                r = remove_tree(gone, reterr);
-        directory_sweep(base);
-        (void)fd_close(sweep_fd);
-        return r;
+        base_sweep(base_fd);
+        return session_remove_named(base, base_fd, name, reterr);
 }
 
 /* --- all of them --- */
 
 int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data, Error *reterr) {
         _cleanup_(strlist_clear) StrList names = { 0 };
+        _cleanup_close_ int base_fd = FD_NONE;
         char base[PATH_MAX];
-        int r = check_base(base, reterr);
+        int r = open_base(base, &base_fd, reterr);
 
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
-                directory_sweep(base);
+                base_sweep(base_fd);
         if (r == 0)
                 r = read_names(base, &names, reterr);
         for (size_t i = 0; r == 0 && i < names.count; i++) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "files/unfinished.h"
 
 enum { SESSION_NAME_MAX = 64, SESSIONS_MAX = 4096 /* of one user */ };
 
@@ -36,13 +37,21 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
 
 /* Making one: a directory under another name first, so that nobody sees half a session, which
  * session_publish() then gives its own. -EEXIST with an ERROR_EXISTS, or -ENOSPC with an
- * ERROR_LIMIT at SESSIONS_MAX. Of two callers with the same
- * name one wins. What is not published is to be taken away by session_discard(), and is by the next
- * create, rm or ls where the caller is killed: *ret_lock_fd, the caller's, says until it is closed
- * that somebody is at it (leftovers.h). */
-int session_prepare(const char *name, char ret_path[PATH_MAX], int *ret_lock_fd, Error *reterr);
-int session_publish(const char *prepared, const char *name, Error *reterr);
-void session_discard(const char *prepared);
+ * ERROR_LIMIT at SESSIONS_MAX. Of two callers with the same name one wins. If the caller is killed
+ * before it has published the session, the next create, rm or ls removes it (files/unfinished.h).
+ */
+typedef struct SessionMaking {
+        char path[PATH_MAX];
+        int base_fd;
+        Unfinished unfinished;
+} SessionMaking;
+
+#define SESSION_MAKING_NONE ((SessionMaking){ .base_fd = FD_NONE, .unfinished = UNFINISHED_NONE })
+
+int session_prepare(const char *name, SessionMaking *ret, Error *reterr);
+int session_publish(SessionMaking *making, const char *name, Error *reterr);
+/* Removes what is not published. Legal in any case. */
+void session_discard(SessionMaking *making);
 
 /* Takes the one whose directory dir_fd is away, with all that is in it, by its lock. -ENOENT with
  * an ERROR_MISSING where somebody else has, though another may have its name by now. */

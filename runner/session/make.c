@@ -190,20 +190,19 @@ static int make_fill(const char *path, Settings *settings, StrList *warnings, Er
 /* Under another name, until it has all that it is to have. */
 static int make_session(const char *name, Settings *settings, Owner *ret_owner, StrList *warnings,
                         Error *reterr) {
-        _cleanup_close_ int lock_fd = FD_NONE;
+        SessionMaking making = SESSION_MAKING_NONE;
         Owner owner = OWNER_NONE;
-        char path[PATH_MAX];
-        int r = session_prepare(name, path, &lock_fd, reterr);
+        int r = session_prepare(name, &making, reterr);
 
         if (r < 0)
                 return r;
-        r = make_fill(path, settings, warnings, reterr);
+        r = make_fill(making.path, settings, warnings, reterr);
         if (r == 0 && ret_owner)
-                r = owner_make(path, &owner, reterr);
+                r = owner_make(making.path, &owner, reterr);
         if (r == 0)
-                r = session_publish(path, name, reterr);
+                r = session_publish(&making, name, reterr);
         if (r < 0) {
-                session_discard(path);
+                session_discard(&making);
                 owner_clear(&owner);
         } else if (ret_owner) {
                 *ret_owner = owner;

@@ -139,13 +139,13 @@ def assert_state_is_whole(session: Session, told: str | None) -> None:
 
 
 def half_made(directory: Path) -> list[str]:
-    """What has a name that only a session in the making, or on its way out, has. (A file that was being replaced may
-    leave one of its own beside it: files.h.)"""
+    """Sessions that are made or removed, and their notes (files/unfinished.h). A keeper that was killed may leave a file
+    of such a name in its sandbox."""
     return [
         os.path.join(path, name)
         for path, names, files in os.walk(directory)
         for name in (*names, *files)
-        if name.startswith((".new-", ".gone-"))
+        if name.startswith(".session-") or (Path(path) == directory and name.startswith(".holt-"))
     ]
 
 

@@ -26,9 +26,14 @@ def kill(session: Session) -> None:
     until(lambda: keeper not in [p.pid for p in keepers()], "it is gone")
 
 
+def notes(session: Session, prefix: str = ".inside-") -> list[str]:
+    """Of a keeper, or with .outside- of holt cp (files/unfinished.h)."""
+    return [name for name in os.listdir(session.directory) if name.startswith(prefix)]
+
+
 def note(session: Session, name: str, directory: str) -> None:
     """As a keeper does before it makes directory/name."""
-    os.symlink(directory, session.directory / name)
+    (session.directory / name.replace(".holt-", ".inside-")).write_bytes(directory.encode() + b"\0")
 
 
 @pytest.mark.parametrize(("to", "where"), [("/mnt/files/copy", "files"), ("/opt/deep/copy", "root/opt/deep")])
@@ -44,7 +49,7 @@ def test_a_copy_that_its_keeper_did_not_live_to_end(to: str, where: str, session
     assert hidden(place), "it had not ended"
 
     session.keeper()
-    until(lambda: hidden(place) == hidden(session.directory) == [], "it has been taken away")
+    until(lambda: hidden(place) == notes(session) == [], "it has been taken away")
     assert session.sh("ls -A tree | wc -l").ok().out == "4000\n"
 
 
@@ -56,27 +61,40 @@ def test_what_is_done_leaves_no_note(session: Session) -> None:
         rpc.call("files.move", **{"from": "copy", "to": "/mnt/files/moved"})
         rpc.refused("files.copy", **{"from": "file", "to": "file"})
         rpc.refused("files.write", path="file/x", content="")
-        assert hidden(session.directory) == []
+        assert notes(session) == []
     assert session.sh("ls -A . /mnt/files").ok().out == ".:\nfile\n\n/mnt/files:\nmoved\n"
 
 
 def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Session, place: Path) -> None:
-    """Whatever the sandbox has put there, and whatever the note says."""
+    """Whatever the sandbox has put there, and whatever the note says. These notes have no identity, so only what is
+    empty goes."""
     outside = place / "outside" / NAME
     outside.mkdir(parents=True)
-    other = NAME.replace("0", "f")
-    session.sh(f"mkdir {NAME} {other} link; touch {NAME}/x; ln -s {outside.parent} out; ln -s / link/{NAME[:-1]}e").ok()
+    other, full = NAME.replace("0", "f"), NAME[:-1] + "0"
+    session.sh(f"mkdir {NAME} {other} {full} link; touch {full}/x; ln -s {outside.parent} out; ln -s / link/{NAME[:-1]}e").ok()
     kill(session)
     note(session, NAME, "/workspace")
+    note(session, full, "/workspace")
     note(session, NAME[:-1] + "e", "/workspace/link")
     note(session, NAME[:-1] + "d", str(outside.parent))
     note(session, NAME[:-1] + "c", "/workspace/out")
-    (session.directory / (NAME[:-1] + "b")).mkdir()
+    (session.directory / (".inside-" + NAME[6:-1] + "b")).mkdir()
     session.keeper()
 
-    until(lambda: hidden(session.directory) == [NAME[:-1] + "b"], "all notes are done with")
-    assert session.sh("ls -A . link").ok().out == f".:\n{other}\nlink\nout\n\nlink:\n"
+    until(lambda: notes(session) == [".inside-" + NAME[6:-1] + "b"], "all notes are done with")
+    assert session.sh("ls -A . link").ok().out == f".:\n{full}\n{other}\nlink\nout\n\nlink:\n"
     assert outside.is_dir()
+
+
+def test_what_the_sandbox_puts_in_its_place_stays(session: Session) -> None:
+    """The owned directory of a killed keeper, which its session renamed and replaced."""
+    with session.rpc() as rpc:
+        rpc.call("files.mkdir", path=NAME, owned=True)
+        session.sh(f"mv {NAME} old; mkdir {NAME}; touch {NAME}/x old/x").ok()
+        kill(session)
+    session.keeper()
+    until(lambda: notes(session) == [], "its note is done with")
+    assert session.out(f"ls {NAME} old") == f"{NAME}:\nx\n\nold:\nx\n"
 
 
 def test_a_copy_whose_client_was_killed(session: Session, put: Callable[..., Path]) -> None:
@@ -90,11 +108,11 @@ def test_a_copy_whose_client_was_killed(session: Session, put: Callable[..., Pat
         cp.kill()
         cp.wait()
 
-    until(lambda: os.listdir(inside) == [] == hidden(session.directory), "it has been taken away")
+    until(lambda: os.listdir(inside) == [] == notes(session), "it has been taken away")
     put("small/f", "x")
     session.cp("-r", "small", "w:/mnt/files/copy").ok()
     assert session.out("cat /mnt/files/copy/f") == "x" and os.listdir(inside) == ["copy"]
-    until(lambda: hidden(session.directory) == [], "its note goes")
+    until(lambda: notes(session) == [], "its note goes")
 
 
 def test_an_owned_directory(session: Session) -> None:
@@ -107,7 +125,7 @@ def test_an_owned_directory(session: Session) -> None:
         rpc.call("files.move", **{"from": other, "to": "placed"})
         assert rpc.refused("files.mkdir", path="mine", owned=True).kind == "usage"
     workspace = session.directory / "workspace"
-    until(lambda: os.listdir(workspace) == ["placed"] and hidden(session.directory) == [], "it goes")
+    until(lambda: os.listdir(workspace) == ["placed"] and notes(session) == [], "it goes")
 
     with session.rpc() as rpc:
         rpc.call("files.mkdir", path=NAME, owned=True)
@@ -115,7 +133,7 @@ def test_an_owned_directory(session: Session) -> None:
         kill(session)
     assert hidden(workspace) == [NAME]
     session.keeper()
-    until(lambda: os.listdir(workspace) == ["placed"] and hidden(session.directory) == [], "it goes")
+    until(lambda: os.listdir(workspace) == ["placed"] and notes(session) == [], "it goes")
 
 
 @pytest.mark.identities("user")
@@ -136,11 +154,7 @@ def kill_in_the_midst(session: Session, to: Path) -> list[str]:
         until(lambda: any(os.listdir(to.parent / name) for name in hidden(to.parent)), "it has begun")
         cp.kill()
         cp.wait()
-    return notes(session)
-
-
-def notes(session: Session) -> list[str]:
-    return [name for name in os.listdir(session.directory) if name.startswith(".copy-")]
+    return notes(session, ".outside-")
 
 
 def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -> None:
@@ -148,14 +162,14 @@ def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -
     session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
     assert len(kill_in_the_midst(session, workspace / "copy")) == 1
     left = hidden(workspace)
-    assert len(left) == 1 and notes(session)
+    assert len(left) == 1 and notes(session, ".outside-")
     with session.sessions.start(["cp", "-r", "w:tree", workspace / "copy"], report=False) as cp:
         until(lambda: hidden(workspace) and hidden(workspace) != left, "it has gone, and another goes on")
         session.cp("w:tree/1", "one").ok()
         assert cp.wait().code == 0
 
     assert sorted(os.listdir(workspace)) == ["copy", "one"] and len(os.listdir(workspace / "copy")) == 3000
-    assert notes(session) == []
+    assert notes(session, ".outside-") == []
 
 
 def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session, workspace: Path) -> None:
@@ -174,7 +188,7 @@ def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session
         pytest.skip("this file system does not use inode numbers again")
     (name / "file").touch()
     session.cp("w:tree/1", "one").ok()
-    assert (name / "file").exists() and notes(session) == []
+    assert (name / "file").exists() and notes(session, ".outside-") == []
 
 
 def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace: Path) -> None:
@@ -192,5 +206,5 @@ def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace:
         else:
             (workspace / name).symlink_to("mine")
         session.cp("w:tree/1", "one").ok()
-        assert (workspace / name / "file").exists() and notes(session) == []
+        assert (workspace / name / "file").exists() and notes(session, ".outside-") == []
         (workspace / name).rename(workspace / f"kept-{kind}")

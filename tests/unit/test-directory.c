@@ -50,13 +50,11 @@ static int teardown(void **state) {
 }
 
 static void make(const char *name) {
-        char path[PATH_MAX];
+        SessionMaking making;
         Error error;
-        int lock_fd;
 
-        assert_int_equal(session_prepare(name, path, &lock_fd, &error), 0);
-        assert_int_equal(session_publish(path, name, &error), 0);
-        fd_close(lock_fd);
+        assert_int_equal(session_prepare(name, &making, &error), 0);
+        assert_int_equal(session_publish(&making, name, &error), 0);
 }
 
 static int add_name(void *data, const char *name, int dir_fd) {
@@ -122,34 +120,30 @@ static void test_a_session_has_its_parts(void **state) {
 }
 
 static void test_nobody_sees_half_a_session(void **state) {
-        char path[PATH_MAX];
-        int fd, lock_fd;
+        SessionMaking making;
+        int fd;
 
         (void)state;
-        assert_int_equal(session_prepare("one", path, &lock_fd, NULL), 0);
+        assert_int_equal(session_prepare("one", &making, NULL), 0);
         assert_sessions("");
         assert_int_equal(session_open("one", &fd, NULL, NULL), -ENOENT);
-        session_discard(path);
-        fd_close(lock_fd);
-        assert_int_equal(faccessat(AT_FDCWD, path, F_OK, 0), -1);
+        session_discard(&making);
+        assert_int_equal(faccessat(AT_FDCWD, making.path, F_OK, 0), -1);
         assert_sessions("");
 }
 
 static void test_of_two_with_one_name_one_wins(void **state) {
-        char first[PATH_MAX], second[PATH_MAX];
-        int first_fd, second_fd;
+        SessionMaking first, second;
         Error error;
 
         (void)state;
-        assert_int_equal(session_prepare("one", first, &first_fd, NULL), 0);
-        assert_int_equal(session_prepare("one", second, &second_fd, NULL), 0);
-        assert_int_equal(session_publish(second, "one", &error), 0);
-        assert_int_equal(session_publish(first, "one", &error), -EEXIST);
+        assert_int_equal(session_prepare("one", &first, NULL), 0);
+        assert_int_equal(session_prepare("one", &second, NULL), 0);
+        assert_int_equal(session_publish(&second, "one", &error), 0);
+        assert_int_equal(session_publish(&first, "one", &error), -EEXIST);
         assert_int_equal(error.kind, ERROR_EXISTS);
-        session_discard(first);
-        fd_close(first_fd);
-        fd_close(second_fd);
-        assert_int_equal(session_prepare("one", first, &first_fd, &error), -EEXIST);
+        session_discard(&first);
+        assert_int_equal(session_prepare("one", &first, &error), -EEXIST);
         assert_int_equal(error.kind, ERROR_EXISTS);
         assert_sessions("one ");
 }
@@ -160,12 +154,18 @@ static bool is_there(const char *path) {
         return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Its lock went with who made it. */
-static void leave_half(char path[PATH_MAX]) {
-        int lock_fd;
+/* The kernel does this for a process that is killed. */
+static void die(SessionMaking *making) {
+        unfinished_leave(&making->unfinished);
+        making->base_fd = fd_close(making->base_fd);
+}
 
-        assert_int_equal(session_prepare("half", path, &lock_fd, NULL), 0);
-        fd_close(lock_fd);
+static void leave_half(char path[PATH_MAX]) {
+        SessionMaking making;
+
+        assert_int_equal(session_prepare("half", &making, NULL), 0);
+        (void)strcpy(path, making.path);
+        die(&making);
 }
 
 static void list(void) {
@@ -197,15 +197,19 @@ static void test_what_nobody_holds_goes(void **state) {
         }
 }
 
-/* The same of one that was being taken away: a session by another name. */
+/* A session that was being removed: it has got the name of an unfinished one, which has a note. */
 static void test_what_is_half_taken_away_goes(void **state) {
-        char path[256], gone[256];
-        int dir_fd;
+        char path[256], gone[PATH_MAX], half[128];
+        int dir_fd, base_fd;
 
         (void)state;
         make("one");
         (void)snprintf(path, sizeof(path), "%s/holt/sessions/one", home);
-        (void)snprintf(gone, sizeof(gone), "%s/holt/sessions/.gone-0123456789abcdef", home);
+        leave_half(gone);
+        base_fd = open(home, O_PATH | O_DIRECTORY);
+        assert_int_equal(rename(gone, strcat(strcpy(half, home), "/half")), 0);
+        assert_int_equal(files_remove_tree(base_fd, "half"), 0);
+        fd_close(base_fd);
         assert_int_equal(session_open("one", &dir_fd, NULL, NULL), 0);
         assert_int_equal(mkdirat(dir_fd, "workspace/closed", 0000), 0);
         fd_close(dir_fd);
@@ -215,29 +219,30 @@ static void test_what_is_half_taken_away_goes(void **state) {
 }
 
 static void test_what_somebody_holds_stays(void **state) {
-        char path[PATH_MAX];
-        int lock_fd;
+        SessionMaking making;
 
         (void)state;
         make("one");
-        assert_int_equal(session_prepare("half", path, &lock_fd, NULL), 0);
+        assert_int_equal(session_prepare("half", &making, NULL), 0);
         assert_sessions("one ");
         remove_another();
-        assert_true(is_there(path));
-        assert_int_equal(session_publish(path, "half", NULL), 0);
+        assert_true(is_there(making.path));
+        assert_int_equal(session_publish(&making, "half", NULL), 0);
         assert_sessions("half one ");
-        fd_close(lock_fd);
 }
 
-/* Only what has exactly such a name, and is a directory. */
+/* A note is a file with exactly such a name. Nothing goes without a note. */
 static void test_what_is_not_ours_stays(void **state) {
-        static const char *const names[] = { ".new-0123456789abcde", ".new-0123456789abcdeg",
-                                             ".new-0123456789abcdef0", ".gone", ".other" };
+        static const char *const names[] = {
+                ".session-0123456789abcde",   ".session-0123456789abcdeg",
+                ".session-0123456789abcdef0", ".session-0123456789abcdef",
+                ".holt-0123456789abcdef",     ".other"
+        };
         char path[256], link[256];
 
         (void)state;
         make("one");
-        (void)snprintf(link, sizeof(link), "%s/holt/sessions/.new-0123456789abcdef", home);
+        (void)snprintf(link, sizeof(link), "%s/holt/sessions/.session-fedcba9876543210", home);
         assert_int_equal(symlink("one", link), 0);
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 (void)snprintf(path, sizeof(path), "%s/holt/sessions/%s", home, names[i]);

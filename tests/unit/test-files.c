@@ -5,8 +5,6 @@
 
 #include "base/sys.h"
 #include "files-fixture.h"
-#include "files/copy.h"
-#include "files/temporaries.h"
 
 /* --- paths --- */
 
@@ -110,40 +108,6 @@ static void test_processes_are_not_entered(void **state) {
                      ERROR_USAGE, EOPNOTSUPP);
         assert_fails(f, files_open_read(files, "/dev/null", &fd, &f->error), ERROR_USAGE,
                      EOPNOTSUPP);
-        files_free(files);
-}
-
-/* As a keeper leaves it that is killed between the two names of a new file. The root is the host's:
- * a note has the path from the top of the mounts. */
-static void test_a_file_that_did_not_get_its_place_goes_by_its_note(void **state) {
-        Fixture *f = *state;
-        _cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY),
-                            notes_fd = open("root", O_PATH | O_DIRECTORY);
-        _cleanup_(strlist_clear) StrList notes = { 0 };
-        NewFile file = NEW_FILE_NONE;
-        char path[PATH_MAX], left[64];
-        Files *files = NULL;
-        unsigned mode = 0;
-
-        assert_int_equal(files_new(root_fd, "/", &files, NULL), 0);
-        files_note_in(files, notes_fd);
-        make_file("root/work/file", "old");
-        (void)snprintf(path, sizeof(path), "%s/root/work/file", f->path);
-        assert_int_equal(new_file_begin(files, path, &mode, false, &file), 0);
-        assert_int_equal(new_file_settle(&file, mode, false), -EEXIST);
-        (void)snprintf(left, sizeof(left), "root/work/%s", file.temporary);
-        assert_true(there(left));
-
-        assert_int_equal(temporaries_list(files, &notes), 0);
-        assert_int_equal(notes.count, 1);
-        assert_string_equal(notes.items[0], file.temporary);
-        assert_int_equal(temporary_remove(files, notes.items[0]), 0);
-        assert_false(there(left));
-        assert_file("root/work/file", "old");
-        strlist_clear(&notes);
-        assert_int_equal(temporaries_list(files, &notes), 0);
-        assert_int_equal(notes.count, 0);
-        new_file_clear(&file);
         files_free(files);
 }
 
@@ -451,7 +415,6 @@ int main(void) {
                 files_test(test_links_in_chains_and_circles),
                 files_test(test_paths_that_are_none),
                 files_test(test_processes_are_not_entered),
-                files_test(test_a_file_that_did_not_get_its_place_goes_by_its_note),
                 files_test(test_read_in_parts),
                 files_test(test_read_what_is_no_file),
                 files_test(test_a_lease_holds_nobody),
