@@ -13,17 +13,17 @@
 
 #include "base/sys.h"
 
-/* One pipe. */
+/* One stream of the command: stdout, stderr, or both if they are one file. */
 typedef struct Stream {
-        int fd;        /* the caller's, which the pipe takes the place of: 1 or 2 */
-        int sink_fd;   /* what is written to: the same, or its pipe opened anew */
-        bool socket;   /* ... by send(2) */
-        bool blocks;   /* ... patiently */
-        bool watched;  /* poll(2) tells when nobody reads from it any more */
-        int source_fd; /* the launcher's end; FD_NONE when no more is to come */
-        int inner_fd;  /* the command's end, until the child has it */
-        size_t left;   /* bytes to be read when all have ended */
-        int errnum;    /* of a write that has failed */
+        int fd;        /* The caller's fd that the pipe replaces: 1 or 2. */
+        int sink_fd;   /* The fd to write to: fd itself, or the same pipe opened again. */
+        bool socket;   /* sink_fd is a socket; write with send(2). */
+        bool blocks;   /* Writes to sink_fd may block; use patience_write(). */
+        bool watched;  /* poll(2) on sink_fd reports that its last reader has gone. */
+        int source_fd; /* The launcher's end of the pipe; FD_NONE after the last byte. */
+        int inner_fd;  /* The command's end of the pipe, until the child has it. */
+        size_t left;   /* Bytes still to read after all processes inside have ended. */
+        int errnum;    /* The errno of a failed write, or 0. */
         Relay relay;
 } Stream;
 
@@ -31,8 +31,8 @@ struct Output {
         Budget budget;
         Stream streams[2];
         size_t count;
-        bool both;   /* the only stream is fds 1 and 2 */
-        bool ending; /* all inside have ended */
+        bool both;   /* One stream stands for both fds 1 and 2. */
+        bool ending; /* All processes inside have ended. */
 };
 
 /* --- the caller's fds --- */
@@ -45,9 +45,9 @@ static bool at_same_place(int fd, int other_fd) {
         return lseek(fd, 0, SEEK_CUR) == lseek(other_fd, 0, SEEK_CUR);
 }
 
-/* Whether what is written to the one comes behind what is written to the other (2>&1). Two ends of
- * a pipe are one inode. A file that was opened twice is written at two places, unless that is its
- * end always. */
+/* Whether both fds write to one place, so that writes to one follow writes to the other (2>&1). The
+ * two ends of a pipe share one inode. A file that was opened twice has two offsets, unless both
+ * append. */
 static bool is_one(int fd, int other_fd) {
         const int flags = fcntl(fd, F_GETFL), other_flags = fcntl(other_fd, F_GETFL);
         struct stat st, other_st;
@@ -62,9 +62,9 @@ static bool is_one(int fd, int other_fd) {
         return r == 0 || (r < 0 && at_same_place(fd, other_fd));
 }
 
-/* What the command writes to such a stdin would come out of stdout, and nobody would have counted
- * it: both may be one socket (socat EXEC, inetd). Every program may have /dev/null, or another
- * device. */
+/* Refuses a stdin that is the same socket or file as the output (socat EXEC, inetd). Otherwise the
+ * command could write to stdin, and the bytes would come out of stdout uncounted. Devices such as
+ * /dev/null are allowed: every program may open them anyway. */
 static int check_stdin(const Stream *s, Error *reterr) {
         const int flags = fcntl(0, F_GETFL);
         struct stat in, out;
@@ -74,21 +74,22 @@ static int check_stdin(const Stream *s, Error *reterr) {
             !same_inode(&in, &out) || (flags & O_ACCMODE) == O_RDONLY)
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0,
-                      "the output is limited, and stdin is the same %s as %s: what the command "
-                      "wrote to it would not be counted",
+                      "the output is limited, but stdin is the same %s as %s: output that the "
+                      "command writes to stdin cannot be counted",
                       S_ISSOCK(in.st_mode) ? "socket" : "file", s->fd == 1 ? "stdout" : "stderr");
-        return error_cure(reterr, r, "Put a pipe between: cat | holt run ...");
+        return error_cure(reterr, r, "Put a pipe before holt: cat | holt run ...");
 }
 
-/* A new reader may come to a fifo when the last has gone. */
+/* Whether the pipe is a fifo. A new reader may open a fifo after the last one has gone. */
 static bool has_name(int pipe_fd) {
         struct statfs fs;
 
         return fstatfs(pipe_fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
 }
 
-/* A pipe is opened anew: O_NONBLOCK on the caller's own fd would be on everybody's who has it. Not
- * so a device, where opening may mean something, nor a file, where the offset is the fd's. */
+/* Opens a pipe again, because O_NONBLOCK on the caller's own fd would affect everybody who shares
+ * it. A device is not opened again, since opening may have an effect. Neither is a file, since its
+ * offset belongs to the fd. */
 static void open_sink(Stream *s) {
         const char *path = s->fd == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2";
         struct stat st = { 0 };
@@ -153,8 +154,8 @@ Output *output_free(Output *o) {
 
 /* --- the pipes --- */
 
-/* Only our own end is non-blocking, and the command can't change that: a flag belongs to one end
- * (pipe(2)). */
+/* Only the launcher's end is non-blocking. The command cannot change that: the flag belongs to one
+ * end (pipe(2)). */
 static int open_pipe(Stream *s) {
         int ends[2];
 
@@ -201,7 +202,7 @@ bool output_passed(const Output *o) {
         return o && o->budget.passed;
 }
 
-/* What is dropped all the same needs no room. */
+/* Bytes that will be dropped need no room in the relay. */
 static bool wants_more(const Output *o, const Stream *s) {
         return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(&o->budget));
 }
@@ -223,9 +224,8 @@ size_t output_poll(const Output *o, struct pollfd *fds) {
         return n;
 }
 
-/* Nobody is there to read: from here on the command gets EPIPE and SIGPIPE, as it would have
- * without holt. What it has in the pipe already goes the way of what is in a pipe whose reader
- * leaves. */
+/* Called if the output has no reader any more. From now on the command gets EPIPE and SIGPIPE, just
+ * as it would without holt. Bytes that are still in the pipe are counted as dropped. */
 static void output_abandon(Output *o, Stream *s) {
         int left = 0;
 
@@ -276,7 +276,7 @@ bool output_pump(Output *o, const struct pollfd *fds) {
                 Stream *s = &o->streams[i];
                 bool came = fds[2 * i].revents && take_in(o, s);
 
-                /* What does not block needs not be asked first whether it has room. */
+                /* A sink that never blocks is written to without asking poll(2) first. */
                 if (fds[2 * i + 1].revents || (came && !relay_empty(&s->relay) && !s->blocks))
                         moved |= put_out(o, s);
                 moved |= came;
@@ -286,8 +286,8 @@ bool output_pump(Output *o, const struct pollfd *fds) {
 
 /* --- the end --- */
 
-/* Whom the command may have given its end of the pipe to, over a socket of the caller's, does not
- * keep us. */
+/* The command may have passed its end of the pipe to a process outside, over one of the caller's
+ * sockets. That process does not keep the launcher waiting. */
 void output_end(Output *o) {
         for (size_t i = 0; o && i < o->count; i++) {
                 Stream *s = &o->streams[i];
@@ -320,7 +320,7 @@ int output_failure(const Output *o, Error *reterr) {
 
                 if (s->errnum)
                         return error_set(reterr, ERROR_SETUP, s->errnum,
-                                         "cannot write what the command has printed to %s",
+                                         "cannot write the command's output to %s",
                                          s->fd == 1 ? "stdout" : "stderr");
         }
         return 0;

@@ -10,9 +10,9 @@
 
 #include "base/time.h"
 
-enum { PATIENCE_US = 20000 }; /* how long a write may block */
+enum { PATIENCE_US = 20000 }; /* The longest time that a write may block. */
 
-/* --- how much --- */
+/* --- budget --- */
 
 bool budget_spent(const Budget *b) {
         return b && b->taken >= b->limit;
@@ -38,13 +38,15 @@ void budget_lose(Budget *b, size_t size) {
 
 /* --- one direction --- */
 
-static_assert(sizeof(((Relay *)NULL)->data) > PIPE_BUF, "a packet fits, beside what is held");
+static_assert(sizeof(((Relay *)NULL)->data) > PIPE_BUF,
+              "a packet fits in the buffer after a held carriage return");
 
 bool relay_empty(const Relay *r) {
         return r->start == r->end;
 }
 
-/* EIO from a terminal's master means that no slave is open: the sandbox's programs have ended. */
+/* EIO from a terminal's master means that no slave is open: all programs of the sandbox have
+ * ended. */
 static size_t read_chunk(Relay *r, int fd, char *data, size_t size) {
         ssize_t n = read(fd, data, size);
 
@@ -90,13 +92,14 @@ void relay_discard(Relay *r, Budget *budget) {
 
 /* --- writing to a reader that may have stopped --- */
 
-/* ITIMER_REAL, since a timer of timer_create(2) takes one of the signals that all processes of the
- * user may have pending (RLIMIT_SIGPENDING): another process, or a command in a sandbox, could use
- * these up. Somebody else's SIGALRM may come in the meantime, and is sent anew at the end. */
+/* The timer is ITIMER_REAL. A timer of timer_create(2) takes one of the user's pending signals
+ * (RLIMIT_SIGPENDING), and any other process of that user, even one in a sandbox, can use these up.
+ * A SIGALRM from another process may arrive meanwhile; it is raised again at the end. */
 static volatile sig_atomic_t alarm_from_outside;
 
 static bool is_from_outside(const siginfo_t *info) {
-        return info->si_code <= 0; /* SI_USER and the like; the timer's is SI_KERNEL */
+        return info->si_code <=
+               0; /* SI_USER and similar codes; the timer's signal has SI_KERNEL. */
 }
 
 static void on_alarm(int signal, siginfo_t *info, void *context) {
@@ -110,7 +113,7 @@ static uint64_t usec_of(const struct timeval *time) {
         return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* The timer that was running before goes on: an alarm(2) of the caller's survives execve(2). */
+/* Restarts the timer that was running before: an alarm(2) of the caller's survives execve(2). */
 static void restore_timer(struct itimerval timer, uint64_t started) {
         const uint64_t left = usec_of(&timer.it_value), passed = time_now_usec() - started;
         const uint64_t next = left > passed ? left - passed : 1;
@@ -122,7 +125,7 @@ static void restore_timer(struct itimerval timer, uint64_t started) {
         (void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Stops the timer, and takes the last tick away. */
+/* Stops the timer and removes a pending tick. */
 static void stop_ticking(const sigset_t *alarm) {
         const struct itimerval off = { 0 };
         const struct timespec now = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes on their way between the sandbox and the caller, one chunk at a time: what the terminal
- * (terminal.h) and the output (output.h) have in common. They are an attacker's, and nobody looks
- * at them. */
+/* Bytes on their way between the sandbox and the caller, one chunk at a time. The terminal
+ * (terminal.h) and the output (output.h) both use relays. The bytes come from an attacker, so no
+ * code here interprets them. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,42 +10,43 @@
 
 #include "base/util.h"
 
-/* How much of what the command prints goes to the caller. */
+/* The number of output bytes that may go to the caller. */
 typedef struct Budget {
         uint64_t limit;
-        uint64_t taken;   /* bytes that were read, up to the limit */
-        uint64_t dropped; /* ... and past it */
-        uint64_t lost;    /* of those taken, what nobody was there to take */
-        bool passed;      /* there was more than the limit */
+        uint64_t taken;   /* Bytes that were read, up to the limit. */
+        uint64_t dropped; /* Bytes that were read past the limit. */
+        uint64_t lost;    /* Bytes among `taken` that could not be delivered. */
+        bool passed;      /* The command wrote more than the limit. */
 } Budget;
 
-/* Whether all that is read from now on is dropped. */
+/* Whether every byte that is read from now on is dropped. */
 bool budget_spent(const Budget *budget);
-/* Counts size bytes that were read; returns how many of them, from the first on, are to go on.
- * Without a budget (NULL) all do. */
+/* Counts size bytes that were read. Returns how many of them, from the first on, may go to the
+ * caller. Without a budget (NULL) all may. */
 size_t budget_take(Budget *budget, size_t size);
-/* Counts bytes that were taken and can't be delivered. budget may be NULL. */
+/* Counts bytes that were taken but cannot be delivered. budget may be NULL. */
 void budget_lose(Budget *budget, size_t size);
 
 /* Bytes in one direction. */
 typedef struct Relay {
-        char data[16 * 1024]; /* no less than PIPE_BUF, or packets of a pipe would be cut */
+        char data[16 * 1024]; /* At least PIPE_BUF: less would cut a pipe's packets. */
         size_t start, end;
-        bool held;   /* a carriage return comes first, which waits for what is behind it */
-        bool closed; /* the source has ended, or the sink is gone */
+        bool held;   /* A carriage return was read and waits for the next byte. */
+        bool closed; /* The source has ended, or the sink has gone. */
 } Relay;
 
 bool relay_empty(const Relay *relay);
-/* Reads a chunk from fd. relay is empty, unless the budget is spent: then all that is read is
- * dropped, and what relay has is left alone. budget may be NULL. Returns how many bytes were read;
- * at the source's end, or its failure, 0 with relay->closed set. */
+/* Reads a chunk from fd. relay must be empty, unless the budget is spent: then all bytes read are
+ * dropped, and relay stays unchanged. budget may be NULL. Returns the number of bytes read. At the
+ * end of the source, or if it fails, returns 0 and sets relay->closed. */
 size_t relay_fill(Relay *relay, int fd, Budget *budget);
-/* After a write of what relay has: n is what it returned, and errno tells of a failure. Returns
- * false where the sink has failed for good. */
+/* Call it after a write of the relay's bytes. n is the result of that write, and errno its error.
+ * Returns false if the sink has failed for good. */
 bool relay_advance(Relay *relay, ssize_t n);
-/* Throws away what relay has. */
+/* Drops the relay's bytes and counts them as lost. */
 void relay_discard(Relay *relay, Budget *budget);
 
-/* write(2) to an fd that blocks, for 20 ms at most: the reader may have stopped, even after there
- * was room. -1 and EINTR where nothing was written. Needs no resource that can be used up. */
+/* write(2) to a blocking fd, for 20 ms at most: the reader may stop even after poll(2) has reported
+ * room. Returns -1 with EINTR if nothing was written. Needs no resource that another process could
+ * use up. */
 ssize_t patience_write(int fd, const char *data, size_t size);

@@ -15,17 +15,17 @@
 #include "base/time.h"
 #include "base/util.h"
 
-#define CANCEL "\x18"        /* CAN: ends a sequence that the command left incomplete */
-#define ASK_STATUS "\x1b[5n" /* answered by ESC [ 0 n */
-#define ASK_TYPE "\x1b[c"    /* answered by ESC [ ? ... c */
+#define CANCEL "\x18"        /* CAN: ends a sequence that the command left incomplete. */
+#define ASK_STATUS "\x1b[5n" /* The terminal answers ESC [ 0 n. */
+#define ASK_TYPE "\x1b[c"    /* The terminal answers ESC [ ? ... c. */
 
 enum {
-        QUESTIONS = 32,    /* one for each bit of a uint32_t */
-        PATIENCE = 500000, /* usec to wait for all answers */
+        QUESTIONS = 32,    /* One for each bit of a uint32_t. */
+        PATIENCE = 500000, /* Microseconds to wait for all answers. */
 };
 
-/* A terminal that does not control us, such as that of a harness that has made a pty and no session
- * for it (ENOTTY), has no background. */
+/* A terminal that is not the controlling terminal (ENOTTY) has no background. A test harness, for
+ * example, may have made a pty without a session. */
 bool replies_in_foreground(int fd) {
         pid_t group = tcgetpgrp(fd);
 
@@ -42,8 +42,8 @@ static int open_terminal(int inherited_fd, int flags) {
         fd = open(path, flags);
         if (fd >= 0)
                 return fd;
-        /* Under su the terminal is another user's; the controlling one can be opened all the same.
-         */
+        /* Under su, the terminal belongs to another user. The controlling terminal can be opened
+         * nevertheless. */
         fd = open("/dev/tty", flags);
         if (fd >= 0 && ioctl(inherited_fd, TIOCGDEV, &device) == 0 &&
             ioctl(fd, TIOCGDEV, &own) == 0 && device == own)
@@ -60,7 +60,7 @@ int replies_open(int inherited_fd) {
 /* --- the answers --- */
 
 typedef struct Answers {
-        uint32_t expected, seen; /* a bit for each question: 1 is ASK_TYPE */
+        uint32_t expected, seen; /* One bit for each question; 1 stands for ASK_TYPE. */
         enum { OUTSIDE, AFTER_ESCAPE, AFTER_BRACKET, INSIDE, INSIDE_PRIVATE } state;
 } Answers;
 
@@ -83,7 +83,7 @@ static void answers_take(Answers *a, unsigned char c) {
         }
 }
 
-/* The terminal may have no room yet for more than what the command has printed. */
+/* Waits for room, since the terminal may still be busy with the command's output. */
 static bool replies_write_all(int fd, const char *text, size_t size) {
         const uint64_t end = time_now_usec() + PATIENCE;
         uint64_t now;
@@ -135,7 +135,7 @@ static void wait_for_answers(int fd, Answers *a) {
         }
 }
 
-/* The mode that lets the answers through byte by byte, and does not echo them. */
+/* Asks in a mode that passes answers on byte by byte and does not echo them. */
 static void ask_and_wait(int fd) {
         Answers answers = { 0 };
         struct termios saved, mode;
@@ -161,7 +161,7 @@ void replies_discard(int fd, bool may_ask) {
 
         if (!replies_in_foreground(fd))
                 return;
-        /* Should the caller's shell take the terminal now, these would stop holt. */
+        /* If the caller's shell takes the terminal now, these signals would stop holt. */
         (void)sigemptyset(&set);
         (void)sigaddset(&set, SIGTTOU);
         (void)sigaddset(&set, SIGTTIN);

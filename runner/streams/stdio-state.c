@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fds 0 to 2 share their open file descriptions with the caller's, so the status flags that the
- * command sets there, and the locks that it takes, would outlive it. */
+/* Fds 0 to 2 share their open file descriptions with the caller's. So the status flags that the
+ * command sets, and the locks that it takes, would outlive it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +18,14 @@
 enum { LOCK_FLOCK = 1, LOCK_OFD = 2, LOCK_LEASE = 4, LOCK_ALL = 7 };
 
 static struct {
-        int flags;      /* of F_GETFL, or negative */
-        unsigned locks; /* LOCK_*, for a regular file */
+        int flags;      /* The result of F_GETFL, or negative. */
+        unsigned locks; /* LOCK_* bits, for a regular file. */
         bool is_file;
 } noted[3] = { { .flags = -1 }, { .flags = -1 }, { .flags = -1 } };
 
-/* The kinds of locks on the description of fd. No call tells of them, but proc(5) does. Where it
- * can't be read, all are: none of them is given up then. */
+/* Returns the kinds of locks on the open file description of fd. No system call tells them, but
+ * /proc/self/fdinfo does (proc(5)). If it cannot be read, returns all kinds, so that no lock is
+ * given up. */
 static unsigned find_locks(int fd) {
         static const struct {
                 const char *name;
@@ -59,7 +60,7 @@ void stdio_note(void) {
         }
 }
 
-/* To give up a lock that nobody has is no error worth a word. */
+/* Releasing a lock that nobody holds is harmless, so errors are ignored. */
 static void stdio_unlock(int fd, unsigned locks) {
         struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 

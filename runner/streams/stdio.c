@@ -30,11 +30,11 @@ static bool stdio_is_among(unsigned long type, const unsigned long *types, size_
         return false;
 }
 
-/* A regular file may be an object of the kernel. A namespace's file passes the namespace on;
- * writing to a file of /proc or /sys changes the host. The command could open a file of these again
- * for writing (/proc/self/fd/0), so its mode must not allow that to anybody. A file system without
- * any blocks is the kernel's own, unless it is one of those that hold data and need not count it.
- */
+/* Whether a regular file holds only data. Some regular files are kernel objects: a namespace's file
+ * gives access to the namespace, and writing to a file of /proc or /sys changes the host. The
+ * command could open such a file again for writing (/proc/self/fd/0), so its mode must allow that
+ * to nobody. A file system without any blocks belongs to the kernel, except for those in of_data:
+ * they hold data without counting blocks. */
 static bool is_harmless_file(int fd, const struct stat *st, int flags) {
         static const unsigned long of_data[] = { TMPFS_MAGIC,      RAMFS_MAGIC,
                                                  HUGETLBFS_MAGIC,  OVERLAYFS_SUPER_MAGIC,
@@ -53,8 +53,8 @@ static bool is_harmless_file(int fd, const struct stat *st, int flags) {
         return (flags & O_ACCMODE) == O_RDONLY && (st->st_mode & (S_IROTH | 0222)) == S_IROTH;
 }
 
-/* A connected stream has one peer. An Internet socket belongs to the host's network and can be
- * connected anew; a local datagram socket can send to others. */
+/* Whether a socket has exactly one peer, as a connected stream does. An Internet socket belongs to
+ * the host's network and can be connected again. A local datagram socket can send to others. */
 static bool is_harmless_socket(int fd) {
         struct sockaddr_un peer;
         socklen_t size = sizeof(int), peer_size = sizeof(peer);
@@ -65,15 +65,15 @@ static bool is_harmless_socket(int fd) {
                getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0;
 }
 
-/* One that was hung up answers every ioctl by EIO. */
+/* Whether the device is a pty. After a hangup, every ioctl on it fails with EIO. */
 static bool is_pty(const struct stat *st) {
         /* See Documentation/admin-guide/devices.txt. */
         return major(st->st_rdev) >= 136 && major(st->st_rdev) <= 143;
 }
 
-/* A device is an interface of the kernel: /dev/fuse, /dev/kvm, /dev/net/tun, /dev/kmsg. Whoever has
- * the master of a pty types into that terminal. A terminal has a driver of its own, but the command
- * gets another in its place. */
+/* Whether a device gives no access to the host. Devices are interfaces of the kernel: /dev/fuse,
+ * /dev/kvm, /dev/net/tun, /dev/kmsg. The master of a pty can type into its terminal. A terminal has
+ * a driver too, but the command gets another terminal in its place. */
 static bool is_harmless_device(int fd, const struct stat *st) {
         enum { MEMORY = 1 };
         /* null, zero, full, random, urandom */
@@ -86,11 +86,12 @@ static bool is_harmless_device(int fd, const struct stat *st) {
                         return true;
         if (ioctl(fd, TIOCGPTN, &number) == 0)
                 return false;
-        /* Not isatty(), whose errno differs between C libraries. */
+        /* isatty() would not do: its errno differs between C libraries. */
         return tcgetattr(fd, &mode) == 0 || (errno == EIO && is_pty(st));
 }
 
-/* A directory leads out (openat(0, "..")); a pidfd acts on a process of the host. */
+/* Refuses directories, which lead out (openat(0, "..")), and pidfds, which act on processes of the
+ * host. */
 bool stdio_is_harmless(int fd) {
         const int flags = fcntl(fd, F_GETFL);
         struct stat st;
@@ -104,7 +105,7 @@ bool stdio_is_harmless(int fd) {
         return S_ISCHR(st.st_mode) ? is_harmless_device(fd, &st) : S_ISFIFO(st.st_mode);
 }
 
-/* Of a closed fd 0 to 2 main() has kept the place. */
+/* Whether fd was closed at the start. main() opens a placeholder for each closed fd from 0 to 2. */
 static bool is_closed(int fd) {
         struct stat st;
         int flags = fcntl(fd, F_GETFL);
@@ -112,7 +113,7 @@ static bool is_closed(int fd) {
         return flags < 0 || (flags & O_PATH && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode));
 }
 
-/* /dev/null takes its place. */
+/* Replaces the placeholder by /dev/null. */
 static int open_null(int fd) {
         (void)close(fd);
         return open("/dev/null", fd ? O_WRONLY : O_RDONLY) == fd ? 0 : -errno;
@@ -121,13 +122,13 @@ static int open_null(int fd) {
 int stdio_refuse(int fd, Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-        const int r = error_set(reterr, ERROR_USAGE, 0,
-                                "%s is not a pipe, a terminal, a connected local socket, /dev/null "
-                                "or the like, or a file of a disk, and may give the command a way "
-                                "out of the sandbox",
-                                names[fd]);
+        const int r = error_set(
+                reterr, ERROR_USAGE, 0,
+                "%s may give the command a way out of the sandbox: it is not a pipe, a terminal, a "
+                "connected local socket, a file on a disk, or a device such as /dev/null",
+                names[fd]);
 
-        return error_cure(reterr, r, "Put a pipe between: ... | holt run ... | cat");
+        return error_cure(reterr, r, "Put a pipe between them: ... | holt run ... | cat");
 }
 
 int stdio_open(Error *reterr) {

@@ -18,21 +18,21 @@
 enum {
         DRAIN_STALL_MS = 1000,
         FLUSH_CHUNKS = 16,
-        DRAIN_CHUNKS = 1024, /* more than a terminal holds back */
+        DRAIN_CHUNKS = 1024, /* More chunks than a terminal buffers. */
 };
 
 struct Terminal {
         TerminalPlan plan;
         int master_fd;
-        int input_fd;       /* the caller's terminal to read keys from, or FD_NONE */
-        int output_fd;      /* the caller's terminal to print to */
-        bool output_blocks; /* it is the inherited fd itself */
+        int input_fd;       /* The caller's terminal to read keys from, or FD_NONE. */
+        int output_fd;      /* The caller's terminal to print to. */
+        bool output_blocks; /* output_fd is the inherited fd itself and may block. */
         bool entered, raw;
-        Escapes printed; /* the control sequences in what was printed */
-        bool asked;      /* the terminal may answer one of them */
+        Escapes printed; /* The control sequences in the printed output. */
+        bool asked;      /* The terminal may still answer a printed query. */
         struct termios saved;
         Relay in, out;
-        Budget *budget; /* of the output, or NULL */
+        Budget *budget; /* The budget of the output, or NULL. Borrowed. */
 };
 
 /* --- the caller's terminal --- */
@@ -58,14 +58,13 @@ void terminal_plan(TerminalPlan *ret) {
         }
         if (!ret->fds)
                 return;
-        /* Who reads from a terminal in its background would be stopped, too; and its mode is
-         * somebody else's just now, a shell's that reads a line, say. */
+        /* Reading from a terminal in the background would stop holt. And the terminal's mode may
+         * belong to another process now, such as a shell that reads a line. */
         ret->background = ret->fds & 1 && !replies_in_foreground(0);
         if (ret->background)
                 make_cooked(&ret->mode);
         ret->background |= (ret->fds & 3) == 1;
-        /* Printing must not block, or a stopped terminal (Ctrl-S) would stop the timeout with it.
-         */
+        /* Printing must not block: a stopped terminal (Ctrl-S) would stop the timeout as well. */
         ret->output_fd = replies_open(printed_fd(ret));
         ret->utf8 = escapes_utf8(printed_fd(ret));
 }
@@ -88,7 +87,7 @@ Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget) 
         return t;
 }
 
-/* So that the caller's shell does not get the terminal's answers. */
+/* Keeps the terminal's answers from reaching the caller's shell. */
 static void discard_replies(Terminal *t) {
         if (!t->asked && !escapes_open(&t->printed))
                 return;
@@ -106,8 +105,7 @@ Terminal *terminal_free(Terminal *t) {
         return NULL;
 }
 
-/* In the background of the caller's terminal a read stops us (SIGTTIN) and so does a change of
- * mode. */
+/* In the background of the caller's terminal, reading (SIGTTIN) or changing the mode stops holt. */
 bool terminal_in_foreground(const Terminal *t) {
         return t->input_fd >= 0 && replies_in_foreground(t->input_fd);
 }
@@ -122,7 +120,7 @@ void terminal_enter(Terminal *t) {
                 return;
         mode = t->saved;
         cfmakeraw(&mode);
-        /* Output that others print to this terminal meanwhile still gets its carriage returns. */
+        /* Other programs that print to this terminal still need their carriage returns. */
         if (!(t->plan.fds & 2))
                 mode.c_oflag = t->saved.c_oflag;
         t->raw = tcsetattr(t->input_fd, TCSADRAIN, &mode) == 0;
@@ -150,7 +148,7 @@ static void stop_job(pid_t pid, const Waker *waker) {
 void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
         terminal_flush(t);
         terminal_leave(t);
-        /* Asked as late as can be: to flush may take a second. */
+        /* This question comes last, because flushing may take a second. */
         if (!for_keys || !terminal_in_foreground(t))
                 stop_job(pid, waker);
         if (!t->plan.background)
@@ -183,7 +181,8 @@ size_t terminal_poll(const Terminal *t, struct pollfd *fds) {
         return 3;
 }
 
-/* Where the caller's terminal is not raw it puts a carriage return before each newline itself. */
+/* Removes carriage returns before newlines: a caller's terminal that is not raw adds them
+ * itself. */
 static void drop_returns(Relay *p, const Budget *budget) {
         size_t kept = 0;
 
@@ -197,7 +196,7 @@ static void drop_returns(Relay *p, const Budget *budget) {
         p->end = kept;
 }
 
-/* Returns whether anything was read, which may have been dropped. */
+/* Returns whether anything was read, even if it was dropped. */
 static bool terminal_fill_output(Terminal *t) {
         bool more = relay_fill(&t->out, t->master_fd, t->budget) > 0;
 
@@ -213,7 +212,8 @@ static void empty_input(Terminal *t) {
                 relay_discard(r, NULL);
 }
 
-/* What is printed when nobody reads is lost, as with a closed window. */
+/* Writes the output. If the terminal has no reader any more, the output is lost, as with a closed
+ * window. */
 static void empty_output(Terminal *t) {
         Relay *r = &t->out;
         const char *data = r->data + r->start;
@@ -240,14 +240,14 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
                 (void)relay_fill(&t->in, t->input_fd, NULL);
 }
 
-/* One chunk on its way out; false when there is none, or nobody takes it. */
+/* Moves one chunk out. Returns false if no chunk is left, or if the terminal takes none. */
 static bool move_output(Terminal *t) {
         struct pollfd fd = { .fd = t->output_fd, .events = POLLOUT };
 
         if (relay_empty(&t->out) && !terminal_fill_output(t) && relay_empty(&t->out))
                 return false;
         if (relay_empty(&t->out))
-                return true; /* it was dropped */
+                return true; /* The chunk was dropped. */
         if (poll(&fd, 1, DRAIN_STALL_MS) <= 0)
                 return false;
         empty_output(t);

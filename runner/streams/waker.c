@@ -14,8 +14,8 @@ int waker_make(Waker *ret) {
         return 0;
 }
 
-/* Somebody may stop the process again after its time has come. */
-enum { AGAIN = 100000000 }; /* nsec */
+/* Another process may stop this one again after the timer's time has come. */
+enum { AGAIN = 100000000 }; /* Nanoseconds. */
 
 void waker_set(Waker *waker, uint64_t at) {
         if (!waker->made || waker->at == at)

@@ -480,7 +480,7 @@ def test_a_full_disk_is_an_error(holt: Holt) -> None:
         result = holt.sh("while echo text; do :; done", "--output", "1MiB", stdout=full)
 
     assert result.code == 125
-    assert "cannot write what the command has printed to stdout: No space left on device (ENOSPC)" in result.err
+    assert "cannot write the command's output to stdout: No space left on device (ENOSPC)" in result.err
     assert (result.cause, result.report and result.report["error"]["errno"]) == ("signaled", "ENOSPC")
 
 
