@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -208,6 +209,26 @@ def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, plac
         server.kill(signal.SIGTERM)
         assert server.wait().code == 0
     assert not path.exists()
+
+
+def test_a_client_may_talk_to_the_keeper_itself(sessions: Sessions, session: Session) -> None:
+    """session.connect passes the connection. A tool that is registered there goes with it."""
+    path = sessions.data / "s"
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_server(path, sessions.holt.identity) as rpc:
+            assert rpc.refused("session.connect", session="none").kind == "missing"
+            assert rpc.call("session.connect", session="w") == {}
+            end = socket.socket(fileno=rpc.fds.pop())
+            with Rpc(end.fileno(), end.fileno(), end.close, end) as direct:
+                assert direct.call("session.show")["name"] == "w"
+                assert direct.call("exec", shell="echo in")["stdout"] == "in\n"
+                assert "session" in direct.refused("kv.keys", session="w").message
+                direct.call("tools.register", name="t", description="t", input_schema={"type": "object"})
+                assert len(rpc.call("tools.list", session="w")["tools"]) == 1
+            until(lambda: not rpc.call("tools.list", session="w")["tools"], "the tool is gone")
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
 
 
 def test_a_socket_that_a_killed_server_has_left_is_replaced(sessions: Sessions) -> None:

@@ -422,10 +422,20 @@ class Connection:
             if self._thread not in (None, threading.current_thread()):
                 return
             self._thread = threading.current_thread()
+        try:
+            self._read_on()
+        finally:
+            self._thread_over = True
+            self._close()
+
+    def _read_on(self) -> None:
         bell, ours = select.poll(), select.poll()
-        bell.register(self._bell[0], select.POLLIN)
-        ours.register(self._bell[0], select.POLLIN)
-        ours.register(self.socket, select.POLLIN)
+        try:
+            bell.register(self._bell[0], select.POLLIN)
+            ours.register(self._bell[0], select.POLLIN)
+            ours.register(self.socket, select.POLLIN)
+        except ValueError:  # it has been closed meanwhile
+            return
         seen = -1
         while not self.ended:
             if not self._arrived:
@@ -441,8 +451,6 @@ class Connection:
             seen = self._reads
             if not self._read_once():
                 bell.poll(_BUSY)
-        self._thread_over = True
-        self._close()
 
     def _rest(self, bell: Any, seen: int) -> bool:
         """Whether nobody else reads. Otherwise it has waited a moment, or for a long reader to leave."""
