@@ -58,7 +58,7 @@ _decode = json.JSONDecoder().raw_decode
 def _bell() -> Tuple[io.FileIO, io.FileIO]:
     """The ends of something that wakes a poll(2)."""
     if hasattr(os, "eventfd"):  # since Python 3.10
-        fd = io.FileIO(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+")
+        fd = io.FileIO(os.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK), "r+")
         return fd, fd
     ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     return io.FileIO(ends[0], "r"), io.FileIO(ends[1], "w")

@@ -249,18 +249,16 @@ class Server(Peer):
         """For a connection that is not there yet; a thread makes it, since the caller must not wait for it here."""
         with self._lock:
             link = self._links.get(session)
-            if link and link.connection and link.connection.ended:
-                link = None
-            if link and link.connection is None:
-                link.queued.append(request)
-                return
-            if not link:
-                link = self._links[session] = _Link(session)
-                link.queued.append(request)
+            connection = link.connection if link else None
+            if not link or (connection and connection.ended):
+                connection, link = None, _Link(session)
+                # Started first: an interrupt must not leave a link that nobody connects.
                 threading.Thread(target=self._connect, args=(link,), name="holt connect", daemon=True).start()
-                return
-            connection = link.connection
-        self._send_queued(session, connection, [request])
+                self._links[session] = link
+            if not connection:
+                link.queued.append(request)
+        if connection:
+            self._send_queued(session, connection, [request])
 
     def _connect(self, link: _Link) -> None:
         connection, error = None, None  # type: Optional[Connection], Optional[HoltError]

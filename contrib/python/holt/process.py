@@ -12,6 +12,7 @@ from typing import Any, AsyncIterator, Deque, Dict, Iterator, List, Mapping, Opt
 
 from ._face import PIECE, Content, Part, as_bytes, encoded, seconds_of
 from ._operations import AsyncFace, Steps, SyncFace, operation
+from ._request import Request
 from ._server import Server
 from .results import Result, result_of
 
@@ -110,7 +111,7 @@ class Output:
             return self._waiters[-1]
 
 
-def within(future: "Future[Any]", seconds: Optional[float]) -> "Future[Any]":
+def within(future: "Union[Future[Any], Request]", seconds: Optional[float]) -> "Union[Future[Any], Request]":
     """The same, or TimeoutError after so many seconds."""
     seconds = seconds_of(seconds)
     if seconds is None:
@@ -126,7 +127,7 @@ def within(future: "Future[Any]", seconds: Optional[float]) -> "Future[Any]":
     timer = threading.Timer(seconds, settle, [lambda f: f.set_exception(TimeoutError(f"not within {seconds} s"))])
     timer.daemon = True
 
-    def on_done(source: "Future[Any]") -> None:
+    def on_done(source: Any) -> None:
         timer.cancel()
         error = source.exception()
         settle(lambda f: f.set_exception(error) if error else f.set_result(source.result()))
