@@ -6,11 +6,12 @@
 #include "cli/fail.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
+#include "rpc/methods.h"
 #include "serve/serve.h"
 
 typedef struct ServeOptions {
         const char *socket;
-        bool methods, json;
+        bool methods, json, openrpc;
 } ServeOptions;
 
 static const Option serve_options[] = {
@@ -20,6 +21,8 @@ static const Option serve_options[] = {
           offsetof(ServeOptions, methods), NULL },
         { "--json", NULL, "the reference as JSON, with schemas", OPTION_BOOL,
           offsetof(ServeOptions, json), NULL },
+        { "--openrpc", NULL, "print an OpenRPC document of the methods, for programs", OPTION_BOOL,
+          offsetof(ServeOptions, openrpc), NULL },
 };
 
 static const OptionSyntax serve_syntax = {
@@ -45,11 +48,11 @@ int cmd_serve(int argc, char **argv) {
         }
         if (r == 0)
                 r = serve_methods_new(&methods, &count, &error);
-        if (r == 0 && options.methods) {
+        if (r == 0 && options.openrpc)
+                r = rpc_print_openrpc(methods, count, stdout, &error);
+        else if (r == 0 && options.methods)
                 rpc_print_methods(methods, count, options.json, stdout);
-                return 0;
-        }
-        if (r == 0)
+        else if (r == 0)
                 r = serve_run(methods, count, options.socket, &error);
         return r == 0 ? 0 : fail_print(&error, fail_wants_json(argc, argv));
 }

@@ -28,11 +28,14 @@ static Act **act_find(Act **list, const RpcConnection *connection) {
 
 static int act_check_name(const char *name, Error *reterr) {
         bool taken = name[0] == '\0' || streq(name, "tool.call");
+        const RpcMethod *methods;
         char quoted[160];
+        size_t count;
         int r;
 
-        for (size_t i = 0; i < session_methods_count; i++)
-                taken |= streq(name, session_methods[i].name);
+        methods = session_methods(&count);
+        for (size_t i = 0; i < count; i++)
+                taken |= streq(name, methods[i].name);
         if (!taken)
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" can't be the name of an act",

@@ -416,8 +416,9 @@ int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
 }
 
 int keeper_make_server(Keeper *keeper, Error *reterr) {
-        int fd, r = rpc_server_new(keeper->loop, session_methods, session_methods_count, keeper,
-                                   &keeper->server, reterr);
+        size_t count;
+        const RpcMethod *methods = session_methods(&count);
+        int fd, r = rpc_server_new(keeper->loop, methods, count, keeper, &keeper->server, reterr);
 
         if (r < 0)
                 return r;

@@ -156,3 +156,45 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
         rpc_reply_fds(call, &fd, 1);
         return 0;
 }
+
+/* --- shapes --- */
+
+static const RpcField content_fields[] = {
+        { "content", RPC_STRING, RPC_ALWAYS, "text, or base64" },
+        { "next", RPC_UINT, RPC_ALWAYS, "offset of what follows" },
+        { "eof", RPC_BOOL, RPC_ALWAYS, "whether this is the end" },
+        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+};
+const RpcShape method_content = { .name = "FileContent", RPC_FIELDS(content_fields) };
+
+static const RpcField missed_fields[] = {
+        METHOD_NAME_FIELDS,
+        { "errno", RPC_STRING, RPC_ALWAYS, "why: \"EACCES\", \"E2BIG\" or \"ENAMETOOLONG\"" },
+};
+const RpcShape method_missed = { .name = "Missed",
+                                 .help = "a directory that could not be listed",
+                                 RPC_FIELDS(missed_fields) };
+
+static const RpcField size_fields[] = {
+        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+};
+const RpcShape method_size = { .name = "FileSize", RPC_FIELDS(size_fields) };
+
+static const RpcField opened_fields[] = {
+        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+        { "modified_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "mode", RPC_UINT, RPC_ALWAYS, "permission bits" },
+};
+const RpcShape method_opened = { .name = "FileOpened", RPC_FIELDS(opened_fields) };
+
+static const char *const types[] = { "file", "directory", "link", "other", NULL };
+static_assert(ELEMENTSOF(types) == FILE_TYPE_MAX + 1, "every type is listed");
+
+static const RpcField stat_fields[] = {
+        { "type", RPC_STRING, RPC_ALWAYS, NULL, .values = types },
+        { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
+        { "modified_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "mode", RPC_UINT, RPC_ALWAYS, "permission bits" },
+        { "target", RPC_STRING, RPC_OR_NULL, "the target of a link" },
+};
+const RpcShape method_stat = { .name = "FileStat", RPC_FIELDS(stat_fields) };

@@ -5,9 +5,10 @@
 #include "keeper/acts.h"
 #include "keeper/methods.h"
 #include "sandbox/result.h"
+#include "session/tier.h"
 #include "store/rows.h"
 
-int method_session_show(RpcCall *call, void *data, Error *error) {
+static int method_session_show(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         JsonWriter *w = rpc_result(call);
 
@@ -23,7 +24,7 @@ int method_session_show(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_session_stop(RpcCall *call, void *data, Error *error) {
+static int method_session_stop(RpcCall *call, void *data, Error *error) {
         int r = keeper_wait_for_rest(data, call, error);
 
         if (r == 0)
@@ -83,7 +84,7 @@ static int reply(RpcCall *call, int r, const Error *error) {
         return 0;
 }
 
-int method_kv_get(RpcCall *call, void *data, Error *error) {
+static int method_kv_get(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         return reply(call,
@@ -92,7 +93,7 @@ int method_kv_get(RpcCall *call, void *data, Error *error) {
                      error);
 }
 
-int method_kv_set(RpcCall *call, void *data, Error *error) {
+static int method_kv_set(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         _cleanup_free_ char *value = NULL;
         size_t length = 0;
@@ -104,7 +105,7 @@ int method_kv_set(RpcCall *call, void *data, Error *error) {
         return r < 0 ? r : reply_nothing(call);
 }
 
-int method_kv_delete(RpcCall *call, void *data, Error *error) {
+static int method_kv_delete(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         bool deleted = false;
         int r = store_kv_delete(keeper->store, rpc_string(call, "key"), &deleted, error);
@@ -116,7 +117,7 @@ int method_kv_delete(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_kv_keys(RpcCall *call, void *data, Error *error) {
+static int method_kv_keys(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         const char *prefix = rpc_string(call, "prefix"), *after = rpc_string(call, "after");
         int r = answer_kv_keys(keeper->store, prefix ? prefix : "", after ? after : "",
@@ -126,7 +127,7 @@ int method_kv_keys(RpcCall *call, void *data, Error *error) {
         return reply(call, r, error);
 }
 
-int method_history_list(RpcCall *call, void *data, Error *error) {
+static int method_history_list(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         int r = answer_history(keeper->store, rpc_uint(call, "before", 0), rpc_string(call, "name"),
                                rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
@@ -135,7 +136,7 @@ int method_history_list(RpcCall *call, void *data, Error *error) {
         return reply(call, r, error);
 }
 
-int method_history_begin(RpcCall *call, void *data, Error *error) {
+static int method_history_begin(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *params = rpc_params_text(call);
         const Keeper *keeper = data;
         int r = params ? act_begin(keeper->acts, rpc_call_connection(call),
@@ -145,7 +146,7 @@ int method_history_begin(RpcCall *call, void *data, Error *error) {
         return r < 0 ? r : reply_nothing(call);
 }
 
-int method_history_end(RpcCall *call, void *data, Error *error) {
+static int method_history_end(RpcCall *call, void *data, Error *error) {
         static const char *const texts[] = { "kind", "errno", "error" };
         const Keeper *keeper = data;
         const bool success = rpc_bool(call, "success", false);
@@ -168,7 +169,7 @@ int method_history_end(RpcCall *call, void *data, Error *error) {
         return reply_nothing(call);
 }
 
-int method_audit_list(RpcCall *call, void *data, Error *error) {
+static int method_audit_list(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         int r = answer_audit(keeper->store, rpc_uint(call, "before", 0), rpc_string(call, "kind"),
                              rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
@@ -176,3 +177,277 @@ int method_audit_list(RpcCall *call, void *data, Error *error) {
 
         return reply(call, r, error);
 }
+
+/* --- the table --- */
+
+static const RpcParam key_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+};
+
+static const RpcParam get_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "base64", RPC_BOOL, false, 0, "value in base64, not as text" },
+};
+
+static const RpcParam set_params[] = {
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "value", RPC_STRING, false, STORE_VALUE_MAX, "text" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+};
+
+static const RpcParam keys_params[] = {
+        { "prefix", RPC_STRING, false, STORE_KEY_MAX, "only keys that start with this" },
+        { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys behind this one" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of keys at most; default 100" },
+};
+
+static const RpcParam history_params[] = {
+        { "name", RPC_STRING, false, 64, "only rows of this method, such as \"exec\"" },
+        { "before", RPC_UINT, false, 0, "only rows with a lower id" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of rows at most; default 100" },
+};
+
+static const RpcParam begin_params[] = {
+        { "name", RPC_STRING, true, 64, "name of the row; not the name of a method" },
+        { "operands", RPC_STRINGS, false, 64, "what the act is about" },
+};
+
+static const RpcParam end_params[] = {
+        { "success", RPC_BOOL, true, 0, "whether all went well" },
+        { "kind", RPC_STRING, false, 32, "kind of the error, such as \"missing\"" },
+        { "errno", RPC_STRING, false, 32, "errno of the error, such as \"ENOENT\"" },
+        { "error", RPC_STRING, false, 4096, "text of the error" },
+};
+
+static const RpcParam audit_params[] = {
+        { "kind", RPC_STRING, false, 64, "only rows of this kind, such as \"denial\"" },
+        { "before", RPC_UINT, false, 0, "only rows with a lower id" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of rows at most; default 100" },
+};
+
+static const RpcField mount_fields[] = {
+        { "target", RPC_STRING, RPC_ALWAYS, "path inside" },
+        { "source", RPC_STRING, RPC_ALWAYS, "path on the host" },
+        { "read_only", RPC_BOOL, RPC_ALWAYS, NULL },
+        { "moved_to", RPC_STRING, RPC_SOMETIMES, "where the source is now, if it was renamed" },
+};
+static const RpcShape mount_shape = { .name = "Mount",
+                                      .help = "a path of the host that the session has",
+                                      RPC_FIELDS(mount_fields) };
+
+static const RpcField limit_fields[] = {
+        { "timeout_us", RPC_UINT, RPC_OR_NULL, "wall time of a command, in microseconds" },
+        { "memory_per_process_bytes", RPC_UINT, RPC_OR_NULL, NULL },
+        { "pids", RPC_UINT, RPC_OR_NULL, "number of processes and threads" },
+        { "open_files", RPC_UINT, RPC_OR_NULL, "number of open files of a process" },
+        { "file_size_bytes", RPC_UINT, RPC_OR_NULL, NULL },
+        { "output_bytes", RPC_UINT, RPC_OR_NULL, "output of a command" },
+        { "tmp_size_bytes", RPC_UINT, RPC_OR_NULL, NULL },
+};
+static const RpcShape limits_shape = { .name = "Limits",
+                                       .help = "the limits of the policy; null for none",
+                                       RPC_FIELDS(limit_fields) };
+
+static const char *const live[] = { "live", NULL };
+
+static const RpcField show_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "state", RPC_STRING, RPC_ALWAYS, "always live: to show it starts it", .values = live },
+        { "keeper_pid", RPC_UINT, RPC_ALWAYS, "its process on the host" },
+        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "processes", RPC_UINT, RPC_ALWAYS, "number of commands that run" },
+        { "created_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "idle_us", RPC_UINT, RPC_ALWAYS, "it ends after so long without use; 0: never" },
+        { "preset", RPC_STRING, RPC_OR_NULL, "the policy that its own one extends" },
+        { "tier", RPC_STRING, RPC_OR_NULL, "its size", .values = tier_names },
+        { "cpus", RPC_UINT, RPC_OR_NULL, "number of processors; null for all" },
+        { "owned", RPC_BOOL, RPC_ALWAYS, "whether it goes with the client that made it" },
+        { "directory", RPC_STRING, RPC_ALWAYS, "path on the host" },
+        { "cwd", RPC_STRING, RPC_ALWAYS, "where commands start: a path inside" },
+        { "workspace", RPC_STRING, RPC_OR_NULL, "path on the host" },
+        { "mounts", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &mount_shape },
+        { "limits", RPC_SHAPE, RPC_ALWAYS, NULL, .shape = &limits_shape },
+        { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
+        { "layers", RPC_MAP, RPC_ALWAYS, "the state of each layer, such as \"on\"" },
+};
+static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
+
+static const RpcField stop_fields[] = {
+        { "set_aside", RPC_STRINGS, RPC_ALWAYS,
+          "files moved away from protected paths: relative to the workspace, or absolute" },
+        { "set_aside_omitted", RPC_UINT, RPC_ALWAYS, "number of names that set_aside leaves out" },
+        { "unguarded", RPC_STRING, RPC_SOMETIMES,
+          "why a file at a protected path could not be moved away" },
+};
+static const RpcShape stopped_shape = { .name = "SessionStopped", RPC_FIELDS(stop_fields) };
+
+static const RpcField value_fields[] = {
+        { "value", RPC_STRING, RPC_ALWAYS, "text, or base64" },
+};
+static const RpcShape value_shape = { .name = "Value", RPC_FIELDS(value_fields) };
+
+static const RpcField deleted_fields[] = {
+        { "deleted", RPC_BOOL, RPC_ALWAYS, "false if there was no such key" },
+};
+static const RpcShape deleted_shape = { .name = "Deleted", RPC_FIELDS(deleted_fields) };
+
+static const RpcField keys_fields[] = {
+        { "keys", RPC_STRINGS, RPC_ALWAYS, "in byte order" },
+        { "next", RPC_STRING, RPC_OR_NULL, "the value of \"after\" for the keys that follow" },
+};
+static const RpcShape keys_shape = { .name = "Keys", RPC_FIELDS(keys_fields) };
+
+static const RpcField history_row_fields[] = {
+        { "id", RPC_UINT, RPC_ALWAYS, NULL },
+        { "name", RPC_STRING, RPC_ALWAYS, "the method, or the name that history.begin gave" },
+        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "ended_ms", RPC_UINT, RPC_OR_NULL, "milliseconds since the epoch" },
+        { "params", RPC_STRING, RPC_OR_NULL, "JSON of the parameters, cut if long" },
+        { "result", RPC_STRING, RPC_OR_NULL, "JSON of how it ended" },
+};
+static const RpcShape history_row_shape = { .name = "HistoryRow",
+                                            .help = "something that was done in the session",
+                                            RPC_FIELDS(history_row_fields) };
+
+static const RpcField history_fields[] = {
+        { "rows", RPC_SHAPES, RPC_ALWAYS, "the newest first", .shape = &history_row_shape },
+        { "next", RPC_UINT, RPC_OR_NULL, "the value of \"before\" for the rows that follow" },
+};
+static const RpcShape history_shape = { .name = "History", RPC_FIELDS(history_fields) };
+
+static const RpcField noted_fields[] = {
+        { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why it is not in the history yet" },
+};
+static const RpcShape noted_shape = { .name = "Noted", RPC_FIELDS(noted_fields) };
+
+static const RpcField audit_row_fields[] = {
+        { "id", RPC_UINT, RPC_ALWAYS, NULL },
+        { "at_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "kind", RPC_STRING, RPC_ALWAYS, "such as \"denial\", \"limit\", \"kill\" or \"tool\"" },
+        { "detail", RPC_STRING, RPC_ALWAYS, "JSON of what happened" },
+};
+static const RpcShape audit_row_shape = { .name = "AuditRow",
+                                          .help = "a decision about the session",
+                                          RPC_FIELDS(audit_row_fields) };
+
+static const RpcField audit_fields[] = {
+        { "rows", RPC_SHAPES, RPC_ALWAYS, "the newest first", .shape = &audit_row_shape },
+        { "next", RPC_UINT, RPC_OR_NULL, "the value of \"before\" for the rows that follow" },
+};
+static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) };
+
+static const RpcMethod methods[] = {
+        {
+                .name = "session.show",
+                .help = "says what the session is and has",
+                .result = &session_shape,
+                .example = { "{}", "{\"name\": \"work\", \"state\": \"live\", \"keeper_pid\": 4711,"
+                                   " \"started_ms\": 1700000000000, \"processes\": 0,"
+                                   " \"created_ms\": 1700000000000, \"idle_us\": 600000000,"
+                                   " \"preset\": \"standard\", \"tier\": null, \"cpus\": null,"
+                                   " \"owned\": false, \"directory\":"
+                                   " \"/home/me/.local/share/holt/sessions/work\", \"cwd\":"
+                                   " \"/workspace\", \"workspace\": \"/home/me/project\","
+                                   " \"mounts\": [{\"target\": \"/workspace\", \"source\":"
+                                   " \"/home/me/project\", \"read_only\": false}], \"limits\":"
+                                   " {\"timeout_us\": null, \"memory_per_process_bytes\": null,"
+                                   " \"pids\": 256, \"open_files\": 1024, \"file_size_bytes\":"
+                                   " null, \"output_bytes\": null, \"tmp_size_bytes\":"
+                                   " 1073741824}, \"allow_degraded\": [], \"layers\": {\"user\":"
+                                   " \"on\", \"landlock\": \"on: ABI 4\"}}" },
+                .function = method_session_show,
+        },
+        {
+                .name = "session.stop",
+                .help = "ends all that runs in the session; files stay; answered when it is at "
+                        "rest",
+                .result = &stopped_shape,
+                .example = { "{}", "{\"set_aside\": [], \"set_aside_omitted\": 0}" },
+                .function = method_session_stop,
+        },
+        {
+                .name = "kv.get",
+                .help = "reads the value of a key",
+                RPC_PARAMS(get_params),
+                .result = &value_shape,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE) | RPC_ERROR(DATA),
+                .example = { "{\"key\": \"plan\"}", "{\"value\": \"step 2\"}" },
+                .function = method_kv_get,
+        },
+        {
+                .name = "kv.set",
+                .help = "sets a key to a value",
+                RPC_PARAMS(set_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(DATA),
+                .example = { "{\"key\": \"plan\", \"value\": \"step 2\"}", "{}" },
+                .function = method_kv_set,
+        },
+        {
+                .name = "kv.delete",
+                .help = "deletes a key",
+                RPC_PARAMS(key_params),
+                .result = &deleted_shape,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(DATA),
+                .example = { "{\"key\": \"plan\"}", "{\"deleted\": true}" },
+                .function = method_kv_delete,
+        },
+        {
+                .name = "kv.keys",
+                .help = "lists keys in byte order",
+                RPC_PARAMS(keys_params),
+                .result = &keys_shape,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(DATA),
+                .example = { "{\"prefix\": \"pl\"}", "{\"keys\": [\"plan\"], \"next\": null}" },
+                .function = method_kv_keys,
+        },
+        {
+                .name = "history.list",
+                .help = "lists commands, runs of code and file calls",
+                RPC_PARAMS(history_params),
+                .result = &history_shape,
+                .errors = RPC_ERROR(DATA),
+                .example = { "{\"limit\": 1}",
+                             "{\"rows\": [{\"id\": 3, \"name\": \"exec\", \"started_ms\":"
+                             " 1700000000000, \"ended_ms\": 1700000000100, \"params\":"
+                             " \"{\\\"argv\\\":[\\\"id\\\"]}\", \"result\":"
+                             " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"exited\\\",\\\"exit_"
+                             "code\\\":0}\"}],"
+                             " \"next\": 3}" },
+                .function = method_history_list,
+        },
+        {
+                .name = "history.begin",
+                .help = "makes all file calls of this connection one row of the history, until "
+                        "history.end or the end of the connection",
+                RPC_PARAMS(begin_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
+                .example = { "{\"name\": \"cp\", \"operands\": [\"a.txt\", \"work:a.txt\"]}",
+                             "{}" },
+                .function = method_history_begin,
+        },
+        {
+                .name = "history.end",
+                .help = "ends history.begin, and says how it went",
+                RPC_PARAMS(end_params),
+                .result = &noted_shape,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(DATA),
+                .example = { "{\"success\": true}", "{}" },
+                .function = method_history_end,
+        },
+        {
+                .name = "audit.list",
+                .help = "lists denials, kills, limits, grants and calls of tools",
+                RPC_PARAMS(audit_params),
+                .result = &audit_shape,
+                .errors = RPC_ERROR(DATA),
+                .example = { "{\"kind\": \"limit\", \"limit\": 1}",
+                             "{\"rows\": [{\"id\": 1, \"at_ms\": 1700000000000, \"kind\":"
+                             " \"limit\", \"detail\":"
+                             " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"timeout\\\"}\"}], "
+                             "\"next\": 1}" },
+                .function = method_audit_list,
+        },
+};
+const MethodArea method_data_area = { methods, ELEMENTSOF(methods) };

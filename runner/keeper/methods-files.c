@@ -22,7 +22,7 @@ static unsigned mode_of(const RpcCall *call) {
 
 /* --- contents --- */
 
-int method_files_read(RpcCall *call, void *data, Error *error) {
+static int method_files_read(RpcCall *call, void *data, Error *error) {
         return method_answer_content(data, call, rpc_string(call, "path"), error);
 }
 
@@ -42,24 +42,24 @@ static void answer_size(const RpcCall *call, const FilesWork *work, JsonWriter *
         json_write_uint(w, "size", work->size);
 }
 
-int method_files_write(RpcCall *call, void *data, Error *error) {
+static int method_files_write(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_write, answer_size, .ordered = true };
 
         return method_write_content(data, call, &kind, rpc_string(call, "path"), mode_of(call),
                                     rpc_bool(call, "make_parents", false), error);
 }
 
-int method_files_append(RpcCall *call, void *data, Error *error) {
+static int method_files_append(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_append, answer_size, .ordered = true };
 
         return method_write_content(data, call, &kind, rpc_string(call, "path"), 0, false, error);
 }
 
-int method_files_open(RpcCall *call, void *data, Error *error) {
+static int method_files_open(RpcCall *call, void *data, Error *error) {
         return method_answer_fd(data, call, rpc_string(call, "path"), error);
 }
 
-int method_files_receive(RpcCall *call, void *data, Error *error) {
+static int method_files_receive(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         return receive_start(keeper->receives, call, rpc_string(call, "path"), mode_of(call),
@@ -118,7 +118,7 @@ static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *
         method_write_next(w, "next", work);
 }
 
-int method_files_list(RpcCall *call, void *data, Error *error) {
+static int method_files_list(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -147,7 +147,7 @@ static void answer_glob(const RpcCall *call, const FilesWork *work, JsonWriter *
         json_write_bool(w, "more", work->more || work->full);
 }
 
-int method_files_glob(RpcCall *call, void *data, Error *error) {
+static int method_files_glob(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_glob, answer_glob, .looks = true };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -191,7 +191,7 @@ static void answer_grep(const RpcCall *call, const FilesWork *work, JsonWriter *
         json_write_bool(w, "more", work->more || work->full);
 }
 
-int method_files_grep(RpcCall *call, void *data, Error *error) {
+static int method_files_grep(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_grep, answer_grep, .looks = true };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -205,7 +205,7 @@ int method_files_grep(RpcCall *call, void *data, Error *error) {
         return work_start(keeper->works, call, &kind, work, error);
 }
 
-int method_files_stat(RpcCall *call, void *data, Error *error) {
+static int method_files_stat(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         FileStat stat = { 0 };
         int r = files_stat(keeper->files, rpc_string(call, "path"), rpc_bool(call, "follow", true),
@@ -219,7 +219,7 @@ int method_files_stat(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_files_exists(RpcCall *call, void *data, Error *error) {
+static int method_files_exists(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         bool exists = false;
         int r = files_exists(keeper->files, rpc_string(call, "path"), &exists, error);
@@ -233,7 +233,7 @@ int method_files_exists(RpcCall *call, void *data, Error *error) {
 
 /* --- changing it --- */
 
-int method_files_mkdir(RpcCall *call, void *data, Error *error) {
+static int method_files_mkdir(RpcCall *call, void *data, Error *error) {
         const char *path = rpc_string(call, "path");
         Keeper *keeper = data;
         int r;
@@ -259,7 +259,7 @@ static int run_remove(FilesWork *work, Error *error) {
         return files_remove(work->files, work->path, work->recursive, error);
 }
 
-int method_files_remove(RpcCall *call, void *data, Error *error) {
+static int method_files_remove(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_remove, answer_nothing };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -275,7 +275,7 @@ static int run_move(FilesWork *work, Error *error) {
         return files_move(work->files, work->path, work->to, work->replace, error);
 }
 
-int method_files_move(RpcCall *call, void *data, Error *error) {
+static int method_files_move(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_move, answer_nothing };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -298,7 +298,7 @@ static void answer_copy(const RpcCall *call, const FilesWork *work, JsonWriter *
         json_write_uint(w, "left_out", work->left_out);
 }
 
-int method_files_copy(RpcCall *call, void *data, Error *error) {
+static int method_files_copy(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_copy, answer_copy };
         const Keeper *keeper = data;
         FilesWork *work;
@@ -311,3 +311,283 @@ int method_files_copy(RpcCall *call, void *data, Error *error) {
         work->replace = rpc_bool(call, "replace", false);
         return work_start(keeper->works, call, &kind, work, error);
 }
+
+/* --- the table --- */
+
+static const RpcParam read_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "offset", RPC_UINT, false, 0, "the first byte; default 0" },
+        { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" },
+        { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
+};
+
+static const RpcParam write_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "content", RPC_STRING, false, 0, "text" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "mode", RPC_UINT, false, 0777,
+          "permission bits; default: those of the file, 0644 for a new one" },
+        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+};
+
+static const RpcParam append_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "content", RPC_STRING, false, 0, "text" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+};
+
+static const RpcParam receive_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "mode", RPC_UINT, false, 0777,
+          "permission bits; default: those of the file, 0644 for a new one" },
+        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+};
+
+static const RpcParam path_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+};
+
+static const RpcParam list_params[] = {
+        { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
+        { "recursive", RPC_BOOL, false, 0, "list all below it, too; no link is followed" },
+        { "after", RPC_PATH, false, 4096, "only names behind this one: \"next\" of a page" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
+};
+
+static const RpcParam glob_params[] = {
+        { "pattern", RPC_STRING, true, 1024, "such as \"src/**/*.py\", relative to path" },
+        { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
+};
+
+static const RpcParam grep_params[] = {
+        { "pattern", RPC_STRING, true, 1024, "a POSIX extended regular expression" },
+        { "path", RPC_PATH, false, 4096, "a directory or a file; default: the workspace" },
+        { "ignore_case", RPC_BOOL, false, 0, "letters match in either case" },
+        { "glob", RPC_STRING, false, 1024, "only files with such a name: \"*.py\"" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of lines at most; default 1000" },
+};
+
+static const RpcParam stat_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "follow", RPC_BOOL, false, 0, "follow a link at the end of the path; default true" },
+};
+
+static const RpcParam mkdir_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "mode", RPC_UINT, false, 0777, "permission bits; default 0755" },
+        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+        { "owned", RPC_BOOL, false, 0,
+          "remove it when this connection ends, unless files.move has renamed it; its name must "
+          "be \".holt-\" and 16 hexadecimal digits" },
+};
+
+static const RpcParam remove_params[] = {
+        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "recursive", RPC_BOOL, false, 0, "remove a directory with all that is in it" },
+};
+
+static const RpcParam move_params[] = {
+        { "from", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "to", RPC_PATH, true, 4096, "its new path" },
+        { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },
+};
+
+static const RpcParam copy_params[] = {
+        { "from", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        { "to", RPC_PATH, true, 4096, "path of the copy" },
+        { "recursive", RPC_BOOL, false, 0, "copy a directory with all that is in it" },
+        { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },
+};
+
+static const RpcField entry_fields[] = { METHOD_NAME_FIELDS };
+static const RpcShape entry_shape = { .name = "FileEntry",
+                                      .help = "an entry of a directory, or a path below it",
+                                      RPC_FIELDS(entry_fields),
+                                      .base = &method_stat };
+
+static const RpcField list_fields[] = {
+        { "entries", RPC_SHAPES, RPC_ALWAYS, "in byte order of names", .shape = &entry_shape },
+        { "next", RPC_PATH, RPC_OR_NULL, "the value of \"after\" for the entries that follow" },
+        METHOD_MISSED_FIELD,
+};
+static const RpcShape list_shape = { .name = "FileList", RPC_FIELDS(list_fields) };
+
+static const RpcField glob_fields[] = {
+        { "entries", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &entry_shape },
+        { "more", RPC_BOOL, RPC_ALWAYS, "whether there are more" },
+};
+static const RpcShape found_shape = { .name = "FilesFound", RPC_FIELDS(glob_fields) };
+
+static const RpcField line_fields[] = {
+        METHOD_NAME_FIELDS,
+        { "line", RPC_UINT, RPC_ALWAYS, "number of the line, from 1" },
+        { "text", RPC_STRING, RPC_ALWAYS, "the line, cut if long" },
+};
+static const RpcShape line_shape = { .name = "MatchingLine",
+                                     .help = "a line of a file",
+                                     RPC_FIELDS(line_fields) };
+
+static const RpcField grep_fields[] = {
+        { "matches", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &line_shape },
+        { "more", RPC_BOOL, RPC_ALWAYS, "whether there are more" },
+};
+static const RpcShape matches_shape = { .name = "Matches", RPC_FIELDS(grep_fields) };
+
+static const RpcField exists_fields[] = {
+        { "exists", RPC_BOOL, RPC_ALWAYS, NULL },
+};
+static const RpcShape exists_shape = { .name = "Exists", RPC_FIELDS(exists_fields) };
+
+static const RpcField copy_fields[] = {
+        { "left_out", RPC_UINT, RPC_ALWAYS, "number of fifos, sockets and devices" },
+};
+static const RpcShape copied_shape = { .name = "Copied", RPC_FIELDS(copy_fields) };
+
+static const RpcMethod methods[] = {
+        {
+                .name = "files.read",
+                .help = "reads a part of a file; text ends with a whole character",
+                RPC_PARAMS(read_params),
+                .result = &method_content,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\"}",
+                             "{\"content\": \"first line\\n\", \"next\": 11, \"eof\": true,"
+                             " \"size\": 11}" },
+                .function = method_files_read,
+        },
+        {
+                .name = "files.write",
+                .help = "replaces a file in one step, or makes it",
+                RPC_PARAMS(write_params),
+                .result = &method_size,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\", \"content\": \"first line\\n\"}",
+                             "{\"size\": 11}" },
+                .function = method_files_write,
+        },
+        {
+                .name = "files.append",
+                .help = "adds to the end of a file, or makes it",
+                RPC_PARAMS(append_params),
+                .result = &method_size,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\", \"content\": \"second line\\n\"}",
+                             "{\"size\": 23}" },
+                .function = method_files_append,
+        },
+        {
+                .name = "files.open",
+                .help = "opens a file, and answers with an fd (SCM_RIGHTS)",
+                RPC_PARAMS(path_params),
+                .result = &method_opened,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\"}",
+                             "{\"size\": 23, \"modified_ms\": 1700000000000, \"mode\": 420}" },
+                .function = method_files_open,
+        },
+        {
+                .name = "files.receive",
+                .help = "writes a file with all that an fd gives, which comes with the request "
+                        "(SCM_RIGHTS)",
+                RPC_PARAMS(receive_params),
+                .result = &method_size,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\"}", "{\"size\": 23}" },
+                .function = method_files_receive,
+        },
+        {
+                .name = "files.list",
+                .help = "lists a directory",
+                RPC_PARAMS(list_params),
+                .result = &list_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \".\"}",
+                             "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
+                             " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
+                             " \"target\": null}], \"next\": null}" },
+                .function = method_files_list,
+        },
+        {
+                .name = "files.glob",
+                .help = "lists the paths that match a pattern",
+                RPC_PARAMS(glob_params),
+                .result = &found_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"pattern\": \"*.txt\"}",
+                             "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
+                             " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
+                             " \"target\": null}], \"more\": false}" },
+                .function = method_files_glob,
+        },
+        {
+                .name = "files.grep",
+                .help = "finds lines that match a regular expression, in all files that are not "
+                        "binary",
+                RPC_PARAMS(grep_params),
+                .result = &matches_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"pattern\": \"^first\"}",
+                             "{\"matches\": [{\"name\": \"notes.txt\", \"line\": 1, \"text\":"
+                             " \"first line\"}], \"more\": false}" },
+                .function = method_files_grep,
+        },
+        {
+                .name = "files.stat",
+                .help = "describes the file at a path",
+                RPC_PARAMS(stat_params),
+                .result = &method_stat,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\"}",
+                             "{\"type\": \"file\", \"size\": 12, \"modified_ms\":"
+                             " 1700000000000, \"mode\": 420, \"target\": null}" },
+                .function = method_files_stat,
+        },
+        {
+                .name = "files.exists",
+                .help = "says whether a path exists",
+                RPC_PARAMS(path_params),
+                .result = &exists_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"notes.txt\"}", "{\"exists\": true}" },
+                .function = method_files_exists,
+        },
+        {
+                .name = "files.mkdir",
+                .help = "makes a directory",
+                RPC_PARAMS(mkdir_params),
+                .result = &rpc_nothing,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"src\", \"make_parents\": true}", "{}" },
+                .function = method_files_mkdir,
+        },
+        {
+                .name = "files.remove",
+                .help = "removes a file or a directory; follows no link",
+                RPC_PARAMS(remove_params),
+                .result = &rpc_nothing,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"src\", \"recursive\": true}", "{}" },
+                .function = method_files_remove,
+        },
+        {
+                .name = "files.move",
+                .help = "renames a file or a directory",
+                RPC_PARAMS(move_params),
+                .result = &rpc_nothing,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"from\": \"notes.txt\", \"to\": \"old.txt\"}", "{}" },
+                .function = method_files_move,
+        },
+        {
+                .name = "files.copy",
+                .help = "copies a file, a link or a directory",
+                RPC_PARAMS(copy_params),
+                .result = &copied_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"from\": \"notes.txt\", \"to\": \"copy.txt\"}",
+                             "{\"left_out\": 0}" },
+                .function = method_files_copy,
+        },
+};
+const MethodArea method_files_area = { methods, ELEMENTSOF(methods) };

@@ -115,7 +115,7 @@ static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *
         method_write_next(w, "next_cursor", work);
 }
 
-int method_mount_list(RpcCall *call, void *data, Error *error) {
+static int method_mount_list(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
         const Keeper *keeper = data;
         const char *prefix = rpc_string(call, "prefix");
@@ -141,7 +141,7 @@ static void answer_upload(const RpcCall *call, const FilesWork *work, JsonWriter
         json_write_uint(w, "size", work->length);
 }
 
-int method_mount_upload(RpcCall *call, void *data, Error *error) {
+static int method_mount_upload(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_upload, answer_upload, .ordered = true };
         const Keeper *keeper = data;
         const unsigned mode = (unsigned)rpc_uint(call, "mode", 0);
@@ -155,7 +155,7 @@ int method_mount_upload(RpcCall *call, void *data, Error *error) {
         return receive_start(keeper->receives, call, path, mode, true, write_call, error);
 }
 
-int method_mount_download(RpcCall *call, void *data, Error *error) {
+static int method_mount_download(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *path = NULL;
         int r = take_path(call, &path, error);
 
@@ -174,7 +174,7 @@ static void answer_delete(const RpcCall *call, const FilesWork *work, JsonWriter
         write_call(call, w);
 }
 
-int method_mount_delete(RpcCall *call, void *data, Error *error) {
+static int method_mount_delete(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { run_delete, answer_delete };
         const Keeper *keeper = data;
         _cleanup_free_ char *path = NULL;
@@ -185,3 +185,126 @@ int method_mount_delete(RpcCall *call, void *data, Error *error) {
                 r = work_new(keeper->files, path, NULL, NULL, &work, error);
         return r < 0 ? r : work_start(keeper->works, call, &kind, work, error);
 }
+
+/* --- the table --- */
+
+static const RpcParam list_params[] = {
+        { "prefix", RPC_PATH, false, 4000,
+          "only paths that start with this, with or without /mnt/files/ before it" },
+        { "cursor", RPC_PATH, false, 4096, "\"next_cursor\" of the page before" },
+        { "limit", RPC_UINT, false, 500, "number of items at most; default 100", .min = 1 },
+};
+
+static const RpcParam upload_params[] = {
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+        { "content", RPC_STRING, false, 0, "text" },
+        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "fd", RPC_BOOL, false, 0,
+          "or all that an fd gives, which comes with the request (SCM_RIGHTS)" },
+        { "mode", RPC_UINT, false, 0777,
+          "permission bits; default: those of the file, 0644 for a new one" },
+};
+
+static const RpcParam download_params[] = {
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+        { "offset", RPC_UINT, false, 0, "the first byte; default 0" },
+        { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" },
+        { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
+        { "fd", RPC_BOOL, false, 0,
+          "answer with an fd of the file (SCM_RIGHTS) in place of its content" },
+};
+
+static const RpcParam delete_params[] = {
+        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+};
+
+static const RpcField path_fields[] = {
+        { "mount_relative_path", RPC_STRING, RPC_ALWAYS, "relative to /mnt/files" },
+        { "raw", RPC_PATH, RPC_SOMETIMES, "the path, if its bytes are not UTF-8" },
+        { "sandbox_mount_prefix", RPC_STRING, RPC_ALWAYS, "/mnt/files" },
+};
+static const RpcShape mount_path_shape = { .name = "MountPath", RPC_FIELDS(path_fields) };
+
+static const RpcField item_fields[] = {
+        { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
+        { "last_modified", RPC_STRING, RPC_ALWAYS, "as in RFC 3339" },
+        { "mime_type", RPC_STRING, RPC_ALWAYS, "by the name of the file" },
+};
+static const RpcShape item_shape = { .name = "MountItem",
+                                     .help = "a file below /mnt/files",
+                                     RPC_FIELDS(item_fields),
+                                     .base = &mount_path_shape };
+
+static const RpcField list_fields[] = {
+        { "items", RPC_SHAPES, RPC_ALWAYS, "in byte order of paths", .shape = &item_shape },
+        { "next_cursor", RPC_PATH, RPC_OR_NULL, "the value of \"cursor\" for the next page" },
+        METHOD_MISSED_FIELD,
+};
+static const RpcShape list_shape = { .name = "MountList", RPC_FIELDS(list_fields) };
+
+static const RpcField upload_fields[] = {
+        { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
+};
+static const RpcShape uploaded_shape = { .name = "MountUploaded",
+                                         RPC_FIELDS(upload_fields),
+                                         .base = &mount_path_shape };
+
+static const RpcField download_fields[] = {
+        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+        { "content", RPC_STRING, RPC_SOMETIMES, "without \"fd\": text, or base64" },
+        { "next", RPC_UINT, RPC_SOMETIMES, "without \"fd\": offset of what follows" },
+        { "eof", RPC_BOOL, RPC_SOMETIMES, "without \"fd\": whether this is the end" },
+        { "modified_ms", RPC_UINT, RPC_SOMETIMES, "with \"fd\": milliseconds since the epoch" },
+        { "mode", RPC_UINT, RPC_SOMETIMES, "with \"fd\": permission bits" },
+};
+static const RpcShape downloaded_shape = { .name = "MountDownloaded", RPC_FIELDS(download_fields) };
+
+static const RpcMethod methods[] = {
+        {
+                .name = "mount.list",
+                .help = "lists files below /mnt/files",
+                RPC_PARAMS(list_params),
+                .result = &list_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"prefix\": \"a\"}",
+                             "{\"items\": [{\"mount_relative_path\": \"a.txt\","
+                             " \"sandbox_mount_prefix\": \"/mnt/files\", \"size\": 12,"
+                             " \"last_modified\": \"2026-01-02T03:04:05.006Z\","
+                             " \"mime_type\": \"text/plain\"}], \"next_cursor\": null}" },
+                .function = method_mount_list,
+        },
+        {
+                .name = "mount.upload",
+                .help = "writes a file below /mnt/files, and makes the directories above it",
+                RPC_PARAMS(upload_params),
+                .result = &uploaded_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"a.txt\", \"content\": \"first line\\n\"}",
+                             "{\"mount_relative_path\": \"a.txt\","
+                             " \"sandbox_mount_prefix\": \"/mnt/files\", \"size\": 11}" },
+                .function = method_mount_upload,
+        },
+        {
+                .name = "mount.download",
+                .help = "reads a file below /mnt/files, or a part of it",
+                RPC_PARAMS(download_params),
+                .result = &downloaded_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"a.txt\"}",
+                             "{\"content\": \"first line\\n\", \"next\": 11, \"eof\": true,"
+                             " \"size\": 11}" },
+                .function = method_mount_download,
+        },
+        {
+                .name = "mount.delete",
+                .help = "removes a file or a directory below /mnt/files",
+                RPC_PARAMS(delete_params),
+                .result = &mount_path_shape,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"a.txt\"}",
+                             "{\"mount_relative_path\": \"a.txt\","
+                             " \"sandbox_mount_prefix\": \"/mnt/files\"}" },
+                .function = method_mount_delete,
+        },
+};
+const MethodArea method_mount_area = { methods, ELEMENTSOF(methods) };

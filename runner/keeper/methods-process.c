@@ -1,293 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Methods of commands that have been started. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
-#include "base/base64.h"
-#include "base/paths.h"
-#include "inside/bridge.h"
-#include "inside/tools.h"
 #include "keeper/methods.h"
-#include "process/report.h"
 #include "sandbox/result.h"
-#include "sandbox/stdio-files.h"
-#include "store/unwritten.h"
-#include "streams/stdio.h"
 
-/* --- what to start --- */
-
-/* In place of an earlier one of the same name. */
-static int set_variable(StrList *env, const char *item) {
-        const size_t length = strcspn(item, "=") + 1;
-        char *copy = strdup(item);
-
-        for (size_t i = 0; copy && i < env->count; i++)
-                if (strncmp(env->items[i], item, length) == 0) {
-                        free(env->items[i]);
-                        env->items[i] = copy;
-                        return 0;
-                }
-        return strlist_take(env, copy);
-}
-
-/* The session's own variables, then the call's. */
-static int fill_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error) {
-        _cleanup_(strlist_clear) StrList more = { 0 };
-        int r = rpc_strings(call, "env", &more, error);
-
-        for (size_t i = 0; r == 0 && i < keeper->plan.env.count; i++)
-                r = strlist_add(ret, keeper->plan.env.items[i]);
-        for (size_t i = 0; r == 0 && i < more.count; i++)
-                r = set_variable(ret, more.items[i]);
-        return r == -ENOMEM ? error_oom(error) : r;
-}
-
-static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
-        const char *shell = rpc_string(call, "shell");
-        int r;
-
-        if (rpc_has(call, "argv") == (shell != NULL)) {
-                r = error_set(error, ERROR_USAGE, 0, "exec takes either argv or shell");
-                return error_cure(error, r,
-                                  "argv: [\"make\", \"-j2\"], or shell: \"make -j2 && ./a.out\"");
-        }
-        r = rpc_strings(call, "argv", ret, error);
-        if (r == 0 && shell)
-                r = strlist_add(ret, "bash") < 0 || strlist_add(ret, "-c") < 0 ||
-                                    strlist_add(ret, shell) < 0
-                            ? error_oom(error)
-                            : 0;
-        if (r == 0 && (ret->count == 0 || ret->items[0][0] == '\0'))
-                r = error_set(error, ERROR_USAGE, 0, "argv has no command");
-        return r;
-}
-
-/* A call may narrow what the policy gives, and not widen it; 0 is none. */
-static uint64_t within(uint64_t asked, uint64_t limit) {
-        return limit && (!asked || asked > limit) ? limit : asked;
-}
-
-int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
-                       size_t *ret_kept, bool *ret_keep_tail, Error *error) {
-        const uint64_t asked = rpc_uint(call, "output_max", CAPTURE_KEPT);
-        const char *keep = rpc_string(call, "keep");
-
-        *ret_timeout = within(rpc_uint(call, "timeout_ms", 0) * 1000, keeper->plan.timeout);
-        *ret_kept = (size_t)(asked ? within(asked, keeper->plan.output) : 0);
-        *ret_keep_tail = keep && streq(keep, "tail");
-        if (!keep || *ret_keep_tail || streq(keep, "head"))
-                return 0;
-        return error_set(error, ERROR_USAGE, 0, "keep is \"head\" or \"tail\"");
-}
-
-typedef struct Prepared {
-        ProcessSpec spec;
-        char *cwd;
-        uint8_t mode[60];
-} Prepared;
-
-static void prepared_clear(Prepared *prepared) {
-        prepared->spec.grant = grant_end(prepared->spec.grant);
-        strlist_clear(&prepared->spec.argv);
-        strlist_clear(&prepared->spec.env);
-        for (int fd = 0; fd <= 2; fd++)
-                fd_close(prepared->spec.fds[fd]);
-        free(prepared->cwd);
-}
-
-#define PREPARED_NONE                                                                              \
-        {                                                                                          \
-                .spec = {.fds = { FD_NONE, FD_NONE, FD_NONE } }                                    \
-        }
-
-static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared, Error *error) {
-        const char *cwd = rpc_string(call, "cwd");
-        int r = fill_argv(call, &prepared->spec.argv, error);
-
-        if (r == 0)
-                r = fill_env(keeper, call, &prepared->spec.env, error);
-        if (r == 0)
-                r = plan_check_lengths(&prepared->spec.argv, "argument", error);
-        if (r == 0)
-                r = plan_check_lengths(&prepared->spec.env, "environment variable", error);
-        if (r == 0)
-                r = method_take_limits(keeper, call, &prepared->spec.timeout, &prepared->spec.kept,
-                                       &prepared->spec.keep_tail, error);
-        if (r < 0)
-                return r;
-        prepared->cwd = path_join(keeper->plan.cwd, cwd ? cwd : ".");
-        prepared->spec.cwd = prepared->cwd;
-        prepared->spec.asked = cwd;
-        if (!prepared->cwd)
-                return error_oom(error);
-        r = method_take_grant(keeper, call, &prepared->spec.grant, error);
-        if (r < 0)
-                return r;
-        r = bridge_fill_env(grant_token(prepared->spec.grant), &prepared->spec.env);
-        return r < 0 ? error_oom(error) : 0;
-}
-
-static WaitFor wait_for_end(const RpcCall *call, bool output) {
-        if (!output)
-                return WAIT_END;
-        return rpc_bool(call, "base64", false) ? WAIT_END_BASE64 : WAIT_END_TEXT;
-}
-
-static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **ret, Error *error) {
-        int r = process_start(keeper->processes, &prepared->spec, ret, error);
-
-        if (r < 0)
-                return r;
-        grant_set_exec(TAKE_PTR(prepared->spec.grant), (*ret)->id);
-        keeper_used(keeper);
-        (*ret)->denied_before = keeper->denials;
-        keeper_note(keeper, *ret, rpc_call_method(call)->name, rpc_params_text(call));
-        return 0;
-}
-
-int method_exec(RpcCall *call, void *data, Error *error) {
-        _cleanup_(prepared_clear) Prepared prepared = PREPARED_NONE;
-        Keeper *keeper = data;
-        const char *input = rpc_string(call, "stdin");
-        Process *process;
-        int r = prepare(keeper, call, &prepared, error);
-
-        if (r < 0)
-                return r;
-        prepared.spec.input = input ? INPUT_PIPE : INPUT_NONE;
-        r = start(keeper, call, &prepared, &process, error);
-        if (r == 0 && input) {
-                r = process_write(process, input, strlen(input), error);
-                process_close_input(process);
-        }
-        return r < 0 ? r : keeper_wait(keeper, call, process, wait_for_end(call, true), error);
-}
-
-/* --- spawning, with the caller's fds or a terminal --- */
-
-static int take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec, Error *error) {
-        const uint64_t given = rpc_uint(call, "fds", 0);
-        const int landlock = keeper->launch.layers.landlock_abi;
-        size_t next = 0;
-        int r;
-
-        for (int fd = 0; fd <= 2; fd++) {
-                if (!(given & (1U << fd)))
-                        continue;
-                spec->fds[fd] = rpc_take_fd(call, next++);
-                if (spec->fds[fd] < 0 || given & spec->terminal)
-                        return error_set(error, ERROR_USAGE, 0,
-                                         "fds does not say what came with the request");
-                if (!stdio_is_harmless(spec->fds[fd]))
-                        return stdio_refuse(fd, error);
-                r = stdio_shield(&keeper->plan, NULL, landlock, fd, &spec->fds[fd], error);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int hex_digit(char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int take_mode(const RpcCall *call, Prepared *prepared, Error *error) {
-        const char *hex = rpc_string(call, "mode");
-
-        for (size_t i = 0; hex && i < sizeof(prepared->mode); i++) {
-                int high = hex[2 * i] ? hex_digit(hex[2 * i]) : -1;
-                int low = high >= 0 ? hex_digit(hex[2 * i + 1]) : -1;
-
-                if (low < 0)
-                        return error_set(error, ERROR_USAGE, 0, "mode is %zu bytes in hex",
-                                         sizeof(prepared->mode));
-                prepared->mode[i] = (uint8_t)(high << 4 | low);
-        }
-        prepared->spec.mode = hex ? prepared->mode : NULL;
-        return 0;
-}
-
-int method_process_spawn(RpcCall *call, void *data, Error *error) {
-        _cleanup_(prepared_clear) Prepared prepared = PREPARED_NONE;
-        ProcessSpec *spec = &prepared.spec;
-        Keeper *keeper = data;
-        Process *process;
-        int r = prepare(keeper, call, &prepared, error);
-
-        if (r < 0)
-                return r;
-        spec->input = rpc_bool(call, "input", false) ? INPUT_PIPE : INPUT_NONE;
-        spec->owner = rpc_bool(call, "owned", false) ? rpc_call_connection(call) : NULL;
-        spec->terminal = (unsigned)rpc_uint(call, "terminal", 0);
-        spec->background = rpc_bool(call, "background", false);
-        spec->give_master = rpc_bool(call, "master", false);
-        spec->rows = (uint16_t)rpc_uint(call, "rows", 0);
-        spec->columns = (uint16_t)rpc_uint(call, "columns", 0);
-        r = take_fds(keeper, call, spec, error);
-        if (r == 0)
-                r = take_mode(call, &prepared, error);
-        if (r < 0)
-                return r;
-        r = start(keeper, call, &prepared, &process, error);
-        if (r < 0)
-                return r;
-        keeper_note_begun(keeper, process); /* while init starts it */
-        return keeper_wait(keeper, call, process, WAIT_START, error);
-}
-
-/* --- what has become of it --- */
-
-/* What was refused in the session while the process ran. */
-void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
-        const Denials *before = &process->denied_before;
-
-        json_write_array(w, "denials");
-        for (unsigned i = 0; i < keeper->denials.count; i++) {
-                const Denial *denial = &keeper->denials.items[i];
-                uint64_t count = denial->count - (i < before->count ? before->items[i].count : 0);
-                const char *why_not;
-
-                if (count == 0)
-                        continue;
-                why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers, denial);
-                json_write_object(w, NULL);
-                result_write_denial(w, denial, count, why_not);
-                json_write_end(w);
-        }
-        if (process->outcome.signal == SIGSYS)
-                result_write_foreign(w);
-        json_write_end(w);
-}
-
-void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w) {
-        const Outcome *out = &process->outcome;
-
-        json_write_string(w, "id", process->id);
-        json_write_string(w, "cause", cause_name(out->cause));
-        json_write_int(w, "exit_code", out->exit_code);
-        if (out->signal)
-                json_write_int(w, "signal", out->signal);
-        else
-                json_write_null(w, "signal");
-        result_write_usage(w, &out->usage, NULL);
-        if (process->timeout)
-                json_write_uint(w, "timeout_us", process->timeout);
-        else
-                json_write_null(w, "timeout_us");
-        json_write_uint(w, "stdout_bytes", process->output.streams[0].bytes);
-        json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
-        json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
-        json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        method_write_denials(keeper, process, w);
-        process_write_set_aside(process, w);
-        if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
-                json_write_string(w, "unrecorded", process->unrecorded);
-        if (what < WAIT_END_TEXT)
-                return;
-        process_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
-        process_write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
-}
+/* --- looking at it --- */
 
 static const char *process_state(const Process *process) {
         if (process->running)
@@ -312,7 +32,7 @@ static void write_process(const Process *process, JsonWriter *w) {
         json_write_end(w);
 }
 
-int method_process_list(RpcCall *call, void *data, Error *error) {
+static int method_process_list(RpcCall *call, void *data, Error *error) {
         Keeper *keeper = data;
         JsonWriter *w = rpc_result(call);
 
@@ -346,7 +66,7 @@ static void write_streams(const Process *process, JsonWriter *w) {
         json_write_end(w);
 }
 
-int method_process_read(RpcCall *call, void *data, Error *error) {
+static int method_process_read(RpcCall *call, void *data, Error *error) {
         const uint64_t from = rpc_uint(call, "from", 1);
         uint64_t limit = rpc_uint(call, "limit", 100), next = from;
         const bool base64 = rpc_bool(call, "base64", false);
@@ -378,7 +98,7 @@ int method_process_read(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_process_watch(RpcCall *call, void *data, Error *error) {
+static int method_process_watch(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -395,7 +115,7 @@ int method_process_watch(RpcCall *call, void *data, Error *error) {
         return r;
 }
 
-int method_process_unwatch(RpcCall *call, void *data, Error *error) {
+static int method_process_unwatch(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -408,7 +128,7 @@ int method_process_unwatch(RpcCall *call, void *data, Error *error) {
 
 /* --- acting on it --- */
 
-int method_process_write(RpcCall *call, void *data, Error *error) {
+static int method_process_write(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *bytes = NULL;
         size_t length = 0;
         Process *process;
@@ -423,7 +143,7 @@ int method_process_write(RpcCall *call, void *data, Error *error) {
         return r;
 }
 
-int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
+static int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -434,7 +154,7 @@ int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_process_resize(RpcCall *call, void *data, Error *error) {
+static int method_process_resize(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -478,7 +198,7 @@ static int find_signal(const char *text, int *ret, Error *error) {
         return error_cure(error, r, "As TERM, SIGTERM or 15");
 }
 
-int method_process_signal(RpcCall *call, void *data, Error *error) {
+static int method_process_signal(RpcCall *call, void *data, Error *error) {
         Process *process;
         int number = 0, r = find(call, data, &process, error);
 
@@ -494,7 +214,7 @@ int method_process_signal(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_process_resume(RpcCall *call, void *data, Error *error) {
+static int method_process_resume(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -505,7 +225,7 @@ int method_process_resume(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_process_kill(RpcCall *call, void *data, Error *error) {
+static int method_process_kill(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
@@ -517,11 +237,280 @@ int method_process_kill(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_process_wait(RpcCall *call, void *data, Error *error) {
+WaitFor method_wait_for_end(const RpcCall *call, bool output) {
+        if (!output)
+                return WAIT_END;
+        return rpc_bool(call, "base64", false) ? WAIT_END_BASE64 : WAIT_END_TEXT;
+}
+
+static int method_process_wait(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = find(call, data, &process, error);
 
         return r < 0 ? r
                      : keeper_wait(data, call, process,
-                                   wait_for_end(call, rpc_bool(call, "output", false)), error);
+                                   method_wait_for_end(call, rpc_bool(call, "output", false)),
+                                   error);
 }
+
+/* --- the table --- */
+
+static const char *const streams[] = { "stdout", "stderr", NULL };
+static_assert(ELEMENTSOF(streams) == CAPTURE_STREAMS + 1, "every stream is listed");
+
+static const char *const states[] = {
+        "starting", "running", "stopped", "background", "ended", NULL
+};
+
+static const RpcParam id_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+};
+
+static const RpcParam wait_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "output", RPC_BOOL, false, 0, "answer with its output, too" },
+        { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
+};
+
+static const RpcParam read_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "from", RPC_UINT, false, 0, "number of the first chunk; default 1" },
+        { "limit", RPC_UINT, false, 1000,
+          "number of chunks at most, default 100; fewer if they have more than 900 KiB" },
+        { "base64", RPC_BOOL, false, 0, "chunks in base64, not as text" },
+};
+
+static const RpcParam watch_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "from", RPC_UINT, false, 0, "number of the first chunk; default 1" },
+        { "base64", RPC_BOOL, false, 0, "chunks in base64, not as text" },
+};
+
+static const RpcParam write_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "data", RPC_STRING, false, 0, "text for its stdin" },
+        { "base64", RPC_STRING, false, 0, "or bytes for its stdin, in base64" },
+};
+
+static const RpcParam resize_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "rows", RPC_UINT, true, 65535, "height of its terminal" },
+        { "columns", RPC_UINT, true, 65535, "width of its terminal" },
+};
+
+static const RpcParam signal_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
+        { "all", RPC_BOOL, false, 0,
+          "send it to all that the command has started; what was stopped goes on then" },
+};
+
+static const RpcField entry_fields[] = {
+        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "command", RPC_STRING, RPC_ALWAYS, "the command line" },
+        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+        { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox; 0 until it has started" },
+        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "cause", RPC_STRING, RPC_SOMETIMES, "how it ended", .values = method_causes },
+        { "exit_code", RPC_UINT, RPC_SOMETIMES, "of a command that has ended" },
+        { "usage", RPC_SHAPE, RPC_SOMETIMES, NULL, .shape = &method_usage },
+};
+static const RpcShape entry_shape = { .name = "Process",
+                                      .help = "a command of the session",
+                                      RPC_FIELDS(entry_fields) };
+
+static const RpcField list_fields[] = {
+        { "processes", RPC_SHAPES, RPC_ALWAYS, "the newest first", .shape = &entry_shape },
+};
+static const RpcShape list_shape = { .name = "ProcessList", RPC_FIELDS(list_fields) };
+
+static const RpcField chunk_fields[] = {
+        { "seq", RPC_UINT, RPC_ALWAYS, "number of the chunk; counts both streams from 1" },
+        { "stream", RPC_STRING, RPC_ALWAYS, NULL, .values = streams },
+        { "offset", RPC_UINT, RPC_ALWAYS, "bytes of the stream before this chunk" },
+        { "text", RPC_STRING, RPC_SOMETIMES, "the chunk, unless base64 was asked for" },
+        { "base64", RPC_STRING, RPC_SOMETIMES, "the chunk, if base64 was asked for" },
+};
+static const RpcShape chunk_shape = { .name = "Chunk",
+                                      .help = "a piece of a process's output",
+                                      RPC_FIELDS(chunk_fields) };
+
+static const RpcField read_fields[] = {
+        { "chunks", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &chunk_shape },
+        { "next", RPC_UINT, RPC_ALWAYS, "the value of \"from\" for the chunks that follow" },
+        { "more", RPC_BOOL, RPC_ALWAYS, "whether more chunks are kept" },
+        { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stdout up to now" },
+        { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stderr up to now" },
+        { "elsewhere", RPC_STRINGS, RPC_ALWAYS,
+          "streams that went to the caller's own descriptors or terminal" },
+        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+};
+static const RpcShape output_shape = { .name = "Output", RPC_FIELDS(read_fields) };
+
+static const RpcField kill_fields[] = {
+        { "killed", RPC_BOOL, RPC_ALWAYS, "false if it had ended already" },
+};
+static const RpcShape killed_shape = { .name = "Killed", RPC_FIELDS(kill_fields) };
+
+static const RpcField wait_fields[] = {
+        { "stdout", RPC_STRING, RPC_SOMETIMES, "with \"output\": text, or base64" },
+        { "stderr", RPC_STRING, RPC_SOMETIMES, "with \"output\": text, or base64" },
+};
+static const RpcShape waited_shape = { .name = "Waited",
+                                       RPC_FIELDS(wait_fields),
+                                       .base = &method_ended };
+
+static const RpcField output_note_fields[] = {
+        METHOD_NOTE_FIELDS,
+        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+};
+static const RpcShape output_note_shape = { .name = "OutputNote",
+                                            RPC_FIELDS(output_note_fields),
+                                            .base = &chunk_shape };
+const RpcOutgoing method_process_output = {
+        .name = "process.output",
+        .help = "a piece of a watched process's output",
+        .params = &output_note_shape,
+        .example = { "{\"session\": \"work\", \"id\": \"p1\", \"seq\": 1, \"stream\": \"stdout\","
+                     " \"offset\": 0, \"text\": \"ready\\n\"}" },
+};
+
+static const RpcField stopped_note_fields[] = {
+        METHOD_NOTE_FIELDS,
+        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "signal", RPC_UINT, RPC_ALWAYS, "the signal that stopped it" },
+};
+static const RpcShape stopped_note_shape = { .name = "StoppedNote",
+                                             RPC_FIELDS(stopped_note_fields) };
+const RpcOutgoing method_process_stopped = {
+        .name = "process.stopped",
+        .help = "a command with a terminal was stopped, for example by Ctrl-Z",
+        .params = &stopped_note_shape,
+        .example = { "{\"session\": \"work\", \"id\": \"p1\", \"signal\": 20}" },
+};
+
+static const RpcField exited_note_fields[] = {
+        METHOD_NOTE_FIELDS,
+        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
+        { "exit_code", RPC_UINT, RPC_ALWAYS, NULL },
+};
+static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };
+const RpcOutgoing method_process_exited = {
+        .name = "process.exited",
+        .help = "a watched process has ended; its output was sent before",
+        .params = &exited_note_shape,
+        .example = { "{\"session\": \"work\", \"id\": \"p1\", \"cause\": \"exited\","
+                     " \"exit_code\": 0}" },
+};
+
+static const RpcMethod methods[] = {
+        {
+                .name = "process.list",
+                .help = "lists the commands of the session",
+                .result = &list_shape,
+                .example = { "{}", "{\"processes\": [{\"id\": \"p1\", \"command\": \"sleep 60\","
+                                   " \"state\": \"running\", \"pid\": 7,"
+                                   " \"started_ms\": 1700000000000}]}" },
+                .function = method_process_list,
+        },
+        {
+                .name = "process.read",
+                .help = "reads what a process has printed, in chunks",
+                RPC_PARAMS(read_params),
+                .result = &output_shape,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"id\": \"p1\"}",
+                             "{\"chunks\": [{\"seq\": 1, \"stream\": \"stdout\", \"offset\": 0,"
+                             " \"text\": \"ready\\n\"}], \"next\": 2, \"more\": false,"
+                             " \"stdout_bytes\": 6, \"stderr_bytes\": 0, \"elsewhere\": [],"
+                             " \"state\": \"running\"}" },
+                .function = method_process_read,
+        },
+        {
+                .name = "process.watch",
+                .help = "sends the output and the end of a process from now on",
+                RPC_PARAMS(watch_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING),
+                .sends = { &method_process_output, &method_process_stopped,
+                           &method_process_exited },
+                .example = { "{\"id\": \"p1\", \"from\": 1}", "{}" },
+                .function = method_process_watch,
+        },
+        {
+                .name = "process.unwatch",
+                .help = "ends process.watch",
+                RPC_PARAMS(id_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"id\": \"p1\"}", "{}" },
+                .function = method_process_unwatch,
+        },
+        {
+                .name = "process.write",
+                .help = "writes to the stdin of a process",
+                RPC_PARAMS(write_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE),
+                .example = { "{\"id\": \"p1\", \"data\": \"yes\\n\"}", "{}" },
+                .function = method_process_write,
+        },
+        {
+                .name = "process.close_stdin",
+                .help = "ends the stdin of a process",
+                RPC_PARAMS(id_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"id\": \"p1\"}", "{}" },
+                .function = method_process_close_stdin,
+        },
+        {
+                .name = "process.resize",
+                .help = "sets the size of a process's terminal",
+                RPC_PARAMS(resize_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE),
+                .example = { "{\"id\": \"p1\", \"rows\": 24, \"columns\": 80}", "{}" },
+                .function = method_process_resize,
+        },
+        {
+                .name = "process.signal",
+                .help = "sends a signal to a command and its process group",
+                RPC_PARAMS(signal_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE),
+                .example = { "{\"id\": \"p1\", \"signal\": \"INT\"}", "{}" },
+                .function = method_process_signal,
+        },
+        {
+                .name = "process.resume",
+                .help = "puts a stopped command into the foreground of its terminal; all that it "
+                        "has started goes on",
+                RPC_PARAMS(id_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"id\": \"p1\"}", "{}" },
+                .function = method_process_resume,
+        },
+        {
+                .name = "process.kill",
+                .help = "kills a process and all that it has started",
+                RPC_PARAMS(id_params),
+                .result = &killed_shape,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"id\": \"p1\"}", "{\"killed\": true}" },
+                .function = method_process_kill,
+        },
+        {
+                .name = "process.wait",
+                .help = "waits for the end of a command",
+                RPC_PARAMS(wait_params),
+                .result = &waited_shape,
+                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE) | RPC_ERROR(NOT_FOUND) |
+                          RPC_ERROR(NOT_EXECUTABLE),
+                .example = { "{\"id\": \"p1\"}", METHOD_ENDED_EXAMPLE("") },
+                .function = method_process_wait,
+        },
+};
+const MethodArea method_process_area = { methods, ELEMENTSOF(methods) };

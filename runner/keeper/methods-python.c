@@ -10,32 +10,31 @@
 /* Lasts with the session's root, so that a stop does not take it. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
 
-int method_python_run(RpcCall *call, void *data, Error *error) {
+static int method_python_run(RpcCall *call, void *data, Error *error) {
         _cleanup_(strlist_clear) StrList env = { 0 };
         _cleanup_free_ char *cwd = NULL;
         Keeper *keeper = data;
-        PythonRun run = { .code = rpc_string(call, "code"),
-                          .file = rpc_string(call, "file"),
-                          .name = rpc_string(call, "run"),
-                          .env = &env,
-                          .once = rpc_bool(call, "fresh", false),
-                          .watch = rpc_bool(call, "watch", false),
-                          .base64 = rpc_bool(call, "base64", false) };
-        int r = method_take_limits(keeper, call, &run.timeout, &run.kept, &run.keep_tail, error);
+        PythonRun asked = { .code = rpc_string(call, "code"),
+                            .file = rpc_string(call, "file"),
+                            .name = rpc_string(call, "run"),
+                            .env = &env,
+                            .once = rpc_bool(call, "fresh", false),
+                            .watch = rpc_bool(call, "watch", false),
+                            .base64 = rpc_bool(call, "base64", false) };
+        int r = rpc_strings(call, "env", &env, error);
 
-        if (r == 0)
-                r = rpc_strings(call, "env", &env, error);
+        method_take_limits(keeper, call, &asked.timeout, &asked.kept, &asked.keep_tail);
         if (r == 0 && rpc_has(call, "cwd")) {
                 cwd = path_join(keeper->plan.cwd, rpc_string(call, "cwd"));
                 r = cwd ? 0 : error_oom(error);
         }
-        run.cwd = cwd;
+        asked.cwd = cwd;
         if (r == 0)
-                r = method_take_grant(keeper, call, &run.grant, error);
-        return r < 0 ? r : interpreter_run(keeper->interpreters, call, &run, error);
+                r = method_take_grant(keeper, call, &asked.grant, error);
+        return r < 0 ? r : interpreter_run(keeper->interpreters, call, &asked, error);
 }
 
-int method_python_variables(RpcCall *call, void *data, Error *error) {
+static int method_python_variables(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         return interpreter_ask(keeper->interpreters, call, "variables", NULL, error);
@@ -49,15 +48,15 @@ static int ask_with_path(const Keeper *keeper, RpcCall *call, const char *what, 
                         : error_oom(error);
 }
 
-int method_python_save(RpcCall *call, void *data, Error *error) {
+static int method_python_save(RpcCall *call, void *data, Error *error) {
         return ask_with_path(data, call, "save", error);
 }
 
-int method_python_load(RpcCall *call, void *data, Error *error) {
+static int method_python_load(RpcCall *call, void *data, Error *error) {
         return ask_with_path(data, call, "load", error);
 }
 
-int method_python_interrupt(RpcCall *call, void *data, Error *error) {
+static int method_python_interrupt(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         (void)error;
@@ -68,7 +67,7 @@ int method_python_interrupt(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_python_restart(RpcCall *call, void *data, Error *error) {
+static int method_python_restart(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         (void)error;
@@ -78,3 +77,174 @@ int method_python_restart(RpcCall *call, void *data, Error *error) {
         rpc_reply(call);
         return 0;
 }
+
+/* --- the table --- */
+
+static const RpcParam run_params[] = {
+        { "code", RPC_STRING, true, 0, "the code; the value of a last expression is the result" },
+        { "file", RPC_STRING, false, 4096, "name of the code in tracebacks, and its __file__" },
+        { "cwd", RPC_STRING, false, 4096,
+          "directory for this run, relative to the workspace; default: that of the run before" },
+        { "env", RPC_MAP, false, 1024, "environment variables for this run" },
+        { "tools", RPC_STRINGS, false, 1024,
+          "tools of any client that it may call; default: this connection's tools" },
+        { "fresh", RPC_BOOL, false, 0, "use an interpreter of its own, which ends with the run" },
+        { "timeout_ms", RPC_UINT, false, 86400000000,
+          "limit of wall time, from when the code starts; at most the policy's, which is the "
+          "default" },
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
+          "bytes kept of each stream; default 1 MiB, or the policy's limits.output" },
+        { "keep", RPC_STRING, false, 8, "which bytes are kept if there are more",
+          .values = method_keeps },
+        { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
+        { "base64", RPC_BOOL, false, 0, "output in base64" },
+        { "run", RPC_STRING, false, 64,
+          "a name of the client's own, for python.interrupt and python.restart" },
+};
+
+static const RpcParam end_params[] = {
+        { "run", RPC_STRING, false, 64,
+          "name of a run of this connection; one that waits is dropped; default: the code that "
+          "the lasting interpreter runs" },
+};
+
+static const RpcParam state_params[] = {
+        { "path", RPC_STRING, false, 4096,
+          "a file inside; default: one in the home directory of the session" },
+};
+
+static const RpcField error_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, "class of the exception, such as \"ValueError\"" },
+        { "message", RPC_STRING, RPC_ALWAYS, NULL },
+        { "traceback", RPC_STRING, RPC_ALWAYS, NULL },
+};
+static const RpcShape exception_shape = { .name = "PythonError",
+                                          .help = "the exception that ended the code",
+                                          RPC_FIELDS(error_fields) };
+
+static const RpcField run_fields[] = {
+        { "stdout", RPC_STRING, RPC_ALWAYS, "what was kept of stdout: text, or base64" },
+        { "stderr", RPC_STRING, RPC_ALWAYS, "what was kept of stderr: text, or base64" },
+        { "state_kept", RPC_BOOL, RPC_ALWAYS,
+          "false if the interpreter has ended, so that the next run starts with nothing" },
+        { "lost", RPC_STRING, RPC_OR_NULL, "how the interpreter had ended since the run before",
+          .values = method_causes },
+        { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
+        { "displays", RPC_MAPS, RPC_ALWAYS,
+          "shown by the code: MIME types, and text or base64 for each" },
+        { "error", RPC_SHAPE, RPC_OR_NULL, NULL, .shape = &exception_shape },
+};
+static const RpcShape run_shape = { .name = "PythonResult",
+                                    .help = "how a run of code ended",
+                                    RPC_FIELDS(run_fields),
+                                    .base = &method_outcome };
+
+static const RpcField variable_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "type", RPC_STRING, RPC_ALWAYS, "its class" },
+        { "size", RPC_STRING, RPC_OR_NULL, "its length or shape, as text" },
+        { "repr", RPC_STRING, RPC_ALWAYS, "its repr, cut if long" },
+};
+static const RpcShape variable_shape = { .name = "Variable",
+                                         .help = "a variable of the interpreter",
+                                         RPC_FIELDS(variable_fields) };
+
+static const RpcField variables_fields[] = {
+        { "variables", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &variable_shape },
+};
+static const RpcShape variables_shape = { .name = "Variables", RPC_FIELDS(variables_fields) };
+
+static const RpcField save_fields[] = {
+        { "saved", RPC_STRINGS, RPC_ALWAYS, "names of variables" },
+        { "left_out", RPC_MAP, RPC_ALWAYS, "names of variables, and why each cannot be saved" },
+        { "path", RPC_STRING, RPC_ALWAYS, "the file, absolute" },
+};
+static const RpcShape saved_shape = { .name = "PythonSaved", RPC_FIELDS(save_fields) };
+
+static const RpcField load_fields[] = {
+        { "loaded", RPC_STRINGS, RPC_ALWAYS, "names of variables" },
+        { "failed", RPC_MAP, RPC_ALWAYS, "names of variables, and why each cannot be loaded" },
+        { "path", RPC_STRING, RPC_ALWAYS, "the file, absolute" },
+};
+static const RpcShape loaded_shape = { .name = "PythonLoaded", RPC_FIELDS(load_fields) };
+
+static const RpcField interrupt_fields[] = {
+        { "interrupted", RPC_BOOL, RPC_ALWAYS, "false if nothing ran" },
+};
+static const RpcShape interrupted_shape = { .name = "Interrupted", RPC_FIELDS(interrupt_fields) };
+
+static const RpcField restart_fields[] = {
+        { "killed", RPC_BOOL, RPC_ALWAYS, "false if no interpreter ran" },
+};
+static const RpcShape restarted_shape = { .name = "Restarted", RPC_FIELDS(restart_fields) };
+
+enum {
+        PYTHON_ERRORS = RPC_ERROR(MISSING) | RPC_ERROR(DATA) | RPC_ERROR(NOT_FOUND) |
+                        RPC_ERROR(NOT_EXECUTABLE),
+};
+
+static const RpcMethod methods[] = {
+        {
+                .name = "python.run",
+                .help = "runs code in the session's lasting interpreter",
+                RPC_PARAMS(run_params),
+                .result = &run_shape,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(NOT_FOUND) |
+                          RPC_ERROR(NOT_EXECUTABLE),
+                .sends = { &method_process_output, &method_process_exited },
+                .example = { "{\"code\": \"x = 2\\nx + 1\"}",
+                             "{" METHOD_OUTCOME_EXAMPLE
+                             ", \"stdout\": \"\", \"stderr\": \"\", \"state_kept\": true,"
+                             " \"lost\": null, \"result\": \"3\", \"displays\": [],"
+                             " \"error\": null}" },
+                .function = method_python_run,
+        },
+        {
+                .name = "python.variables",
+                .help = "lists the variables of the interpreter",
+                .result = &variables_shape,
+                .errors = PYTHON_ERRORS,
+                .example = { "{}", "{\"variables\": [{\"name\": \"x\", \"type\": \"int\","
+                                   " \"size\": null, \"repr\": \"2\"}]}" },
+                .function = method_python_variables,
+        },
+        {
+                .name = "python.save",
+                .help = "writes the variables of the interpreter to a file",
+                RPC_PARAMS(state_params),
+                .result = &saved_shape,
+                .errors = PYTHON_ERRORS,
+                .example = { "{\"path\": \"state.pickle\"}",
+                             "{\"saved\": [\"x\"], \"left_out\": {},"
+                             " \"path\": \"/workspace/state.pickle\"}" },
+                .function = method_python_save,
+        },
+        {
+                .name = "python.load",
+                .help = "reads variables from a file that python.save wrote",
+                RPC_PARAMS(state_params),
+                .result = &loaded_shape,
+                .errors = PYTHON_ERRORS,
+                .example = { "{\"path\": \"state.pickle\"}",
+                             "{\"loaded\": [\"x\"], \"failed\": {},"
+                             " \"path\": \"/workspace/state.pickle\"}" },
+                .function = method_python_load,
+        },
+        {
+                .name = "python.interrupt",
+                .help = "interrupts the code that runs, as Ctrl-C does",
+                RPC_PARAMS(end_params),
+                .result = &interrupted_shape,
+                .example = { "{}", "{\"interrupted\": true}" },
+                .function = method_python_interrupt,
+        },
+        {
+                .name = "python.restart",
+                .help = "kills the interpreter; the next run has a new one",
+                RPC_PARAMS(end_params),
+                .result = &restarted_shape,
+                .example = { "{}", "{\"killed\": true}" },
+                .function = method_python_restart,
+        },
+};
+const MethodArea method_python_area = { methods, ELEMENTSOF(methods) };

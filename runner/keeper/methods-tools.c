@@ -3,7 +3,7 @@
 #include "inside/tools.h"
 #include "keeper/methods.h"
 
-int method_tools_register(RpcCall *call, void *data, Error *error) {
+static int method_tools_register(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         const ToolSpec spec = { .name = rpc_string(call, "name"),
                                 .description = rpc_string(call, "description"),
@@ -19,7 +19,7 @@ int method_tools_register(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_tools_unregister(RpcCall *call, void *data, Error *error) {
+static int method_tools_unregister(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
         int r = tools_unregister(keeper->tools, rpc_call_connection(call), rpc_string(call, "name"),
                                  error);
@@ -31,7 +31,7 @@ int method_tools_unregister(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-int method_tools_list(RpcCall *call, void *data, Error *error) {
+static int method_tools_list(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
         (void)error;
@@ -48,3 +48,107 @@ int method_take_grant(const Keeper *keeper, const RpcCall *call, Grant **ret, Er
                      : tools_grant(keeper->tools, rpc_has(call, "tools") ? &names : NULL,
                                    rpc_call_connection(call), ret, error);
 }
+
+/* --- the table --- */
+
+static const RpcParam register_params[] = {
+        { "name", RPC_STRING, true, TOOL_NAME_MAX, "of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
+        { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX, "what it does, for a model" },
+        { "input_schema", RPC_OBJECT, true, 0, "JSON Schema of its payload, an object" },
+        { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that it returns" },
+        { "timeout_ms", RPC_UINT, false, TOOL_TIMEOUT_MAX,
+          "limit of a call, which includes waiting for its turn; default 30000" },
+};
+
+static const RpcParam unregister_params[] = {
+        { "name", RPC_STRING, true, TOOL_NAME_MAX, "a tool of this connection" },
+};
+
+static const RpcField tool_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "description", RPC_STRING, RPC_ALWAYS, NULL },
+        { "input_schema", RPC_OBJECT, RPC_ALWAYS, "JSON Schema of its payload" },
+        { "output_schema", RPC_OBJECT, RPC_OR_NULL, "JSON Schema of the value that it returns" },
+        { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of a call" },
+};
+static const RpcShape tool_shape = { .name = "Tool",
+                                     .help = "a tool that code inside may call",
+                                     RPC_FIELDS(tool_fields) };
+
+static const RpcField list_fields[] = {
+        { "tools", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &tool_shape },
+};
+static const RpcShape list_shape = { .name = "ToolList", RPC_FIELDS(list_fields) };
+
+static const RpcField call_fields[] = {
+        METHOD_NOTE_FIELDS,
+        { "name", RPC_STRING, RPC_ALWAYS, "the tool" },
+        { "payload", RPC_OBJECT, RPC_ALWAYS, "as input_schema describes it" },
+        { "call", RPC_STRING, RPC_ALWAYS, "the call's own id, for tool.cancel: \"c1\"" },
+        { "exec", RPC_STRING, RPC_ALWAYS, "the process that calls it: \"p1\"" },
+        { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of the call" },
+};
+static const RpcShape tool_call_shape = { .name = "ToolCall", RPC_FIELDS(call_fields) };
+
+static const RpcField value_fields[] = {
+        { "value", RPC_ANY, RPC_ALWAYS, "what the tool returns, as output_schema describes it" },
+};
+static const RpcShape tool_value_shape = { .name = "ToolValue", RPC_FIELDS(value_fields) };
+
+static const RpcOutgoing call_request = {
+        .name = "tool.call",
+        .help = "code inside calls a tool of this connection",
+        .params = &tool_call_shape,
+        .result = &tool_value_shape,
+        .example = { "{\"session\": \"work\", \"name\": \"price\", \"payload\": {\"of\": \"tea\"},"
+                     " \"call\": \"c1\", \"exec\": \"p1\", \"timeout_ms\": 30000}",
+                     "{\"value\": 3.5}" },
+};
+
+static const RpcField cancel_fields[] = {
+        METHOD_NOTE_FIELDS,
+        { "call", RPC_STRING, RPC_ALWAYS, "the id that tool.call had: \"c1\"" },
+};
+static const RpcShape tool_cancel_shape = { .name = "ToolCancel", RPC_FIELDS(cancel_fields) };
+
+static const RpcOutgoing cancel_note = {
+        .name = "tool.cancel",
+        .help = "nobody waits for a call of a tool any more",
+        .params = &tool_cancel_shape,
+        .example = { "{\"session\": \"work\", \"call\": \"c1\"}" },
+};
+
+static const RpcMethod methods[] = {
+        {
+                .name = "tools.register",
+                .help = "offers a tool to code inside, as long as this connection lasts",
+                RPC_PARAMS(register_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(EXISTS),
+                .sends = { &call_request, &cancel_note },
+                .example = { "{\"name\": \"price\", \"description\": \"the price of a thing\","
+                             " \"input_schema\": {\"type\": \"object\"}}",
+                             "{}" },
+                .function = method_tools_register,
+        },
+        {
+                .name = "tools.unregister",
+                .help = "withdraws a tool of this connection",
+                RPC_PARAMS(unregister_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(MISSING),
+                .example = { "{\"name\": \"price\"}", "{}" },
+                .function = method_tools_unregister,
+        },
+        {
+                .name = "tools.list",
+                .help = "lists the tools of all clients",
+                .result = &list_shape,
+                .example = { "{}", "{\"tools\": [{\"name\": \"price\","
+                                   " \"description\": \"the price of a thing\","
+                                   " \"input_schema\": {\"type\": \"object\"},"
+                                   " \"output_schema\": null, \"timeout_ms\": 30000}]}" },
+                .function = method_tools_list,
+        },
+};
+const MethodArea method_tools_area = { methods, ELEMENTSOF(methods) };

@@ -1,71 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of methods (methods.c), and the functions in it by their area. data is the Keeper.
- */
+/* The one table of methods, by area. The data of every function is the Keeper. */
 #pragma once
 
 #include "keeper/keeper.h"
 
-extern const RpcMethod session_methods[];
-extern const size_t session_methods_count;
+/* All rows. */
+const RpcMethod *session_methods(size_t *ret_count);
 
-#define METHOD(name) int name(RpcCall *call, void *data, Error *error)
+typedef struct MethodArea {
+        const RpcMethod *methods;
+        size_t count;
+} MethodArea;
 
-METHOD(method_session_show);
-METHOD(method_session_stop);
+/* One for each file of methods; a new one is listed in methods.c, too. */
+extern const MethodArea method_data_area, method_exec_area, method_process_area, method_python_area,
+        method_tools_area, method_files_area, method_mount_area;
 
-METHOD(method_exec);
-METHOD(method_process_spawn);
-METHOD(method_process_list);
-METHOD(method_process_read);
-METHOD(method_process_write);
-METHOD(method_process_close_stdin);
-METHOD(method_process_resize);
-METHOD(method_process_signal);
-METHOD(method_process_resume);
-METHOD(method_process_kill);
-METHOD(method_process_wait);
-METHOD(method_process_watch);
-METHOD(method_process_unwatch);
+/* --- shapes that several areas use --- */
 
-METHOD(method_python_run);
-METHOD(method_python_variables);
-METHOD(method_python_save);
-METHOD(method_python_load);
-METHOD(method_python_interrupt);
-METHOD(method_python_restart);
+extern const char *const method_causes[]; /* strings up to NULL */
+extern const char *const method_keeps[];
 
-METHOD(method_tools_register);
-METHOD(method_tools_unregister);
-METHOD(method_tools_list);
+/* The end of a command or a run, from its common members to a command's whole result; written by
+ * method_write_result(). */
+extern const RpcShape method_usage, method_outcome, method_ended, method_result;
 
-METHOD(method_kv_get);
-METHOD(method_kv_set);
-METHOD(method_kv_delete);
-METHOD(method_kv_keys);
-METHOD(method_history_list);
-METHOD(method_history_begin);
-METHOD(method_history_end);
-METHOD(method_audit_list);
+/* A part of a file, written by method_answer_content(), and its fd's, by method_answer_fd(). */
+extern const RpcShape method_content, method_opened;
+/* A directory that could not be listed, written by method_write_next(). */
+extern const RpcShape method_missed;
+extern const RpcShape method_size, method_stat;
 
-METHOD(method_files_read);
-METHOD(method_files_write);
-METHOD(method_files_append);
-METHOD(method_files_open);
-METHOD(method_files_receive);
-METHOD(method_files_list);
-METHOD(method_files_glob);
-METHOD(method_files_grep);
-METHOD(method_files_stat);
-METHOD(method_files_exists);
-METHOD(method_files_mkdir);
-METHOD(method_files_remove);
-METHOD(method_files_move);
-METHOD(method_files_copy);
+/* Notifications of a process. */
+extern const RpcOutgoing method_process_output, method_process_stopped, method_process_exited;
 
-METHOD(method_mount_list);
-METHOD(method_mount_upload);
-METHOD(method_mount_download);
-METHOD(method_mount_delete);
+/* Fields of everything that the server sends by itself. */
+#define METHOD_NOTE_FIELDS                                                                         \
+        { "session", RPC_STRING, RPC_ALWAYS, "its name; the socket of one session leaves it out" }
+
+/* Written by json_write_name(). */
+#define METHOD_NAME_FIELDS                                                                         \
+        { "name", RPC_STRING, RPC_ALWAYS, "with U+FFFD for bytes that are not UTF-8" }, {          \
+                "raw", RPC_PATH, RPC_SOMETIMES, "the name, if its bytes are not UTF-8"             \
+        }
+
+/* Written by method_write_next(). */
+#define METHOD_MISSED_FIELD                                                                        \
+        {                                                                                          \
+                "missed", RPC_SHAPE, RPC_SOMETIMES,                                                \
+                        "the first directory that could not be listed", .shape = &method_missed    \
+        }
+
+enum {
+        METHOD_FILE_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(EXISTS) |
+                             RPC_ERROR(BUSY),
+};
+
+/* Members of an Outcome for examples, and the text of an Ended with more members. */
+#define METHOD_OUTCOME_EXAMPLE                                                                     \
+        "\"id\": \"p1\", \"cause\": \"exited\", \"exit_code\": 0, \"timeout_us\": null, "          \
+        "\"usage\": "                                                                              \
+        "{\"wall_us\": 2100, \"user_us\": 600, \"system_us\": 900, \"max_rss_bytes\": 3145728}, "  \
+        "\"stdout_dropped\": 0, \"stderr_dropped\": 0, \"denials\": [], \"set_aside\": [], "       \
+        "\"replaced\": null"
+#define METHOD_ENDED_EXAMPLE(more)                                                                 \
+        "{" METHOD_OUTCOME_EXAMPLE                                                                 \
+        ", \"signal\": null, \"stdout_bytes\": 5, \"stderr_bytes\": 0" more "}"
+
+/* --- the history --- */
 
 /* Puts an answered call of the areas files and mount into the history, unless it is part of an act;
  * rpc_server_on_answer(). */
@@ -94,8 +96,10 @@ void method_write_next(JsonWriter *w, const char *key, const FilesWork *work);
 const char *method_signal_name(size_t i);
 
 /* The parameters timeout_ms, output_max and keep, within what the policy gives. */
-int method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
-                       size_t *ret_kept, bool *ret_keep_tail, Error *error);
+void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
+                        size_t *ret_kept, bool *ret_keep_tail);
+/* How to answer at the end of a command, with its output or without, by the parameter base64. */
+WaitFor method_wait_for_end(const RpcCall *call, bool output);
 /* What the parameter tools lets code call; until grant_end(). */
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
 /* What was refused in the session while the process ran, or since denied_before was set. */

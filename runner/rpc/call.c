@@ -10,15 +10,6 @@
 #include "rpc/connection.h"
 #include "rpc/peek.h"
 
-/* Application errors; clients rely on them. */
-static const int codes[] = {
-        [ERROR_SETUP] = -32000,   [ERROR_USAGE] = -32001,          [ERROR_POLICY] = -32002,
-        [ERROR_LAYER] = -32003,   [ERROR_NOT_EXECUTABLE] = -32004, [ERROR_NOT_FOUND] = -32005,
-        [ERROR_MISSING] = -32006, [ERROR_EXISTS] = -32007,         [ERROR_BUSY] = -32008,
-        [ERROR_LIMIT] = -32009,   [ERROR_DATA] = -32010,           [ERROR_PROTOCOL] = -32011,
-};
-static_assert(ELEMENTSOF(codes) == ERROR_KIND_MAX, "every kind has a code");
-
 /* --- what goes out --- */
 
 /* The only types that an id has; see take_id(). */
@@ -39,13 +30,16 @@ static void write_head(JsonWriter *w, const JsonValue *id) {
         write_id(w, id);
 }
 
-void rpc_write_error(JsonWriter *w, const JsonValue *id, int code, const Error *error,
+void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, const Error *error,
                      const char *path) {
+        const RpcErrorRow *row = rpc_error_row(name ? (unsigned)name : (unsigned)error->kind);
+
         write_head(w, id);
         json_write_object(w, "error");
-        json_write_int(w, "code", code ? code : codes[error->kind]);
+        json_write_int(w, "code", row->code);
         json_write_string(w, "message", error->text);
         json_write_object(w, "data");
+        json_write_string(w, "name", row->name);
         json_write_string(w, "kind", error_kind_name(error->kind));
         json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
         json_write_string(w, "hint", error->cure[0] ? error->cure : NULL);
@@ -61,11 +55,11 @@ void rpc_write_error(JsonWriter *w, const JsonValue *id, int code, const Error *
 
 /* A client that gets no answer would wait for ever: without memory for one it loses its connection.
  */
-void rpc_send_error(RpcConnection *c, const JsonValue *id, int code, const Error *error,
+void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, const Error *error,
                     const char *path) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        rpc_write_error(&w, id, code, error, path);
+        rpc_write_error(&w, id, name, error, path);
         if (w.error < 0)
                 c->broken = true;
         else
@@ -297,13 +291,13 @@ RpcLast *rpc_last_send(RpcLast *last) {
 
 /* Why a request is not executed. */
 typedef struct Refusal {
-        int code; /* 0: that of the error's kind */
+        RpcErrorName name; /* 0: that of the error's kind */
         char *path;
         Error error;
 } Refusal;
 
-static int refuse(Refusal *refusal, int code, int r) {
-        refusal->code = code;
+static int refuse(Refusal *refusal, RpcErrorName name, int r) {
+        refusal->name = name;
         return r;
 }
 
@@ -408,14 +402,14 @@ static int check_call(RpcCall *call, Refusal *refusal) {
 
         r = check_request(call, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_CODE_REQUEST, r);
+                return refuse(refusal, RPC_NO_REQUEST, r);
         r = find_method(call, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_CODE_METHOD, r);
+                return refuse(refusal, RPC_NO_METHOD, r);
         call->params = json_member(json_root(call->document), "params");
         r = rpc_check_params(call->method, call->params, &refusal->path, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_CODE_PARAMS, r);
+                return refuse(refusal, RPC_BAD_PARAMS, r);
         return refuse(refusal, 0, check_limits(call, &refusal->error));
 }
 
@@ -439,8 +433,8 @@ static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCal
 /* What is wrong with a request that is none is told to whom it may concern; what is wrong with a
  * notification, to nobody. */
 static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal *refusal) {
-        if (call->id || refusal->code == RPC_CODE_REQUEST)
-                rpc_send_error(c, call->id, refusal->code, &refusal->error, refusal->path);
+        if (call->id || refusal->name == RPC_NO_REQUEST)
+                rpc_send_error(c, call->id, refusal->name, &refusal->error, refusal->path);
 }
 
 static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, Refusal *refusal) {
@@ -452,13 +446,13 @@ static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, R
                 (void)error_cure(&refusal->error, r,
                                  "Base64 is a third longer than its bytes. What is longer goes "
                                  "into a file, in parts or by a file descriptor.");
-                return refuse(refusal, RPC_CODE_REQUEST, r);
+                return refuse(refusal, RPC_NO_REQUEST, r);
         }
         r = parse_call(c, line->bytes, line->length, ret, &refusal->error);
         if (r == -ENOMEM)
                 return r;
         refusal->error.kind = ERROR_PROTOCOL;
-        return refuse(refusal, RPC_CODE_PARSE, r);
+        return refuse(refusal, RPC_NO_JSON, r);
 }
 
 static void execute(RpcCall *call) {
@@ -496,7 +490,7 @@ static void refuse_line(RpcConnection *c, const FramingLine *line, const Refusal
         id = document ? json_member(json_root(document), "id") : NULL;
         if (id && json_type(id) != JSON_STRING && json_type(id) != JSON_NUMBER)
                 id = NULL;
-        rpc_send_error(c, id, refusal->code, &refusal->error, refusal->path);
+        rpc_send_error(c, id, refusal->name, &refusal->error, refusal->path);
 }
 
 void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {

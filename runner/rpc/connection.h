@@ -20,14 +20,6 @@ enum {
                         (4 << 20),
 };
 
-/* The codes of jsonrpc.org; what is holt's own has one for each ErrorKind. */
-enum {
-        RPC_CODE_PARSE = -32700,
-        RPC_CODE_REQUEST = -32600,
-        RPC_CODE_METHOD = -32601,
-        RPC_CODE_PARAMS = -32602,
-};
-
 struct RpcServer {
         Loop *loop;
         const RpcMethod *methods;
@@ -121,9 +113,10 @@ void rpc_requests_end(RpcConnection *c);
 int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **ret_path,
                      Error *reterr);
 
-/* Sends an error. id may be NULL: null. code 0 is that of the error's kind. path may be NULL. */
-void rpc_send_error(RpcConnection *c, const JsonValue *id, int code, const Error *error,
+/* Sends an error. id may be NULL: null. name 0 is the name of the error's kind. path may be NULL.
+ */
+void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, const Error *error,
                     const char *path);
 /* The same line, for whoever is not served at all. Freed by json_write_clear(). */
-void rpc_write_error(JsonWriter *w, const JsonValue *id, int code, const Error *error,
+void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, const Error *error,
                      const char *path);

@@ -54,6 +54,18 @@ static int refuse_size(const Check *check) {
         return refuse(check, param_path(check->param));
 }
 
+static int check_value(const Check *check, const char *text) {
+        char quoted[80];
+
+        for (const char *const *value = check->param->values; *value; value++)
+                if (streq(*value, text))
+                        return 0;
+        (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s cannot be \"%s\"",
+                        check->method->name, check->param->name,
+                        str_quote(text, quoted, sizeof(quoted)));
+        return refuse(check, param_path(check->param));
+}
+
 static int check_string(const Check *check, const JsonValue *value) {
         const char *text = json_string(value);
 
@@ -61,7 +73,7 @@ static int check_string(const Check *check, const JsonValue *value) {
                 return refuse_type(check, value);
         if (check->param->max && strlen(text) > check->param->max)
                 return refuse_size(check);
-        return 0;
+        return check->param->values ? check_value(check, text) : 0;
 }
 
 static int refuse_path(const Check *check) {
@@ -173,7 +185,7 @@ static int (*const checks[])(const Check *check, const JsonValue *value) = {
         [RPC_UINT] = check_uint,     [RPC_STRINGS] = check_strings, [RPC_MAP] = check_map,
         [RPC_OBJECT] = check_object,
 };
-static_assert(ELEMENTSOF(checks) == RPC_TYPE_MAX, "every type is checked");
+static_assert(ELEMENTSOF(checks) == RPC_PARAM_TYPE_MAX, "every type is checked");
 
 static const RpcParam *find_param(const RpcMethod *method, const char *name) {
         for (size_t i = 0; i < method->params_count; i++)

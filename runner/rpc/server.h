@@ -40,6 +40,7 @@
 #include "base/loop.h"
 #include "base/strings.h"
 #include "base/wait.h"
+#include "rpc/table.h"
 
 enum {
         RPC_LINE_MAX = 1 << 20,      /* bytes of a request; JSON_SIZE_MAX */
@@ -57,40 +58,7 @@ enum {
 
 typedef struct RpcServer RpcServer;
 typedef struct RpcConnection RpcConnection;
-typedef struct RpcCall RpcCall;       /* a request that is not answered yet */
 typedef struct RpcRequest RpcRequest; /* one of the server's own */
-
-typedef enum RpcType {
-        RPC_STRING,
-        RPC_PATH, /* a string that stands for any bytes (base/path-text.h); max is of these */
-        RPC_BOOL,
-        RPC_UINT,
-        RPC_STRINGS, /* an array of strings */
-        RPC_MAP,     /* an object whose members are strings */
-        RPC_OBJECT,  /* any object */
-        RPC_TYPE_MAX,
-} RpcType;
-
-typedef struct RpcParam {
-        const char *name;
-        RpcType type;
-        bool required;
-        uint64_t max; /* of a number, of a string's bytes, of items; 0 for no other than the line's
-                       */
-        const char *help; /* one line, with the unit */
-        uint64_t min;     /* of a number */
-} RpcParam;
-
-typedef struct RpcMethod {
-        const char *name;   /* "kv.get" */
-        const char *help;   /* one line: what it does */
-        const char *result; /* one line: the members of what it returns */
-        const RpcParam *params;
-        size_t params_count;
-        /* Answers by rpc_reply() or rpc_fail(), now or later, and returns 0; or returns negative
-         * with *error written, and has not touched the call. */
-        int (*function)(RpcCall *call, void *data, Error *error);
-} RpcMethod;
 
 /* methods  borrowed.
  * data     handed to every function.
@@ -190,8 +158,8 @@ RpcLast *rpc_last_send(RpcLast *last);
  * line. An error is answered instead where fds can't be sent: over a pipe, or to a client that
  * leaves too many unread. */
 void rpc_reply_fds(RpcCall *call, const int *fds, size_t count);
-/* An error object: code by error's kind, error's text as the message, and in data kind, errno (a
- * name or null), hint (the cure or null) and for a layer its name. Frees the call. */
+/* An error object: code by error's kind, error's text as the message, and in data name, kind, errno
+ * (a name or null), hint (the cure or null) and for a layer its name. Frees the call. */
 void rpc_fail(RpcCall *call, const Error *error);
 
 /* --- notifications --- */
@@ -227,9 +195,3 @@ int rpc_request(RpcConnection *connection, const char *method, const JsonWriter 
                 RpcAnswerFn fn, void *data, RpcRequest **ret);
 /* Its answer is dropped when it comes. NULL is legal; returns NULL. */
 RpcRequest *rpc_request_cancel(RpcRequest *request);
-
-/* --- the reference --- */
-
-/* Prints the table as the method reference: text, or with json one object with a member for each
- * method: {"help", "result", "params": a JSON schema}. */
-void rpc_print_methods(const RpcMethod *methods, size_t count, bool json, FILE *out);

@@ -233,7 +233,7 @@ static const RpcParam create_params[] = {
         { "workspace", RPC_PATH, false, 4095,
           "directory of the host that becomes the workspace; by default the session has its own" },
         { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
-        { "tier", RPC_STRING, false, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
+        { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,
           "stop the session after so long without use, such as \"10m\"; \"none\" for never" },
         { "allow_degraded", RPC_STRINGS, false, 64,
@@ -250,33 +250,118 @@ static const RpcParam connect_params[] = {
 };
 
 static const RpcParam remove_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
 };
 
 static const RpcParam tier_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
-        { "tier", RPC_STRING, true, 16, "\"standard\", \"medium\", \"large\" or \"xlarge\"" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
+        { "tier", RPC_STRING, true, 16, "its size", .values = tier_names },
 };
 
 static const RpcParam rebind_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it has to be at rest" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
+};
+
+static const RpcField created_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "made", RPC_BOOL, RPC_ALWAYS, "false if \"find\" found one that exists" },
+};
+static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(created_fields) };
+
+static const char *const states[] = { "live", "at rest", NULL };
+static const RpcField entry_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+};
+static const RpcShape entry_shape = { .name = "SessionEntry",
+                                      .help = "a session on disk",
+                                      RPC_FIELDS(entry_fields) };
+
+static const RpcField list_fields[] = {
+        { "sessions", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &entry_shape },
+};
+static const RpcShape list_shape = { .name = "SessionList", RPC_FIELDS(list_fields) };
+
+static const RpcField source_fields[] = {
+        { "target", RPC_STRING, RPC_ALWAYS, "path inside" },
+        { "source", RPC_STRING, RPC_ALWAYS, "path on the host" },
+};
+static const RpcShape source_shape = { .name = "Rebound",
+                                       .help = "a source of the session that was replaced",
+                                       RPC_FIELDS(source_fields) };
+
+static const RpcField rebound_fields[] = {
+        { "rebound", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &source_shape },
+};
+static const RpcShape rebound_shape = { .name = "SessionRebound", RPC_FIELDS(rebound_fields) };
+
+/* Errors of a method that wants a session at rest. */
+enum {
+        REST_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
 };
 
 const RpcMethod serve_methods[] = {
-        { "session.create", "makes a session, which its first use starts", "name, made",
-          create_params, ELEMENTSOF(create_params), method_create },
-        { "session.list", "all sessions", "sessions: [{name, state}]", NULL, 0, method_list },
-        { "session.connect",
-          "passes a connection to the session's keeper with the reply (SCM_RIGHTS); messages there "
-          "have no parameter session",
-          "nothing", connect_params, ELEMENTSOF(connect_params), method_connect },
-        { "session.set_tier", "gives a session another size, from its next start on", "nothing",
-          tier_params, ELEMENTSOF(tier_params), method_set_tier },
-        { "session.rebind",
-          "has a session take what is at the paths of its sources now, after one was replaced",
-          "rebound: [{target, source}]", rebind_params, ELEMENTSOF(rebind_params), method_rebind },
-        { "session.remove", "takes a session away with all its files", "nothing", remove_params,
-          ELEMENTSOF(remove_params), method_remove },
+        {
+                .name = "session.create",
+                .help = "makes a session; its first use starts it",
+                RPC_PARAMS(create_params),
+                .result = &created_shape,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(POLICY) | RPC_ERROR(LAYER) |
+                          RPC_ERROR(EXISTS) | RPC_ERROR(MISSING) | RPC_ERROR(BUSY) |
+                          RPC_ERROR(DATA),
+                .example = { "{\"name\": \"work\", \"workspace\": \"/home/me/project\","
+                             " \"policy\": {\"limits\": {\"timeout\": \"5m\"}}}",
+                             "{\"name\": \"work\", \"made\": true}" },
+                .function = method_create,
+        },
+        {
+                .name = "session.list",
+                .help = "lists all sessions",
+                .result = &list_shape,
+                .example = { "{}",
+                             "{\"sessions\": [{\"name\": \"work\", \"state\": \"at rest\"}]}" },
+                .function = method_list,
+        },
+        {
+                .name = "session.connect",
+                .help = "passes a connection to the session's keeper with the reply (SCM_RIGHTS); "
+                        "messages there have no parameter session",
+                RPC_PARAMS(connect_params),
+                .result = &rpc_nothing,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
+                          RPC_ERROR(LAYER) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
+                .example = { "{\"session\": \"work\"}", "{}" },
+                .function = method_connect,
+        },
+        {
+                .name = "session.set_tier",
+                .help = "gives a session another size, from its next start on",
+                RPC_PARAMS(tier_params),
+                .result = &rpc_nothing,
+                .errors = REST_ERRORS,
+                .example = { "{\"session\": \"work\", \"tier\": \"large\"}", "{}" },
+                .function = method_set_tier,
+        },
+        {
+                .name = "session.rebind",
+                .help = "makes a session use what is at the paths of its sources now, after one "
+                        "was replaced",
+                RPC_PARAMS(rebind_params),
+                .result = &rebound_shape,
+                .errors = REST_ERRORS,
+                .example = { "{\"session\": \"work\"}",
+                             "{\"rebound\": [{\"target\": \"/workspace\","
+                             " \"source\": \"/home/me/project\"}]}" },
+                .function = method_rebind,
+        },
+        {
+                .name = "session.remove",
+                .help = "removes a session with all its files",
+                RPC_PARAMS(remove_params),
+                .result = &rpc_nothing,
+                .errors = REST_ERRORS,
+                .example = { "{\"session\": \"work\"}", "{}" },
+                .function = method_remove,
+        },
 };
-
 const size_t serve_methods_count = ELEMENTSOF(serve_methods);

@@ -472,6 +472,7 @@ static int proxy_call(RpcCall *call, void *data, Error *error) {
 
                 json_write_array(w, "set_aside");
                 json_write_end(w);
+                json_write_uint(w, "set_aside_omitted", 0);
                 rpc_reply(call);
                 return 0;
         }
@@ -493,10 +494,17 @@ static void ask_again(Proxy *proxy, Pending *pending) {
 
 /* --- the table --- */
 
+/* The session does not exist, or its keeper cannot be started. */
+enum {
+        START_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
+                       RPC_ERROR(LAYER) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
+};
+
 static int with_session(const RpcMethod *method, RpcMethod *ret) {
         static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
                                           "its name; one at rest is started" };
         RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
+        const char *example = method->example.params + 1; /* behind the brace */
 
         if (!params)
                 return -ENOMEM;
@@ -506,21 +514,26 @@ static int with_session(const RpcMethod *method, RpcMethod *ret) {
         *ret = *method;
         ret->params = params;
         ret->params_count++;
+        ret->errors |= START_ERRORS;
+        ret->example.params = str_format("{\"session\": \"work\"%s%s", *example == '}' ? "" : ", ",
+                                         example);
         ret->function = proxy_call;
-        return 0;
+        return ret->example.params ? 0 : -ENOMEM;
 }
 
 int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
                   Error *reterr) {
-        RpcMethod *all = calloc(more_count + session_methods_count, sizeof(*all));
+        size_t count;
+        const RpcMethod *methods = session_methods(&count);
+        RpcMethod *all = calloc(more_count + count, sizeof(*all));
 
         if (!all)
                 return error_oom(reterr);
         memcpy(all, more, more_count * sizeof(*all));
-        for (size_t i = 0; i < session_methods_count; i++)
-                if (with_session(&session_methods[i], &all[more_count + i]) < 0)
+        for (size_t i = 0; i < count; i++)
+                if (with_session(&methods[i], &all[more_count + i]) < 0)
                         return error_oom(reterr);
         *ret = all;
-        *ret_count = more_count + session_methods_count;
+        *ret_count = more_count + count;
         return 0;
 }

@@ -94,7 +94,7 @@ def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) ->
         ({"policy_name": "no-such-preset"}, "no-such-preset"),
         ({"policy_name": "strict", "policy": {"holt": 1, "extends": "ci"}}, "extends"),
         ({"policy_name": "/no/such.json"}, "/no/such.json"),
-        ({"tier": "huge"}, 'no tier "huge"'),
+        ({"tier": "huge"}, 'tier cannot be "huge"'),
         ({"idle": "soon"}, 'idle: "soon"'),
         ({"allow_degraded": ["nothing"]}, '"nothing"'),
         ({"workspace": "/no/such"}, "/no/such"),
@@ -159,7 +159,7 @@ def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Cal
     sessions.create("a", "--workspace", workspace)
     workspace.rmdir()
     with sessions.serve() as rpc:
-        assert rpc.call("session.stop", session="a") == {"set_aside": []}
+        assert rpc.call("session.stop", session="a") == {"set_aside": [], "set_aside_omitted": 0}
         assert rpc.refused("session.stop", session="b").kind == "missing"
         assert rpc.refused("session.show", session="a").errno == "ENOENT"
 

@@ -109,10 +109,10 @@ static const RpcParam all_params[] = {
 };
 
 static const RpcMethod methods[] = {
-        { "all", "takes all", "text, on", all_params, ELEMENTSOF(all_params), fuzz_all },
-        { "keep", "waits", "nothing", NULL, 0, fuzz_keep },
-        { "free", "ends the wait", "nothing", NULL, 0, fuzz_free },
-        { "ask", "asks back", "nothing", ask_params, ELEMENTSOF(ask_params), fuzz_ask },
+        { .name = "all", .help = "takes all", RPC_PARAMS(all_params), .function = fuzz_all },
+        { .name = "keep", .help = "waits", .function = fuzz_keep },
+        { .name = "free", .help = "ends the wait", .function = fuzz_free },
+        { .name = "ask", .help = "asks back", RPC_PARAMS(ask_params), .function = fuzz_ask },
 };
 
 /* --- one client --- */

@@ -177,16 +177,58 @@ static const RpcParam big_params[] = {
         { "size", RPC_UINT, true, 4 << 20, "of the answer, in bytes", .min = 1 },
 };
 
+static const RpcField echo_fields[] = {
+        { "text", RPC_STRING, RPC_OR_NULL, "the text" },
+        { "loud", RPC_BOOL, RPC_ALWAYS, NULL },
+        { "times", RPC_UINT, RPC_SOMETIMES, "how often" },
+};
+static const RpcShape echo_shape = { .name = "Echo", RPC_FIELDS(echo_fields) };
+
+static const char *const colours[] = { "red", "blue", NULL };
+
+static const RpcParam colour_params[] = {
+        { "colour", RPC_STRING, true, 0, "of the line", .values = colours },
+};
+
 const RpcMethod toy_methods[] = {
-        { "toy.echo", "says it again", "text, loud, times", echo_params, ELEMENTSOF(echo_params),
-          toy_echo },
-        { "toy.list", "lists", "items, env, text", list_params, ELEMENTSOF(list_params), toy_list },
-        { "toy.keep", "waits", "i", NULL, 0, toy_keep },
-        { "toy.fail", "fails", "nothing", fail_params, ELEMENTSOF(fail_params), toy_fail },
-        { "toy.fds", "counts fds", "count", NULL, 0, toy_fds },
-        { "toy.big", "says much", "text", big_params, ELEMENTSOF(big_params), toy_big },
-        { "toy.slow", "takes its time", "nothing", NULL, 0, toy_slow },
-        { "toy.note", "has it noted", "text", note_params, ELEMENTSOF(note_params), toy_note },
+        { .name = "toy.echo",
+          .help = "says it again",
+          RPC_PARAMS(echo_params),
+          .result = &echo_shape,
+          .errors = RPC_ERROR(USAGE),
+          .example = { "{\"text\": \"a\"}", "{\"text\": \"a\", \"loud\": false}" },
+          .function = toy_echo },
+        { .name = "toy.list",
+          .help = "lists",
+          RPC_PARAMS(list_params),
+          .result = &rpc_nothing,
+          .function = toy_list },
+        { .name = "toy.keep", .help = "waits", .result = &rpc_nothing, .function = toy_keep },
+        { .name = "toy.fail",
+          .help = "fails",
+          RPC_PARAMS(fail_params),
+          .result = &rpc_nothing,
+          .function = toy_fail },
+        { .name = "toy.fds", .help = "counts fds", .result = &rpc_nothing, .function = toy_fds },
+        { .name = "toy.big",
+          .help = "says much",
+          RPC_PARAMS(big_params),
+          .result = &rpc_nothing,
+          .function = toy_big },
+        { .name = "toy.slow",
+          .help = "takes its time",
+          .result = &rpc_nothing,
+          .function = toy_slow },
+        { .name = "toy.note",
+          .help = "has it noted",
+          RPC_PARAMS(note_params),
+          .result = &rpc_nothing,
+          .function = toy_note },
+        { .name = "toy.colour",
+          .help = "takes one of two words",
+          RPC_PARAMS(colour_params),
+          .result = &rpc_nothing,
+          .function = toy_slow },
 };
 const size_t toy_methods_count = ELEMENTSOF(toy_methods);
 

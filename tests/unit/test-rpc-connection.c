@@ -41,12 +41,14 @@ static void test_a_line_that_is_too_long(void **state) {
         (void)after;
 #endif
         say(fd, "\n" SAY_A);
-        assert_string_equal(hear(fd), "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
-                                      "\"message\":\"request: a line of more than 1024 KiB\","
-                                      "\"data\":{\"kind\":\"limit\",\"errno\":\"EMSGSIZE\","
-                                      "\"hint\":\"Base64 is a third longer than its bytes. What is "
-                                      "longer goes into a file, in parts or by a file "
-                                      "descriptor.\"}}}\n" SAID_A);
+        assert_string_equal(
+                hear(fd),
+                "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
+                "\"message\":\"request: a line of more than 1024 KiB\","
+                "\"data\":{\"name\":\"invalid-request\",\"kind\":\"limit\",\"errno\":\"EMSGSIZE\","
+                "\"hint\":\"Base64 is a third longer than its bytes. What is "
+                "longer goes into a file, in parts or by a file "
+                "descriptor.\"}}}\n" SAID_A);
         disconnect(fd);
 }
 

@@ -14,6 +14,8 @@
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "rpc/connection.h"
+#include "rpc/methods.h"
 #include "rpc-fixture.h"
 
 #define ECHO_OF(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
@@ -127,8 +129,9 @@ static void test_notifications_are_not_answered(void **state) {
 #define ERROR_ANSWER(id, code, message)                                                            \
         "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":" code ",\"message\":\"" message   \
         "\""
-#define DATA(kind, errno_name, hint)                                                               \
-        ",\"data\":{\"kind\":\"" kind "\",\"errno\":" errno_name ",\"hint\":" hint
+#define DATA(name, kind, errno_name, hint)                                                         \
+        ",\"data\":{\"name\":\"" name "\",\"kind\":\"" kind "\",\"errno\":" errno_name             \
+        ",\"hint\":" hint
 
 static void test_lines_that_are_no_json(void **state) {
         static const struct {
@@ -151,7 +154,7 @@ static void test_lines_that_are_no_json(void **state) {
 
                 (void)snprintf(answer, sizeof(answer),
                                ERROR_ANSWER("null", "-32700", "%s")
-                                       DATA("protocol", "null", "null") "}}}\n",
+                                       DATA("parse-error", "protocol", "null", "null") "}}}\n",
                                cases[i].message);
                 check(cases[i].line, answer);
         }
@@ -162,7 +165,7 @@ static void test_json_that_is_no_request(void **state) {
                 const char *line, *answer;
         } cases[] = {
                 { "[]\n", ERROR_ANSWER("null", "-32600", "a request is an object, not an array")
-                                  DATA("protocol", "null",
+                                  DATA("invalid-request", "protocol", "null",
                                        "\"Send one request a line; there are no batches.\"") },
                 { "1\n", ERROR_ANSWER("null", "-32600", "a request is an object, not a number") },
                 { "{}\n", ERROR_ANSWER("null", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
@@ -180,10 +183,12 @@ static void test_json_that_is_no_request(void **state) {
                   ERROR_ANSWER("null", "-32600", "id has to be a string, an integer or null") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.echo\",\"parms\":{}}\n",
                   ERROR_ANSWER("1", "-32600", "a request has no member \\\"parms\\\"")
-                          DATA("protocol", "null", "\"Did you mean \\\"params\\\"?\"") },
+                          DATA("invalid-request", "protocol", "null",
+                               "\"Did you mean \\\"params\\\"?\"") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"method\":\"\"}\n",
                   ERROR_ANSWER("1", "-32600", "a request has no member \\\"result\\\"")
-                          DATA("protocol", "null", "\"It has jsonrpc, id, method and params.\"") },
+                          DATA("invalid-request", "protocol", "null",
+                               "\"It has jsonrpc, id, method and params.\"") },
         };
 
         (void)state;
@@ -196,10 +201,11 @@ static void test_unknown_methods(void **state) {
         (void)state;
         check(REQUEST("toy.ehco", "{}"),
               ERROR_ANSWER("1", "-32601", "no method is called \\\"toy.ehco\\\"")
-                      DATA("usage", "null", "\"Did you mean \\\"toy.echo\\\"?\"") "}}}\n");
+                      DATA("unknown-method", "usage", "null",
+                           "\"Did you mean \\\"toy.echo\\\"?\"") "}}}\n");
         check(REQUEST("Zzz\\u0007", "{}"),
               ERROR_ANSWER("1", "-32601", "no method is called \\\"Zzz\\\\x07\\\"")
-                      DATA("usage", "null", "null") "}}}\n");
+                      DATA("unknown-method", "usage", "null", "null") "}}}\n");
         check_start(REQUEST("", "{}"), ERROR_ANSWER("1", "-32601", "no method is called \\\"\\\""));
 }
 
@@ -208,7 +214,7 @@ static const struct {
 } wrong_parameters[] = {
         { REQUEST("toy.echo", "{}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: text is missing")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"text is a string of at most 2000 bytes, required: what to "
                        "say\"") ",\"path\":\"$.params.text\"}}}\n" },
         { REQUEST("toy.echo", "{\"text\":1}"),
@@ -217,12 +223,13 @@ static const struct {
           ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not null") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"loud\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: loud has to be true or false, not a number")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"loud is true or false: whether to "
                        "shout\"") ",\"path\":\"$.params.loud\"}}}\n" },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":\"1\"}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer, not a string")
-                  DATA("usage", "null", "\"times is an integer from 0 to 100: how often\"") },
+                  DATA("invalid-params", "usage", "null",
+                       "\"times is an integer from 0 to 100: how often\"") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":101}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":-1}"),
@@ -231,32 +238,34 @@ static const struct {
           ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
         { REQUEST("toy.big", "{\"size\":0}"),
           ERROR_ANSWER("1", "-32602", "toy.big: size has to be an integer from 1 to 4194304")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"size is an integer from 1 to 4194304, required: of the answer, in "
                        "bytes\"") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"tims\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"tims\\\"")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"Did you mean \\\"times\\\"?\"") ",\"path\":\"$.params.tims\"}}}\n" },
         { REQUEST("toy.echo", "{\"a b\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"a b\\\"")
-                  DATA("usage", "null", "\"It has text, loud, times\"") ",\"path\":"
-                                                                        "\"$.params[\\\"a "
-                                                                        "b\\\"]\"}}}\n" },
+                  DATA("invalid-params", "usage", "null",
+                       "\"It has text, loud, times\"") ",\"path\":"
+                                                       "\"$.params[\\\"a "
+                                                       "b\\\"]\"}}}\n" },
         { REQUEST("toy.keep", "{\"a\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.keep: no parameter is called \\\"a\\\"")
-                  DATA("usage", "null", "\"It has none.\"") },
+                  DATA("invalid-params", "usage", "null", "\"It has none.\"") },
         { REQUEST("toy.echo", "[1]"),
           ERROR_ANSWER("1", "-32602",
                        "toy.echo: params has to be an object, parameters by name, not an "
-                       "array") DATA("usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
+                       "array")
+                  DATA("invalid-params", "usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
         { REQUEST("toy.list", "{\"items\":{}}"),
           ERROR_ANSWER("1", "-32602",
                        "toy.list: items has to be an array of strings, not an object") },
         { REQUEST("toy.list", "{\"items\":[\"\",[]]}"),
           ERROR_ANSWER("1", "-32602",
                        "toy.list: items has an array in it, which has to be a string")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"items is an array of strings, at most 3: some "
                        "strings\"") ",\"path\":\"$.params.items[1]\"}}}\n" },
         { REQUEST("toy.list", "{\"items\":[\"\",\"\",\"\",\"\"]}"),
@@ -266,7 +275,7 @@ static const struct {
                        "toy.list: env has to be an object of strings, not an array") },
         { REQUEST("toy.list", "{\"env\":{\"A\":1}}"),
           ERROR_ANSWER("1", "-32602", "toy.list: env has a number in it, which has to be a string")
-                  DATA("usage", "null",
+                  DATA("invalid-params", "usage", "null",
                        "\"env is an object of strings, at most 2: some "
                        "variables\"") ",\"path\":\"$.params.env.A\"}}}\n" },
         { REQUEST("toy.list", "{\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}"),
@@ -309,16 +318,17 @@ static void test_each_error_has_its_code(void **state) {
                 (void)snprintf(line, sizeof(line), REQUEST("toy.fail", "{\"kind\":\"%s\"}"),
                                error_kind_name(kind));
                 (void)snprintf(answer, sizeof(answer),
-                               ERROR_ANSWER("1", "%d", "%s") DATA("%s", "%s", "%s") "%s}}}\n",
+                               ERROR_ANSWER("1", "%d", "%s") DATA("%s", "%s", "%s", "%s") "%s}}}\n",
                                -32000 - (int)kind, layer ? "refused" : "it failed",
-                               error_kind_name(kind), layer ? "\"EPERM\"" : "null",
+                               error_kind_name(kind), error_kind_name(kind),
+                               layer ? "\"EPERM\"" : "null",
                                layer ? "null" : "\"Try again.\\nOr not.\"",
                                layer ? ",\"layer\":\"user\"" : "");
                 check(line, answer);
         }
         check_start(REQUEST("toy.fail", "{\"kind\":\"missing\",\"errno\":true}"),
                     ERROR_ANSWER("1", "-32006", "it failed")
-                            DATA("missing", "\"ENOENT\"", "\"Try again.\\nOr not.\""));
+                            DATA("missing", "missing", "\"ENOENT\"", "\"Try again.\\nOr not.\""));
 }
 
 /* --- the history's text --- */
@@ -457,17 +467,23 @@ static void test_the_reference_as_text(void **state) {
                             "    text   a string of at most 2000 bytes, required: what to say\n"
                             "    loud   true or false: whether to shout\n"
                             "    times  an integer from 0 to 100: how often\n"
-                            "  Returns text, loud, times\n"
+                            "  Returns\n"
+                            "    text   a string, or null: the text\n"
+                            "    loud   true or false\n"
+                            "    times  an integer, may be missing: how often\n"
+                            "  Errors: setup, usage, limit\n"
                             "\n"
                             "toy.list\n"
                             "  lists\n"
                             "    items  an array of strings, at most 3: some strings\n"
                             "    env    an object of strings, at most 2: some variables\n"
-                            "  Returns items, env, text\n"
+                            "  Returns nothing\n"
+                            "  Errors: setup, limit\n"
                             "\n"
                             "toy.keep\n"
                             "  waits\n"
-                            "  Returns i\n");
+                            "  Returns nothing\n"
+                            "  Errors: setup, limit\n");
         free(text);
 }
 
@@ -491,6 +507,59 @@ static void test_the_reference_as_json(void **state) {
         assert_int_equal(value, 100);
         json_free(document);
         free(text);
+}
+
+/* Only the first has an example. */
+static void test_the_reference_as_openrpc(void **state) {
+        const JsonValue *method, *value;
+        JsonDocument *document = NULL;
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        (void)state;
+        assert_int_equal(rpc_print_openrpc(toy_methods, 1, out, NULL), 0);
+        assert_int_equal(fclose(out), 0);
+        assert_int_equal(json_parse(text, size, "document", &document, NULL), 0);
+        method = json_first(json_member(json_root(document), "methods"));
+        value = json_member(json_member(method, "result"), "schema");
+        assert_string_equal(json_string(json_member(value, "$ref")), "#/components/schemas/Echo");
+        value = json_first(json_member(method, "errors"));
+        assert_string_equal(json_string(json_member(value, "$ref")), "#/components/errors/setup");
+        value = json_member(json_member(json_root(document), "components"), "schemas");
+        value = json_first(json_member(json_member(value, "Echo"), "required"));
+        assert_string_equal(json_string(value), "text");
+        assert_string_equal(json_string(json_next(value)), "loud");
+        assert_null(json_next(json_next(value)));
+        json_free(document);
+        free(text);
+}
+
+static void test_a_word_that_a_parameter_does_not_take(void **state) {
+        JsonDocument *params = NULL;
+        const RpcMethod *colour = &toy_methods[toy_methods_count - 1];
+        char *path = NULL;
+        Error error;
+
+        (void)state;
+        assert_int_equal(json_parse("{\"colour\": \"blue\"}", 18, "t", &params, NULL), 0);
+        assert_int_equal(rpc_check_params(colour, json_root(params), &path, &error), 0);
+        json_free(params);
+        assert_int_equal(json_parse("{\"colour\": \"green\"}", 19, "t", &params, NULL), 0);
+        assert_int_equal(rpc_check_params(colour, json_root(params), &path, &error), -EINVAL);
+        assert_string_equal(path, "$.params.colour");
+        assert_string_equal(error.text, "toy.colour: colour cannot be \"green\"");
+        assert_string_equal(error.cure,
+                            "colour is one of \"red\", \"blue\", required: of the line");
+        free(path);
+        json_free(params);
+}
+
+/* Clients see names; errors inside holt have kinds. */
+static void test_a_kind_s_name_is_its_error_s(void **state) {
+        (void)state;
+        for (unsigned kind = 0; kind < ERROR_KIND_MAX; kind++)
+                assert_string_equal(rpc_error_row(kind)->name, error_kind_name(kind));
 }
 
 static char answers[200];
@@ -541,6 +610,9 @@ int main(void) {
                 TEST(the_history_s_text_is_never_longer_than_said),
                 TEST(the_reference_as_text),
                 TEST(the_reference_as_json),
+                TEST(the_reference_as_openrpc),
+                TEST(a_word_that_a_parameter_does_not_take),
+                TEST(a_kind_s_name_is_its_error_s),
                 TEST(answers_are_told),
 #undef TEST
         };

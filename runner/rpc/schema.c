@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/schema.h"
+
+#include <stdio.h>
+
+#include "rpc/methods.h"
+
+static void write_values(JsonWriter *w, const char *const *values, bool or_null) {
+        if (!values)
+                return;
+        json_write_array(w, "enum");
+        for (; *values; values++)
+                json_write_string(w, NULL, *values);
+        if (or_null)
+                json_write_null(w, NULL);
+        json_write_end(w);
+}
+
+static void write_type(JsonWriter *w, const char *type, bool or_null) {
+        if (!or_null) {
+                json_write_string(w, "type", type);
+                return;
+        }
+        json_write_array(w, "type");
+        json_write_string(w, NULL, type);
+        json_write_string(w, NULL, "null");
+        json_write_end(w);
+}
+
+/* The items of an array, or the members of an object. */
+static void write_strings(JsonWriter *w, const char *key) {
+        json_write_object(w, key);
+        json_write_string(w, "type", "string");
+        json_write_end(w);
+}
+
+/* --- parameters --- */
+
+static void param_string(JsonWriter *w, const RpcParam *param) {
+        write_type(w, "string", false);
+        if (param->max)
+                /* JSON Schema counts characters. A string that is longer in characters than max is
+                 * longer in bytes, too. */
+                json_write_uint(w, "maxLength", param->max);
+        write_values(w, param->values, false);
+}
+
+/* The text of a path that is not UTF-8 is longer than the path. */
+static void param_path(JsonWriter *w, const RpcParam *param) {
+        (void)param;
+        write_type(w, "string", false);
+}
+
+static void param_bool(JsonWriter *w, const RpcParam *param) {
+        (void)param;
+        write_type(w, "boolean", false);
+}
+
+static void param_uint(JsonWriter *w, const RpcParam *param) {
+        write_type(w, "integer", false);
+        json_write_uint(w, "minimum", param->min);
+        if (param->max)
+                json_write_uint(w, "maximum", param->max);
+}
+
+static void param_strings(JsonWriter *w, const RpcParam *param) {
+        write_type(w, "array", false);
+        write_strings(w, "items");
+        if (param->max)
+                json_write_uint(w, "maxItems", param->max);
+}
+
+static void param_map(JsonWriter *w, const RpcParam *param) {
+        write_type(w, "object", false);
+        write_strings(w, "additionalProperties");
+        if (param->max)
+                json_write_uint(w, "maxProperties", param->max);
+}
+
+static void param_object(JsonWriter *w, const RpcParam *param) {
+        (void)param;
+        write_type(w, "object", false);
+}
+
+static void (*const param_types[])(JsonWriter *w, const RpcParam *param) = {
+        [RPC_STRING] = param_string, [RPC_PATH] = param_path,       [RPC_BOOL] = param_bool,
+        [RPC_UINT] = param_uint,     [RPC_STRINGS] = param_strings, [RPC_MAP] = param_map,
+        [RPC_OBJECT] = param_object,
+};
+static_assert(ELEMENTSOF(param_types) == RPC_PARAM_TYPE_MAX, "every type has a schema");
+
+void rpc_schema_param(JsonWriter *w, const RpcParam *param) {
+        assert(param->type < RPC_PARAM_TYPE_MAX);
+        param_types[param->type](w, param);
+}
+
+void rpc_schema_params(JsonWriter *w, const RpcMethod *method) {
+        json_write_string(w, "type", "object");
+        json_write_object(w, "properties");
+        for (size_t i = 0; i < method->params_count; i++) {
+                json_write_object(w, method->params[i].name);
+                json_write_string(w, "description", method->params[i].help);
+                rpc_schema_param(w, &method->params[i]);
+                json_write_end(w);
+        }
+        json_write_end(w);
+        json_write_array(w, "required");
+        for (size_t i = 0; i < method->params_count; i++)
+                if (method->params[i].required)
+                        json_write_string(w, NULL, method->params[i].name);
+        json_write_end(w);
+        json_write_bool(w, "additionalProperties", false);
+}
+
+/* --- results --- */
+
+void rpc_schema_reference(JsonWriter *w, const RpcShape *shape) {
+        char path[120];
+
+        (void)snprintf(path, sizeof(path), "#/components/schemas/%s", shape->name);
+        json_write_string(w, "$ref", path);
+}
+
+static void field_plain(JsonWriter *w, const RpcField *field) {
+        static const char *const names[] = {
+                [RPC_STRING] = "string", [RPC_PATH] = "string",   [RPC_BOOL] = "boolean",
+                [RPC_UINT] = "integer",  [RPC_STRINGS] = "array", [RPC_MAP] = "object",
+                [RPC_OBJECT] = "object", [RPC_MAPS] = "array",
+        };
+        const bool or_null = field->presence == RPC_OR_NULL;
+
+        write_type(w, names[field->type], or_null);
+        write_values(w, field->values, or_null);
+}
+
+static void field_uint(JsonWriter *w, const RpcField *field) {
+        field_plain(w, field);
+        json_write_uint(w, "minimum", 0);
+}
+
+static void field_strings(JsonWriter *w, const RpcField *field) {
+        field_plain(w, field);
+        write_strings(w, "items");
+}
+
+static void field_map(JsonWriter *w, const RpcField *field) {
+        field_plain(w, field);
+        write_strings(w, "additionalProperties");
+}
+
+static void field_maps(JsonWriter *w, const RpcField *field) {
+        field_plain(w, field);
+        json_write_object(w, "items");
+        write_type(w, "object", false);
+        write_strings(w, "additionalProperties");
+        json_write_end(w);
+}
+
+/* Any value: no word about its type. */
+static void field_any(JsonWriter *w, const RpcField *field) {
+        (void)w;
+        (void)field;
+}
+
+static void field_shape(JsonWriter *w, const RpcField *field) {
+        if (field->presence != RPC_OR_NULL)
+                return rpc_schema_reference(w, field->shape);
+        json_write_array(w, "oneOf");
+        json_write_object(w, NULL);
+        rpc_schema_reference(w, field->shape);
+        json_write_end(w);
+        json_write_object(w, NULL);
+        write_type(w, "null", false);
+        json_write_end(w);
+        json_write_end(w);
+}
+
+static void field_shapes(JsonWriter *w, const RpcField *field) {
+        write_type(w, "array", field->presence == RPC_OR_NULL);
+        json_write_object(w, "items");
+        rpc_schema_reference(w, field->shape);
+        json_write_end(w);
+}
+
+static void (*const field_types[])(JsonWriter *w, const RpcField *field) = {
+        [RPC_STRING] = field_plain, [RPC_PATH] = field_plain,      [RPC_BOOL] = field_plain,
+        [RPC_UINT] = field_uint,    [RPC_STRINGS] = field_strings, [RPC_MAP] = field_map,
+        [RPC_OBJECT] = field_plain, [RPC_MAPS] = field_maps,       [RPC_ANY] = field_any,
+        [RPC_SHAPE] = field_shape,  [RPC_SHAPES] = field_shapes,
+};
+static_assert(ELEMENTSOF(field_types) == RPC_TYPE_MAX, "every type has a schema");
+
+void rpc_schema_field(JsonWriter *w, const RpcField *field) {
+        if (field->help)
+                json_write_string(w, "description", field->help);
+        field_types[field->type](w, field);
+}
+
+static void write_property(void *data, const RpcField *field) {
+        JsonWriter *w = data;
+
+        json_write_object(w, field->name);
+        rpc_schema_field(w, field);
+        json_write_end(w);
+}
+
+static void write_required(void *data, const RpcField *field) {
+        if (field->presence != RPC_SOMETIMES)
+                json_write_string(data, NULL, field->name);
+}
+
+/* Generators of clients name types by their titles. */
+void rpc_schema_shape(JsonWriter *w, const RpcShape *shape) {
+        json_write_string(w, "title", shape->name);
+        if (shape->help)
+                json_write_string(w, "description", shape->help);
+        json_write_string(w, "type", "object");
+        json_write_object(w, "properties");
+        rpc_each_field(shape, write_property, w);
+        json_write_end(w);
+        json_write_array(w, "required");
+        rpc_each_field(shape, write_required, w);
+        json_write_end(w);
+        json_write_bool(w, "additionalProperties", false);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON schemas of parameters and results, as members of an object that is open in the writer. */
+#pragma once
+
+#include "base/json-write.h"
+#include "rpc/table.h"
+
+/* Writes the type of one parameter, and the limits of its row. */
+void rpc_schema_param(JsonWriter *w, const RpcParam *param);
+
+/* Writes the schema of an object with all parameters of a method. */
+void rpc_schema_params(JsonWriter *w, const RpcMethod *method);
+
+/* Writes a shape. Shapes in it are references to "#/components/schemas/NAME". */
+void rpc_schema_shape(JsonWriter *w, const RpcShape *shape);
+
+/* Writes one field of a shape. */
+void rpc_schema_field(JsonWriter *w, const RpcField *field);
+
+/* Writes a reference to a shape. */
+void rpc_schema_reference(JsonWriter *w, const RpcShape *shape);
