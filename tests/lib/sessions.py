@@ -24,6 +24,8 @@ from typing import Any
 
 from lib import leaks
 from lib.identity import Identity
+from lib.openrpc import checker
+from lib.paths import built_holt
 from lib.sandbox import HANGS, Arg, Holt, Result, Running
 
 Json = dict[str, Any]
@@ -92,11 +94,15 @@ class Rpc:
     """A client of JSON-RPC, one object a line. A context manager.
 
     notes are the notifications that have come so far and nobody has taken; fds, of a socket, came with answers since
-    the last request, and are closed by the next unless somebody takes them out.
+    the last request, and are closed by the next unless somebody takes them out. Every message is checked against the
+    OpenRPC document. alone: it is a client of one session's own socket.
     """
 
-    def __init__(self, reader: int, writer: int, end: Callable[[], None], socket: socket.socket | None = None) -> None:
+    def __init__(
+        self, reader: int, writer: int, end: Callable[[], None], socket: socket.socket | None = None, alone: bool = False
+    ) -> None:
         self.reader, self.writer, self._end, self._socket = reader, writer, end, socket
+        self.checker = checker(built_holt(), alone)
         self.notes: list[Json] = []
         self.fds: list[int] = []
         self._answers: dict[Any, Json] = {}
@@ -130,7 +136,7 @@ class Rpc:
         finally:
             os.seteuid(own)
             os.close(directory)
-        return cls(end.fileno(), end.fileno(), end.close, end)
+        return cls(end.fileno(), end.fileno(), end.close, end, alone=True)
 
     @classmethod
     def of_server(cls, path: Path, identity: Identity) -> Rpc:
@@ -179,6 +185,7 @@ class Rpc:
             os.close(self.fds.pop())
 
     def raw(self, data: bytes, fds: Sequence[int] = ()) -> None:
+        self.checker.sent(data)
         view = memoryview(data)
         if fds:
             assert self._socket, "fds go through a socket only"
@@ -273,6 +280,7 @@ class Rpc:
 
     def _take(self, message: Json) -> None:
         assert message["jsonrpc"] == "2.0", message
+        self.checker.came(message)
         if "method" in message:
             self.notes.append(message)
         else:

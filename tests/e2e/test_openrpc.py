@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenRPC document that holt serve --openrpc prints. That every message is as it says is checked by each client of
+the suites (lib/openrpc.py)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lib.openrpc import GENERAL, KEYWORDS, Checker, Document, Mismatch
+from lib.sessions import Json, Session, Sessions
+
+
+@pytest.fixture
+def document(sessions: Sessions) -> Document:
+    return Document(json.loads(sessions(["serve", "--openrpc"]).ok().out))
+
+
+def below(value: Any) -> Iterator[Json]:
+    """Every object in a value, examples and what applications have in them left out."""
+    if isinstance(value, dict):
+        yield value
+        for key, member in value.items():
+            if key not in ("examples", "enum", "required"):
+                yield from below(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from below(member)
+
+
+def all_methods(document: Document) -> list[Json]:
+    return [m for key in ("methods", "x-notifications", "x-requests") for m in document.root[key]]
+
+
+def test_the_head(document: Document, sessions: Sessions) -> None:
+    assert document.root["openrpc"] == "1.3.2"
+    assert document.root["info"]["title"] == "holt"
+    assert document.root["info"]["version"] == sessions(["--version"]).ok().out.split()[1]
+
+
+def test_methods_are_complete(document: Document) -> None:
+    """A row of the table without a result, an error or an example shows here."""
+    assert len(document.methods) == len(document.root["methods"]) > 50, "a name is there twice"
+    for method in all_methods(document):
+        names = [p["name"] for p in method["params"]]
+        assert len(set(names)) == len(names), method["name"]
+        assert method["summary"] and method["paramStructure"] == "by-name", method["name"]
+        assert method["examples"], method["name"]
+    for method in document.root["methods"]:
+        assert "$ref" in method["result"]["schema"], method["name"]
+        assert {"setup", "limit"} <= {e["$ref"].rpartition("/")[2] for e in method["errors"]}, method["name"]
+        assert all(name in {**document.notifications, **document.requests} for name in method["x-sends"])
+        assert all(p["description"] for p in method["params"]), method["name"]
+
+
+def test_every_reference_resolves(document: Document) -> None:
+    count = 0
+    for thing in below(document.root):
+        if isinstance(thing.get("$ref"), str):
+            document.resolve(thing)
+            count += 1
+    assert count > 200
+
+
+def test_every_component_is_used(document: Document) -> None:
+    used = {t["$ref"] for t in below(document.root) if isinstance(t.get("$ref"), str)}
+    for name in document.root["components"]["schemas"]:
+        assert name == "ErrorData" or f"#/components/schemas/{name}" in used, name
+    for name in document.root["components"]["errors"]:
+        # Two can have no method, and a third none that is known.
+        assert name in (*GENERAL, "protocol") or f"#/components/errors/{name}" in used, name
+
+
+def test_schemas_say_nothing_unknown(document: Document) -> None:
+    schemas = [*document.root["components"]["schemas"].values()]
+    schemas += [p["schema"] for m in all_methods(document) for p in m["params"]]
+    while schemas:
+        schema = schemas.pop()
+        assert set(schema) <= KEYWORDS, schema
+        schemas += schema.get("properties", {}).values()
+        schemas += schema.get("oneOf", ())
+        schemas += [s for s in (schema.get("items"), schema.get("additionalProperties")) if isinstance(s, dict)]
+        assert set(schema.get("required", ())) <= set(schema.get("properties", schema.get("required", ()))), schema
+
+
+def test_every_example_is_right(document: Document) -> None:
+    for method in all_methods(document):
+        for example in method["examples"]:
+            params = {p["name"]: p["value"] for p in example["params"]}
+            assert not list(document.wrong(document.params_schema(method), params)), method["name"]
+            if "result" in method:
+                wrong = list(document.wrong(method["result"]["schema"], example["result"]["value"]))
+                assert not wrong, f"{method['name']}: {wrong}"
+            else:
+                assert "result" not in example
+
+
+def test_errors_have_codes_and_names_of_their_own(document: Document) -> None:
+    errors = document.root["components"]["errors"]
+    assert len({e["code"] for e in errors.values()}) == len(errors)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) and e["message"] for name, e in errors.items())
+    # Clients rely on these.
+    assert {name: e["code"] for name, e in errors.items()} == {
+        "setup": -32000, "usage": -32001, "policy": -32002, "layer": -32003, "not-executable": -32004,
+        "not-found": -32005, "missing": -32006, "exists": -32007, "busy": -32008, "limit": -32009, "data": -32010,
+        "protocol": -32011, "parse-error": -32700, "invalid-request": -32600, "unknown-method": -32601,
+        "invalid-params": -32602,
+    }
+
+
+def test_the_reference_for_people_has_the_same_methods(document: Document, sessions: Sessions) -> None:
+    reference = json.loads(sessions(["serve", "--methods", "--json"]).ok().out)
+    text = sessions(["serve", "--methods"]).ok().out
+    assert list(reference) == list(document.methods)
+    for name in document.root["components"]["schemas"]:
+        if name != "ErrorData":
+            assert name in {r["result"] for r in reference.values()} or f"({name})" in text or name == "ToolValue", name
+
+
+@pytest.mark.parametrize("message", (
+    {"id": 1, "result": {}},
+    {"id": 1, "result": {"value": 3}},
+    {"id": 1, "result": {"value": "v", "more": 1}},
+    {"id": 1, "error": {"code": -32000, "message": "", "data": {"name": "usage"}}},
+    {"id": 1, "error": {"code": -32007, "message": "", "data": {
+        "name": "exists", "kind": "exists", "errno": None, "hint": None}}},
+    {"id": 1, "error": {"code": -32602, "message": "", "data": {
+        "name": "invalid-params", "kind": "usage", "errno": None, "hint": None}}},
+    {"method": "process.exited", "params": {"session": "w", "id": "p1", "cause": "exited"}},
+    {"method": "process.exited", "params": {"session": "w", "id": "p1", "cause": "bored", "exit_code": 0}},
+    {"method": "process.new", "params": {}},
+))
+def test_the_checker_finds_what_is_wrong(message: Json, document: Document) -> None:
+    checker = Checker(document, alone=False)
+    checker.sent(b'{"jsonrpc": "2.0", "id": 1, "method": "kv.get", "params": {"session": "w", "key": "k"}}\n')
+    with pytest.raises(Mismatch):
+        checker.came({"jsonrpc": "2.0", **message})

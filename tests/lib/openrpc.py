@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks messages against the OpenRPC document that `holt serve --openrpc` prints.
+
+Every client of the suites has a Checker (lib/sessions.py, contrib/python/tests/conftest.py), so a result with a member
+that the document does not have, or without one that it has, fails the test that saw it.
+
+Needs nothing but the standard library: the Python tests run where no package for JSON Schema is installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+
+# Everything that a schema of the document may say. A schema that says more is an error of this checker's.
+KEYWORDS = {
+    "$ref", "additionalProperties", "description", "enum", "items", "maxItems", "maxLength", "maxProperties",
+    "maximum", "minimum", "oneOf", "properties", "required", "title", "type",
+}
+
+TYPES = {
+    "array": list, "boolean": bool, "integer": int, "null": type(None), "number": (int, float), "object": dict,
+    "string": str,
+}
+
+# Errors of JSON-RPC itself, which any request may get.
+GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
+
+
+class Mismatch(AssertionError):
+    """A message is not what the document says."""
+
+
+def _is(value: Any, name: str) -> bool:
+    if name in ("integer", "number") and isinstance(value, bool):
+        return False
+    return isinstance(value, TYPES[name])
+
+
+class Document:
+    """An OpenRPC document, with its references resolved on the way."""
+
+    def __init__(self, root: Json) -> None:
+        self.root = root
+        self.methods: dict[str, Json] = {m["name"]: m for m in root["methods"]}
+        self.notifications: dict[str, Json] = {m["name"]: m for m in root["x-notifications"]}
+        self.requests: dict[str, Json] = {m["name"]: m for m in root["x-requests"]}
+        self.names: dict[int, str] = {e["code"]: name for name, e in root["components"]["errors"].items()}
+
+    def resolve(self, thing: Json) -> Json:
+        while "$ref" in thing:
+            found: Any = self.root
+            start, *parts = thing["$ref"].split("/")
+            assert start == "#", thing
+            for part in parts:
+                found = found[part]
+            thing = found
+        return thing
+
+    def wrong(self, schema: Json, value: Any, at: str = "$") -> Iterator[str]:
+        """Lines that say what is wrong with a value; none if it is right."""
+        assert set(schema) <= KEYWORDS, f"the checker does not know {set(schema) - KEYWORDS}"
+        schema = self.resolve(schema)
+        if "oneOf" in schema:
+            fitting = [s for s in schema["oneOf"] if not list(self.wrong(s, value, at))]
+            if len(fitting) != 1:
+                yield f"{at}: fits {len(fitting)} schemas of oneOf: {value!r:.200}"
+            return
+        names = schema.get("type", list(TYPES))
+        if not any(_is(value, name) for name in ([names] if isinstance(names, str) else names)):
+            yield f"{at}: is not of type {names}: {value!r:.200}"
+        elif "enum" in schema and value not in schema["enum"]:
+            yield f"{at}: is none of {schema['enum']}: {value!r:.200}"
+        elif isinstance(value, dict):
+            yield from self._wrong_object(schema, value, at)
+        elif isinstance(value, list):
+            if len(value) > schema.get("maxItems", len(value)):
+                yield f"{at}: has {len(value)} items"
+            for i, item in enumerate(value):
+                yield from self.wrong(schema.get("items", {}), item, f"{at}[{i}]")
+        elif isinstance(value, str):
+            # holt counts bytes, which are at least as many.
+            if len(value.encode(errors="replace")) > schema.get("maxLength", len(value) * 4):
+                yield f"{at}: is too long"
+        elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+            yield f"{at}: is out of range: {value}"
+
+    def _wrong_object(self, schema: Json, value: Json, at: str) -> Iterator[str]:
+        known = schema.get("properties", {})
+        more = schema.get("additionalProperties", True)
+        if len(value) > schema.get("maxProperties", len(value)):
+            yield f"{at}: has {len(value)} members"
+        for name in schema.get("required", ()):
+            if name not in value:
+                yield f"{at}: has no {name!r}"
+        for name, member in value.items():
+            if name in known:
+                yield from self.wrong(known[name], member, f"{at}.{name}")
+            elif more is False:
+                yield f"{at}: has {name!r}, which the document does not know"
+            elif isinstance(more, dict):
+                yield from self.wrong(more, member, f"{at}.{name}")
+
+    def params_schema(self, method: Json, without_session: bool = False) -> Json:
+        """The schema of all parameters of a method. without_session: for the socket of one session."""
+        params = [p for p in method["params"] if not (without_session and p["name"] == "session")]
+        return {
+            "type": "object",
+            "properties": {p["name"]: p["schema"] for p in params},
+            "required": [p["name"] for p in params if p["required"]],
+            "additionalProperties": False,
+        }
+
+    def errors_of(self, method: Json) -> set[int]:
+        """The codes that a method may answer."""
+        general = {self.root["components"]["errors"][name]["code"] for name in GENERAL}
+        return general | {self.resolve(e)["code"] for e in method["errors"]}
+
+
+@functools.lru_cache(maxsize=None)
+def document_of(holt: str) -> Document:
+    out = subprocess.run([holt, "serve", "--openrpc"], stdout=subprocess.PIPE, check=True).stdout
+    return Document(json.loads(out))
+
+
+def _may_be_refused(value: Any) -> bool:
+    """Whether holt may refuse parameters for something that no schema says: a path that is no base64 behind U+0001, a
+    name of a variable with "=" in it, a number past 2^53."""
+    text = json.dumps(value)
+    return "\\u0001" in text or "=" in text or '"": ' in text or any(len(part) > 15 for part in text.split())
+
+
+class Checker:
+    """Checks the messages of one connection, in both directions.
+
+    alone  the connection is to one session's own socket, where no parameter is called session
+    """
+
+    def __init__(self, document: Document, alone: bool) -> None:
+        self.document, self.alone = document, alone
+        self.seen: set[str] = set()  # methods whose results, and notifications that have come
+        self._asked: dict[Any, Json] = {}
+
+    def sent(self, data: bytes) -> None:
+        """Takes note of the requests in it."""
+        for line in data.splitlines():
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(message, dict) and "method" in message and isinstance(message.get("id"), (int, str)):
+                self._asked[message["id"]] = message
+
+    def came(self, message: Json) -> None:
+        """Raises Mismatch."""
+        if "method" in message:
+            self._came_by_itself(message)
+        elif message.get("id") in self._asked:
+            self._answer(self._asked.pop(message["id"]), message)
+
+    def _came_by_itself(self, message: Json) -> None:
+        known = self.document.requests if "id" in message else self.document.notifications
+        method = known.get(message["method"])
+        if not method:
+            raise Mismatch(f"the document has no {message['method']}")
+        self._check(self.document.params_schema(method, self.alone), message["params"], message["method"])
+        self.seen.add(message["method"])
+
+    def _answer(self, request: Json, message: Json) -> None:
+        method = self.document.methods.get(request["method"]) if isinstance(request["method"], str) else None
+        if "error" in message:
+            self._error(method, request, message["error"])
+            return
+        if not method:
+            raise Mismatch(f"{request['method']} was answered, and is not in the document: {message!r:.300}")
+        self._check(self.document.params_schema(method, self.alone), request.get("params", {}), request["method"])
+        self._check(method["result"]["schema"], message["result"], f"result of {request['method']}")
+        self.seen.add(request["method"])
+
+    def _error(self, method: Json | None, request: Json, error: Json) -> None:
+        name = self.document.names.get(error["code"])
+        if not name or name != error["data"]["name"]:
+            raise Mismatch(f"{request['method']}: the document has no such error: {error}")
+        self._check({"$ref": "#/components/schemas/ErrorData"}, error["data"], f"error of {request['method']}")
+        if not method:
+            return
+        if error["code"] not in self.document.errors_of(method):
+            raise Mismatch(f"{request['method']}: the document does not say that it answers {name}: {error}")
+        params = request.get("params", {})
+        schema = self.document.params_schema(method, self.alone)
+        if name == "invalid-params" and not list(self.document.wrong(schema, params)) and not _may_be_refused(params):
+            raise Mismatch(f"{request['method']}: refused, but right by the document: {params!r:.300}: {error}")
+
+    def _check(self, schema: Json, value: Any, what: str) -> None:
+        wrong = list(self.document.wrong(schema, value))
+        if wrong:
+            raise Mismatch(f"{what}: {'; '.join(wrong)}: {json.dumps(value)[:600]}")
+
+
+def checker(holt: str | os.PathLike[str], alone: bool = False) -> Checker:
+    return Checker(document_of(os.fspath(holt)), alone)
