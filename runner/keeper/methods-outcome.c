@@ -26,7 +26,7 @@ const RpcShape method_usage = { .name = "Usage",
 
 static const RpcField denial_fields[] = {
         { "layer", RPC_STRING, RPC_ALWAYS, "the layer that refused it, such as \"seccomp\"" },
-        { "what", RPC_STRING, RPC_OR_NULL, "the system call that was refused" },
+        { "what", RPC_STRING, RPC_ALWAYS, "the system call that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS, "how often" },
         { "answer", RPC_STRING, RPC_ALWAYS, "the errno that the program got, or \"SIGSYS\"" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },

@@ -125,11 +125,12 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
 
 void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not) {
         const char *name = syscall_name(denial->nr);
-        char grant[80];
+        char number[32], grant[80];
 
+        (void)snprintf(number, sizeof(number), "system call %u", denial->nr);
         (void)snprintf(grant, sizeof(grant), "--allow-syscall %s", name ? name : "");
         json_write_string(w, "layer", "seccomp");
-        json_write_string(w, "what", name);
+        json_write_string(w, "what", name ? name : number);
         json_write_uint(w, "count", count);
         json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
         json_write_string(w, "grant", why_not ? NULL : grant);

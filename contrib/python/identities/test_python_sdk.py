@@ -28,6 +28,7 @@ def package(scratch: Path) -> Path:
         return source
     target = scratch / "python"
     shutil.copytree(source, target)
+    shutil.copy(PROJECT / "tests" / "lib" / "openrpc.py", target / "tests")
     return target
 
 

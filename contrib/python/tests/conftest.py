@@ -8,14 +8,17 @@ As whoever runs it; tests/e2e/test_python_sdk.py runs it as the other identities
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -98,6 +101,82 @@ def children() -> "list[str]":
         except OSError:
             continue
     return found
+
+
+def load_openrpc() -> ModuleType:
+    """tests/lib/openrpc.py, or its copy beside a copy of these tests."""
+    beside = Path(__file__).with_name("openrpc.py")
+    path = beside if beside.exists() else PROJECT / "tests" / "lib" / "openrpc.py"
+    spec = importlib.util.spec_from_file_location("openrpc", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+openrpc = load_openrpc()
+
+
+class WatchedJson:
+    """In the place of the module json: has what is sent and what comes checked.
+
+    All connections of a test are one here. Requests of equal ids then have one checker each, and an answer is right if
+    it is for one of them.
+    """
+
+    def __init__(self, document: Any) -> None:
+        self.document, self.wrong = document, []  # type: Any, list[str]
+        self._lock = threading.Lock()
+        self._checkers: "dict[Any, list[Any]]" = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(json, name)
+
+    def dumps(self, value: Any, **options: Any) -> str:
+        text = json.dumps(value, **options)
+        if isinstance(value, dict) and "jsonrpc" in value and "method" in value:
+            checker = openrpc.Checker(self.document, alone=False)
+            checker.sent(text.encode(errors="replace"))
+            with self._lock:
+                self._checkers.setdefault(value.get("id"), []).append(checker)
+        return text
+
+    def loads(self, text: Any, **options: Any) -> Any:
+        value = json.loads(text, **options)
+        if isinstance(value, dict) and "jsonrpc" in value:
+            with self._lock:
+                self._came(value)
+        return value
+
+    def _came(self, message: "dict[str, Any]") -> None:
+        asked = [] if "method" in message else self._checkers.get(message.get("id"), [])
+        found = []
+        for checker in asked or [openrpc.Checker(self.document, alone=False)]:
+            try:
+                checker.came(message)
+            except openrpc.Mismatch as mismatch:
+                found.append(str(mismatch))
+                continue
+            if checker in asked:
+                asked.remove(checker)
+            return
+        self.wrong += found
+
+
+@pytest.fixture(autouse=True)
+def watched(holt: str, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every message is as the OpenRPC document says, unless the server is played."""
+    if "fake" in request.fixturenames:
+        yield
+        return
+    watching = WatchedJson(openrpc.document_of(holt))
+    modules = [m for name, m in sys.modules.items() if name.startswith("holt.") and getattr(m, "json", None) is json]
+    for module in modules:
+        module.json = watching
+    yield
+    for module in modules:
+        module.json = json
+    assert not watching.wrong, "\n".join(watching.wrong)
 
 
 @pytest.fixture
