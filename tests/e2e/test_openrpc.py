@@ -5,14 +5,18 @@ the suites (lib/openrpc.py)."""
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lib.openrpc import GENERAL, KEYWORDS, Checker, Document, Mismatch
-from lib.sessions import Json, Session, Sessions
+from lib.paths import PROJECT
+from lib.sessions import Json, Rpc, Sessions, until
 
 
 @pytest.fixture
@@ -112,6 +116,12 @@ def test_errors_have_codes_and_names_of_their_own(document: Document) -> None:
     }
 
 
+def test_the_manual_page_lists_the_same_errors(document: Document) -> None:
+    page = (PROJECT / "man" / "holt-serve.1.scd").read_text()
+    table = {name: int(code) for code, name in re.findall(r"^\|  (-\d+)\n:  (\S+)$", page, re.M)}
+    assert table == {name: e["code"] for name, e in document.root["components"]["errors"].items()}
+
+
 def test_the_reference_for_people_has_the_same_methods(document: Document, sessions: Sessions) -> None:
     reference = json.loads(sessions(["serve", "--methods", "--json"]).ok().out)
     text = sessions(["serve", "--methods"]).ok().out
@@ -139,3 +149,109 @@ def test_the_checker_finds_what_is_wrong(message: Json, document: Document) -> N
     checker.sent(b'{"jsonrpc": "2.0", "id": 1, "method": "kv.get", "params": {"session": "w", "key": "k"}}\n')
     with pytest.raises(Mismatch):
         checker.came({"jsonrpc": "2.0", **message})
+
+
+def call_everything(rpc: Rpc, workspace: Path) -> None:
+    """Each method at least once, with a result."""
+    def call(method: str, fds: Sequence[int] = (), /, **params: Any) -> Json:
+        return rpc.call(method, fds, session="w", **params)
+
+    rpc.call("session.create", name="w", workspace=workspace.as_posix())
+    assert rpc.call("session.list")["sessions"][0]["state"] == "at rest"
+    rpc.call("session.set_tier", session="w", tier="medium")
+    rpc.call("session.rebind", session="w")
+    call("session.show")
+    call("tools.register", name="t", description="d", input_schema={"type": "object"})
+    call("tools.list")
+    call_processes(rpc, call)
+    call_files(call)
+    call("python.run", code="import sys; print(1, file=sys.stderr); x = 1; x")
+    assert call("python.run", code="1 / 0")["error"]["name"] == "ZeroDivisionError"
+    call("python.variables")
+    call("python.save", path="state")
+    call("python.load", path="state")
+    call("python.interrupt")
+    call("python.restart")
+    call("tools.unregister", name="t")
+    call("kv.set", key="k", value="v")
+    call("kv.get", key="k")
+    call("kv.keys", limit=1)
+    call("kv.delete", key="k")
+    call("history.list", limit=2)
+    call("audit.list")
+    call("session.stop")
+    rpc.call("session.remove", session="w")
+
+
+def call_processes(rpc: Rpc, call: Callable[..., Json]) -> None:
+    """With a call of a tool that nobody answers in time, so that it is cancelled, and a command that is stopped."""
+    call("exec", argv=["id"])
+    asking = rpc.send("exec", session="w", shell="timeout 0.3 holt-tool t '{}'", timeout_ms=20000)
+    rpc.note("tool.call")
+    rpc.note("tool.cancel")
+    rpc.result(asking)
+    process = call(
+        "process.spawn", shell="echo out; read line; exit 3", terminal=7, rows=24, columns=80, owned=True
+    )["id"]
+    call("process.watch", id=process)
+    rpc.note("process.output", id=process)
+    call("process.resize", id=process, rows=30, columns=90)
+    call("process.write", id=process, data="\x1a")
+    rpc.note("process.stopped", id=process)
+    call("process.list")
+    call("process.resume", id=process)
+    call("process.signal", id=process, signal="WINCH")
+    call("process.read", id=process)
+    call("process.write", id=process, data="line\n")
+    rpc.note("process.exited", id=process, exit_code=3)
+    call("process.wait", id=process, output=True)
+    call("process.unwatch", id=process)
+    other = call("process.spawn", argv=["cat"], input=True)["id"]
+    call("process.close_stdin", id=other)
+    call("process.wait", id=other)
+    call("process.kill", id=other)
+
+
+def call_files(call: Callable[..., Json]) -> None:
+    call("history.begin", name="an act", operands=["a"])
+    call("files.write", path="a", content="one\n")
+    call("files.append", path="a", content="two\n")
+    call("files.read", path="a")
+    call("files.open", path="a")
+    reader, writer = os.pipe()
+    os.write(writer, b"three")
+    os.close(writer)
+    call("files.receive", [reader], path="b")
+    os.close(reader)
+    call("files.mkdir", path="d")
+    call("files.copy", **{"from": "a", "to": "d/a"})
+    call("files.move", **{"from": "d/a", "to": "d/c"})
+    call("exec", argv=["ln", "-s", "a", "link"])
+    call("files.list", recursive=True, limit=2)
+    call("files.glob", pattern="**/c")
+    call("files.grep", pattern="t.o")
+    call("files.stat", path="link", follow=False)
+    call("files.exists", path="none")
+    call("files.remove", path="d", recursive=True)
+    call("history.end", success=True)
+    call("mount.upload", path="m.txt", content="text")
+    call("mount.list")
+    call("mount.download", path="m.txt")
+    call("mount.download", path="m.txt", fd=True)
+    call("mount.delete", path="m.txt")
+
+
+@pytest.mark.identities("user", "root")
+def test_each_method_answers_as_the_document_says(
+    document: Document, sessions: Sessions, mkdir: Callable[[str], Path]
+) -> None:
+    """The checker of the client raises otherwise; none is left out."""
+    path = sessions.data / "s"
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_server(path, sessions.holt.identity) as rpc:
+            call_everything(rpc, mkdir("workspace"))
+            missing = {*document.methods, *document.notifications, *document.requests} - rpc.checker.seen
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
+    assert not missing
