@@ -177,10 +177,19 @@ static void call_finish(RpcCall *call) {
         rpc_connection_settle(c);
 }
 
+static void send_failure(const RpcCall *call, const Error *error) {
+        const RpcServer *server = call->connection->server;
+        Error told = *error;
+
+        if (server->on_error)
+                server->on_error(call, &told);
+        rpc_send_error(call->connection, call->id, 0, &told, NULL);
+}
+
 void rpc_fail(RpcCall *call, const Error *error) {
         tell_answer(call, error);
         if (call->id)
-                rpc_send_error(call->connection, call->id, 0, error, NULL);
+                send_failure(call, error);
         call_finish(call);
 }
 

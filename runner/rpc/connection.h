@@ -28,6 +28,7 @@ struct RpcServer {
         void (*on_end)(RpcConnection *connection, void *data);
         void (*on_room)(RpcConnection *connection, void *data);
         void (*on_answer)(RpcCall *call, const Error *error, void *data);
+        void (*on_error)(const RpcCall *call, Error *error);
         RpcConnection *connections;
         size_t connections_count;
         int listen_fd; /* owned */

@@ -167,6 +167,10 @@ void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection,
         server->on_room = fn;
 }
 
+void rpc_server_on_error(RpcServer *server, void (*fn)(const RpcCall *call, Error *error)) {
+        server->on_error = fn;
+}
+
 void rpc_server_on_answer(RpcServer *server,
                           void (*fn)(RpcCall *call, const Error *error, void *data)) {
         server->on_answer = fn;

@@ -98,6 +98,9 @@ void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, 
 void rpc_server_on_answer(RpcServer *server,
                           void (*fn)(RpcCall *call, const Error *error, void *data));
 
+/* Called before an error answers a call, to change what the client reads of it. */
+void rpc_server_on_error(RpcServer *server, void (*fn)(const RpcCall *call, Error *error));
+
 /* --- in a method's function --- */
 
 RpcConnection *rpc_call_connection(const RpcCall *call);

@@ -105,7 +105,7 @@ def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> No
     clone(project, identity)
     with work.sessions.serve() as rpc:
         error = rpc.refused("exec", session="work", shell="cat file")
-        assert error.kind == "policy" and "it is another directory" in error.message and "holt rebind work" in error.hint
+        assert error.kind == "policy" and "it is another directory" in error.message and "session.rebind" in error.hint
         assert rpc.call("session.rebind", session="work") == {
             "rebound": [{"target": "/workspace", "source": str(project)}]
         }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,15 @@ TYPES = {
 
 # Errors of JSON-RPC itself, which any request may get.
 GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
+
+
+# A hint that names one of these is for whoever types commands, and not for a client of holt serve.
+VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier)\b"
+OPTIONS = (
+    r"(^|[\s(])--(ro|rw|tmpfs|hide|protect|tmp-size|allow-wide|allow-degraded|network|python|wheels|env|timeout|memory|"
+    r"pids|open-files|file-size|output|syscalls|allow-syscall|deny-syscall|landlock|workspace|workspace-mode|files|"
+    r"rootfs|cwd|tier)\b"
+)
 
 
 class Mismatch(AssertionError):
@@ -188,6 +198,9 @@ class Checker:
         if not name or name != error["data"]["name"]:
             raise Mismatch(f"{request['method']}: the document has no such error: {error}")
         self._check({"$ref": "#/components/schemas/ErrorData"}, error["data"], f"error of {request['method']}")
+        hint = error["data"]["hint"] or ""
+        if not self.alone and (re.search(OPTIONS, hint) or re.search(VERBS, hint)):
+            raise Mismatch(f"{request['method']}: the hint is for the command line: {hint!r}")
         if not method:
             return
         if error["code"] not in self.document.errors_of(method):

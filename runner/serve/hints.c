@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/hints.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "policy/layers.h"
+#include "policy/policy.h"
+
+static const struct {
+        const char *verb, *method;
+        unsigned operands;
+} verbs[] = {
+        { "audit", "audit.list", 1 },      { "cp", "files.read or files.write", 2 },
+        { "create", "session.create", 1 }, { "exec", "exec", 1 },
+        { "history", "history.list", 1 },  { "kill", "process.kill", 2 },
+        { "logs", "process.read", 2 },     { "ls", "session.list", 0 },
+        { "ps", "process.list", 1 },       { "python", "python.run", 1 },
+        { "rebind", "session.rebind", 1 }, { "rm", "session.remove", 1 },
+        { "show", "session.show", 1 },     { "stop", "session.stop", 1 },
+        { "tier", "session.set_tier", 2 },
+};
+
+/* Options that set no field of a policy. */
+static const struct {
+        const char *option, *name;
+} others[] = {
+        { "--allow-degraded", "allow_degraded" },
+        { "--cwd", "cwd" },
+        { "--tier", "tier" },
+};
+
+/* A piece of the text. */
+typedef struct Word {
+        const char *start;
+        size_t length;
+} Word;
+
+/* --- reading --- */
+
+static bool is(Word word, const char *text) {
+        return word.length == strlen(text) && strncmp(word.start, text, word.length) == 0;
+}
+
+/* Up to a space, without the punctuation of the sentence behind it. "..." is no end of one. */
+static Word word_at(const char *text) {
+        Word word = { text, strcspn(text, " \n") };
+
+        while (word.length > 0 && strchr("),;:\"", text[word.length - 1]))
+                word.length--;
+        if (word.length > 1 && text[word.length - 1] == '.' && text[word.length - 2] != '.')
+                word.length--;
+        return word;
+}
+
+static Word word_behind(Word word) {
+        const char *end = word.start + word.length;
+
+        return *end == ' ' ? word_at(end + 1) : (Word){ end, 0 };
+}
+
+/* Whether a word behind a verb is a name, and not the sentence that goes on. */
+static bool is_operand(Word word) {
+        static const char *const prose[] = { "and", "lets", "lists", "makes",
+                                             "or",  "says", "takes", "then" };
+
+        for (size_t i = 0; i < ELEMENTSOF(prose); i++)
+                if (is(word, prose[i]))
+                        return false;
+        return word.length > 0;
+}
+
+/* The same for a word behind an option. Plain lower-case words are prose, except those that fields
+ * take. */
+static bool is_value(Word word) {
+        static const char *const values[] = { "auto", "none", "off", "ro", "rw" };
+
+        for (size_t i = 0; i < word.length; i++)
+                if (isupper((unsigned char)word.start[i]) ||
+                    isdigit((unsigned char)word.start[i]) || strchr("/=", word.start[i]))
+                        return true;
+        for (size_t i = 0; i < ELEMENTSOF(values); i++)
+                if (is(word, values[i]))
+                        return true;
+        for (size_t i = 0; i < LAYER_MAX; i++)
+                if (is(word, layer_table[i].name))
+                        return true;
+        return false;
+}
+
+/* --- writing --- */
+
+typedef struct Text {
+        char data[sizeof(((Error *)NULL)->cure)];
+        size_t length;
+} Text;
+
+static void put_bytes(Text *text, const char *bytes, size_t length) {
+        const size_t room = sizeof(text->data) - 1 - text->length;
+
+        if (length > room)
+                length = room;
+        memcpy(text->data + text->length, bytes, length);
+        text->length += length;
+        text->data[text->length] = '\0';
+}
+
+static void put(Text *text, const char *words) {
+        put_bytes(text, words, strlen(words));
+}
+
+static void put_quoted(Text *text, Word word) {
+        put(text, "\"");
+        put_bytes(text, word.start, word.length);
+        put(text, "\"");
+}
+
+static void put_list(Text *text, Word value) {
+        put(text, "[");
+        if (!is(value, "none"))
+                put_quoted(text, value);
+        put(text, "]");
+}
+
+static void put_map(Text *text, Word value) {
+        const char *equals = memchr(value.start, '=', value.length);
+        const size_t name = equals ? (size_t)(equals - value.start) : value.length;
+
+        put(text, "{");
+        put_quoted(text, (Word){ value.start, name });
+        put(text, ": ");
+        put_quoted(text, equals ? (Word){ equals + 1, value.length - name - 1 } : (Word){ "", 0 });
+        put(text, "}");
+}
+
+/* Writes a value like a document. */
+static void put_value(Text *text, FieldKind kind, Word value) {
+        put(text, ": ");
+        if (kind == FIELD_LIST)
+                put_list(text, value);
+        else if (kind == FIELD_MAP)
+                put_map(text, value);
+        else if (kind == FIELD_UINT)
+                put_bytes(text, value.start, value.length);
+        else
+                put_quoted(text, value);
+}
+
+/* --- both --- */
+
+/* Each returns how much of the text it has replaced; 0 for none. */
+static size_t replace_verb(Text *text, const char *from) {
+        Word word;
+
+        if (!str_starts(from, "holt "))
+                return 0;
+        word = word_at(from + strlen("holt "));
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                if (!is(word, verbs[i].verb))
+                        continue;
+                put(text, verbs[i].method);
+                for (unsigned n = 0; n < verbs[i].operands && is_operand(word_behind(word)); n++)
+                        word = word_behind(word);
+                return (size_t)(word.start + word.length - from);
+        }
+        return 0;
+}
+
+static const PolicyField *field_of(Word option) {
+        for (size_t i = 0; i < policy_fields_count; i++)
+                if (policy_fields[i].option && is(option, policy_fields[i].option))
+                        return &policy_fields[i];
+        return NULL;
+}
+
+static size_t replace_field(Text *text, Word option, const PolicyField *field) {
+        const Word value = word_behind(option);
+
+        put(text, field->path);
+        if (!field->option_arg) {
+                put(text, ": true");
+                return option.length;
+        }
+        if (!is_value(value))
+                return option.length;
+        put_value(text, field->kind, value);
+        return option.length + 1 + value.length;
+}
+
+static size_t replace_option(Text *text, const char *from) {
+        const Word option = word_at(from), value = word_behind(option);
+        const PolicyField *field = field_of(option);
+
+        if (field)
+                return replace_field(text, option, field);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+                if (!is(option, others[i].option))
+                        continue;
+                put(text, others[i].name);
+                if (!is_value(value))
+                        return option.length;
+                put_value(text, i == 0 ? FIELD_LIST : FIELD_PATH, value);
+                return option.length + 1 + value.length;
+        }
+        return 0;
+}
+
+static bool starts_word(const char *text, const char *at) {
+        return at == text || strchr(" (\n\"", at[-1]);
+}
+
+void hint_for_methods(Error *error) {
+        const char *at = error->cure;
+        Text text = { .length = 0 };
+
+        text.data[0] = '\0';
+        while (*at) {
+                size_t replaced = 0;
+
+                if (starts_word(error->cure, at))
+                        replaced = *at == '-' ? replace_option(&text, at) : replace_verb(&text, at);
+                if (replaced == 0)
+                        put_bytes(&text, at, 1);
+                at += replaced > 0 ? replaced : 1;
+        }
+        memcpy(error->cure, text.data, text.length + 1);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "serve/hints.h"
+
+static void check(const char *hint, const char *wanted) {
+        Error error = { 0 };
+
+        (void)strcpy(error.cure, hint);
+        hint_for_methods(&error);
+        assert_string_equal(error.cure, wanted);
+}
+
+static void test_verbs(void **state) {
+        (void)state;
+        check("holt ls lists them, holt rm NAME takes one away.",
+              "session.list lists them, session.remove takes one away.");
+        check("Use it, or take it away: holt rm work", "Use it, or take it away: session.remove");
+        check("take it away by holt rm.", "take it away by session.remove.");
+        check("Look (holt ps NAME), and end it: holt kill NAME ID, or holt stop NAME",
+              "Look (process.list), and end it: process.kill, or session.stop");
+        check("holt create work makes it; done", "session.create makes it; done");
+        check("holt rebind work\nIf not", "session.rebind\nIf not");
+}
+
+static void test_options(void **state) {
+        (void)state;
+        check("Give it up: --protect none", "Give it up: filesystem.protect: []");
+        check("by --ro or --rw.", "by filesystem.read_only or filesystem.read_write.");
+        check("(--ro DIR) and (--env PATH=/usr/bin:/bin)",
+              "(filesystem.read_only: [\"DIR\"]) and (env.set: {\"PATH\": \"/usr/bin:/bin\"})");
+        check("--ro /opt/a --ro /opt/b.",
+              "filesystem.read_only: [\"/opt/a\"] filesystem.read_only: [\"/opt/b\"].");
+        check("is --open-files N.", "is limits.open_files: N.");
+        check("--allow-degraded seccomp", "allow_degraded: [\"seccomp\"]");
+        check("read-only: --ro, --workspace-mode ro",
+              "read-only: filesystem.read_only, filesystem.workspace.mode: \"ro\"");
+        check("--cwd names another", "cwd names another");
+}
+
+/* Other programs have options, too, and holt has verbs that no method does. */
+static void test_words_that_stay(void **state) {
+        static const char *const hints[] = {
+                "",
+                "git pack-refs --all",
+                "holt doctor tries every layer and says more",
+                "docker run --security-opt seccomp=unconfined",
+                "a--ro b",
+                "holt",
+                "--",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(hints) / sizeof(*hints); i++)
+                check(hints[i], hints[i]);
+}
+
+/* It becomes longer, and is cut at the end of what an Error holds. */
+static void test_a_hint_that_is_full(void **state) {
+        Error error = { 0 };
+
+        (void)state;
+        while (strlen(error.cure) + 16 < sizeof(error.cure))
+                (void)strcat(error.cure, "--protect none ");
+        hint_for_methods(&error);
+        assert_int_equal(strlen(error.cure), sizeof(error.cure) - 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_verbs),
+                cmocka_unit_test(test_options),
+                cmocka_unit_test(test_words_that_stay),
+                cmocka_unit_test(test_a_hint_that_is_full),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
