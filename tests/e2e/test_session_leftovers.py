@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib.sessions import Session, keepers, until
+from lib.sessions import Closed, Session, keepers, until
 
 NAME = ".holt-0123456789abcdef"
 
@@ -208,3 +211,62 @@ def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace:
         session.cp("w:tree/1", "one").ok()
         assert (workspace / name / "file").exists() and notes(session, ".outside-") == []
         (workspace / name).rename(workspace / f"kept-{kind}")
+
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "15"))
+
+
+@pytest.mark.identities("user", "root")
+def test_a_keeper_that_is_killed_at_any_moment(session: Session) -> None:
+    """While it replaces files, copies and moves trees, and makes and removes owned directories."""
+    chance = random.Random(os.getpid())
+    places = [session.directory / name for name in ("workspace", "files", "root/home/agent")]
+    session.sh("mkdir tree; for i in {1..300}; do echo $i > tree/$i; done; cp -r tree /home/agent/tree").ok()
+    for i in range(ROUNDS):
+        session.keeper()
+        with contextlib.suppress(Closed), session.rpc() as rpc:
+            rpc.send("files.mkdir", path=NAME[:-4] + f"{i:04x}", owned=True)
+            rpc.send("files.copy", **{"from": "tree", "to": f"/mnt/files/copy{i}", "recursive": True})
+            rpc.send("files.copy", **{"from": "tree", "to": f"/home/agent/moved{i}", "recursive": True})
+            rpc.send("files.move", **{"from": f"/home/agent/moved{i}", "to": f"moved{i}"})
+            for j in range(30):
+                rpc.send("files.write", path="file", content=str(j))
+            time.sleep(chance.uniform(0, 0.05))
+            if i % 3:
+                session.kill_keeper()
+        if i % 3 == 0:  # its client has gone, so it removes the owned directory
+            time.sleep(chance.uniform(0, 0.01))
+            session.kill_keeper()
+    session.keeper()
+    until(lambda: [notes(session), *map(hidden, places)] == [[]] * 4, "all of it is gone")
+    for place in places:
+        for tree in place.glob("copy*"):
+            assert len(os.listdir(tree)) == 300, tree
+
+
+@pytest.mark.identities("user", "root")
+def test_clients_that_are_killed_at_any_moment(session: Session, workspace: Path, put: Callable[..., Path]) -> None:
+    """Copies both ways, create and rm: the next of each kind removes what they have left."""
+    chance = random.Random(os.getpid())
+    session.sh("mkdir tree; for i in {1..300}; do echo $i > tree/$i; done").ok()
+    for i in range(1, 301):
+        put(f"tree/{i}", str(i))
+    sessions = session.sessions
+    for i in range(ROUNDS):
+        sessions(["create", f"old{i}"]).ok()
+        for verb in (
+            ["cp", "-r", "w:tree", workspace / f"out{i}"], ["cp", "-r", "tree", f"w:/mnt/files/in{i}"],
+            ["create", f"new{i}"], ["rm", f"old{i}"],
+        ):
+            with sessions.start(verb, report=False) as client:
+                time.sleep(chance.uniform(0, 0.03))
+                client.kill()
+                client.wait()
+    sessions.names()
+    assert [name for name in os.listdir(sessions.directory) if name.startswith(".")] == []
+    session.cp("w:tree/1", "one").ok()
+    assert notes(session, ".outside-") == []
+    until(lambda: [notes(session), hidden(workspace), hidden(session.directory / "files")] == [[]] * 3, "all of it is gone")
+    for place in (workspace, session.directory / "files"):
+        for tree in (*place.glob("out*"), *place.glob("in*")):
+            assert len(os.listdir(tree)) == 300, tree
