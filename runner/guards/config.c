@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where git's configs lead from outside of the command's reach back into the workspace: by
- * core.hooksPath, by includes, and by links among the hooks. What is there is as good as .git/hooks
- * and .git/config to whoever can change it, and is guarded as they are. */
+/* Finds the places in the workspace to which git configs outside of the command's reach lead: by
+ * core.hooksPath, by includes, and by links among the hooks. Whoever can change such a place can
+ * have git run code, just as with .git/hooks and .git/config. So these places are guarded like
+ * them. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,11 +18,11 @@
 #include "guards/repository.h"
 
 enum {
-        FILES_MAX = 200, /* of one repository, with what they include */
-        DEPTH_MAX = 10,  /* git goes no further, either */
-        LINKS_MAX = 40,  /* on one way: the kernel's own limit */
+        FILES_MAX = 200, /* Config files of one repository, included files counted. */
+        DEPTH_MAX = 10,  /* git itself follows no more includes. */
+        LINKS_MAX = 40,  /* Symlinks on one path; the kernel's own limit. */
 
-        /* Of all repositories: thousands of submodules have no more. */
+        /* Limits for all repositories together. Even thousands of submodules stay below them. */
         FILES_LOOKED_MAX = 20000,
         BYTES_LOOKED_MAX = 100 << 20,
         DIRECTORIES_LOOKED_MAX = 10000,
@@ -31,14 +32,14 @@ enum {
 typedef struct Search {
         LaunchPlan *plan;
         const PlanMount *workspace;
-        const char *top; /* of the work tree: hooks run there */
-        const char *git; /* its directory, or NULL */
+        const char *top; /* Top directory of the work tree; hooks run there. */
+        const char *git; /* The repository's directory, or NULL. */
         GuardsLooks *looks;
         unsigned files;
 } Search;
 
-/* The command may have made a repository in an earlier run, with the workspace or a part of it in
- * there, whose configs have no end. */
+/* Enforces the limits on the search. In an earlier run, the command may have made a repository that
+ * contains the workspace, with an endless number of configs. */
 static int check_looks(const Search *search, Error *reterr) {
         const GuardsLooks *looks = search->looks;
         int r;
@@ -47,30 +48,29 @@ static int check_looks(const Search *search, Error *reterr) {
             looks->directories.count <= DIRECTORIES_LOOKED_MAX &&
             looks->entries <= ENTRIES_LOOKED_MAX)
                 return 0;
-        r = error_set(
-                reterr, ERROR_POLICY, 0,
-                "cannot tell where the git configs of %s lead: with their hooks they are more "
-                "than holt looks at",
-                search->workspace->source);
-        return error_cure(reterr, r, "Give protection up for this run: --protect none");
+        r = error_set(reterr, ERROR_POLICY, 0,
+                      "cannot tell where the git configs of %s lead: their files and hooks exceed "
+                      "the number that holt checks",
+                      search->workspace->source);
+        return error_cure(reterr, r, "To run without this protection: --protect none");
 }
 
 /* --- one path --- */
 
-/* What the command could put in the place of a part of the way, git would follow. */
+/* Refuses a path with a part that the command could replace: git would follow the replacement. */
 static int refuse_way(const char *path, const char *why, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot protect what a git config leads to: the way goes through %s in "
+                          "cannot protect a path that a git config names: it goes through %s in "
                           "the workspace, %s",
                           path, why);
 
-        return error_cure(
-                reterr, r,
-                "Write the real path there, without a link and \"..\", or give protection "
-                "up for this run: --protect none");
+        return error_cure(reterr, r,
+                          "Write the real path into the config, without symlinks and \"..\". To "
+                          "run without this protection: --protect none");
 }
 
-/* A directory can't be moved that a guard is mounted in. */
+/* Whether the directory stays in its place: nobody can move a directory that has a guard mounted in
+ * it. */
 static bool is_fixed(const LaunchPlan *plan, const char *inside) {
         if (inside[0] == '\0' || guard_holds(plan, inside))
                 return true;
@@ -82,8 +82,8 @@ static bool is_fixed(const LaunchPlan *plan, const char *inside) {
 
 typedef struct Way {
         const Search *search;
-        char *at;   /* how far it goes: the kernel's path, "" for the root */
-        char *rest; /* and what is left */
+        char *at;   /* The path resolved so far, as the kernel names it; "" is the root. */
+        char *rest; /* The rest of the path, still to resolve. */
         unsigned links;
 } Way;
 
@@ -92,19 +92,19 @@ static int go_up(Way *way, Error *reterr) {
         char *slash = strrchr(way->at, '/');
 
         if (inside && !is_fixed(way->search->plan, inside))
-                return refuse_way(way->at, "and then through \"..\"", reterr);
+                return refuse_way(way->at, "followed by \"..\"", reterr);
         if (slash)
                 *slash = '\0';
         return 0;
 }
 
-/* Takes what the link at path, the next part, says. */
+/* Follows the symlink at path, which points to target. */
 static int go_through(Way *way, const char *path, const char *target, Error *reterr) {
         const char *inside = guards_within(way->search->workspace, path);
         char *rest;
 
         if (inside && !guard_holds(way->search->plan, inside))
-                return refuse_way(path, "it is a link", reterr);
+                return refuse_way(path, "which is a symlink", reterr);
         rest = str_format("%s/%s", target, way->rest);
         if (!rest)
                 return error_oom(reterr);
@@ -115,7 +115,8 @@ static int go_through(Way *way, const char *path, const char *target, Error *ret
         return 0;
 }
 
-/* What is not there is a part like any other: the command may make it. */
+/* Follows one part of the path. A part that does not exist is treated like any other, because the
+ * command may create it. */
 static int config_go_on(Way *way, const char *part, Error *reterr) {
         _cleanup_free_ char *path = NULL;
         char target[PATH_MAX];
@@ -157,8 +158,8 @@ static int go_all(Way *way, Error *reterr) {
         return r;
 }
 
-/* Whether path is the kernel's own already, as far as it is there: no link is on the way, and no
- * "..". Most are, and one call tells. */
+/* Whether the existing part of path is already the kernel's own: without symlinks and "..". Most
+ * paths are, and one system call finds out. */
 static bool config_is_plain(const char *path) {
         const size_t length = strlen(path);
         int fd;
@@ -173,9 +174,9 @@ static bool config_is_plain(const char *path) {
         return true;
 }
 
-/* The kernel's path of what is at path, or of where it would be, in *ret. It is refused where the
- * command could have git end elsewhere: no link on the way may lie in the workspace, but where
- * nobody can change it, nor a directory that ".." is behind. */
+/* Stores the kernel's name for path in *ret, even if the file does not exist. Refuses a path if the
+ * command could redirect it: by a symlink that it can change in the workspace, or by a directory in
+ * front of ".." that it can move. */
 static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
         Way way = { .search = search };
         int r;
@@ -196,12 +197,13 @@ static int find_way(const Search *search, const char *path, char **ret, Error *r
 
 static int refuse_top(const char *path, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot protect %s: a git config has it, the whole workspace, for hooks",
+                          "cannot protect %s: a git config names it as the directory of hooks, but "
+                          "it is the whole workspace",
                           path);
 
         return error_cure(reterr, r,
-                          "Keep hooks in a directory of their own, or give protection up for this "
-                          "run: --protect none");
+                          "Keep hooks in a directory of their own. To run without this protection: "
+                          "--protect none");
 }
 
 static int guard_one(const Search *search, const char *path, Error *reterr) {
@@ -219,8 +221,8 @@ static int guard_path(const Search *search, const char *path, Error *reterr) {
         return r == 0 ? guard_one(search, real, reterr) : r;
 }
 
-/* As git does (git-config(1), "pathname"). What "..", by whatever links, leads to is left to who
- * opens it. */
+/* Resolves a path as git does (git-config(1), "pathname"). The result may contain ".." and
+ * symlinks, which are left to find_way(). */
 static int config_resolve(const char *base, const char *value, char **ret, Error *reterr) {
         const char *home = getenv("HOME");
         const bool unknown = value[0] == '~' || str_starts(value, "%(prefix)/");
@@ -232,15 +234,16 @@ static int config_resolve(const char *base, const char *value, char **ret, Error
                 *ret = value[0] == '/' ? strdup(value) : str_format("%s/%s", base, value);
         if (unknown && !*ret) {
                 r = error_set(reterr, ERROR_POLICY, 0,
-                              "cannot tell where a git config leads by the path %s", value);
+                              "cannot tell where the path %s in a git config leads", value);
                 return error_cure(reterr, r,
-                                  "Write it out there from the root, or give protection up for "
-                                  "this run: --protect none");
+                                  "Write it as an absolute path in that config. To run without "
+                                  "this protection: --protect none");
         }
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* One that need not be there is a path like any other. Without any git looks at the root. */
+/* Removes the mark of an optional path, which is guarded like any other. An empty value makes git
+ * look at the root. */
 static const char *value_path(const char *value) {
         static const char optional[] = ":(optional)";
 
@@ -249,7 +252,7 @@ static const char *value_path(const char *value) {
 
 /* --- hooks --- */
 
-/* What git never runs. */
+/* Whether the file is a sample, which git never runs. */
 static bool is_sample(const char *name) {
         const size_t length = strlen(name), suffix = strlen(".sample");
 
@@ -289,7 +292,8 @@ static int look_at_entries(const Search *search, DIR *dir, const char *path, Err
         return r;
 }
 
-/* The directory itself is guarded, or out of reach. Links in it lead from where it really is. */
+/* Follows the links in a directory of hooks. The directory itself is guarded or out of reach.
+ * Relative links start at its real path. */
 static int look_at_hooks(const Search *search, const char *path, Error *reterr) {
         StrList *looked = &search->looks->directories;
         DIR *dir = opendir(path);
@@ -313,7 +317,8 @@ static int guard_hooks(const Search *search, const char *path, Error *reterr) {
         return r == 0 ? look_at_hooks(search, path, reterr) : r;
 }
 
-/* Those of husky since version 9 lie in .husky/_, and each runs the one of its name in .husky. */
+/* Adds a directory of hooks. husky keeps its hooks in .husky/_ since version 9, and each of them
+ * runs the hook of the same name in .husky, so both are guarded. */
 static int add_hooks_at(const Search *search, const char *base, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
         int r = config_resolve(base, value, &path, reterr);
@@ -329,7 +334,8 @@ static int add_hooks_at(const Search *search, const char *base, const char *valu
         return r == 0 ? guard_hooks(search, path, reterr) : r;
 }
 
-/* git runs some in its own directory, as those of a push to it. */
+/* Adds a value of core.hooksPath. git runs some hooks in its own directory, such as those of a push
+ * to the repository, so a relative path is tried from there too. */
 static int add_hooks(const Search *search, const char *value, Error *reterr) {
         int r;
 
@@ -347,15 +353,16 @@ static int add_hooks(const Search *search, const char *value, Error *reterr) {
 static int refuse_config(const char *path, int errnum, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0, "cannot tell where the git config %s leads: %s",
                           path,
-                          errnum == EBADMSG ? "it is none that git reads"
-                                            : "it has, or includes, more than holt reads");
+                          errnum == EBADMSG ? "git itself could not read it"
+                                            : "it contains or includes more than holt reads");
 
         return error_cure(reterr, r,
-                          "Correct it (git config --list says where), or give protection up for "
-                          "this run: --protect none");
+                          "Correct it: git config --list shows the line. To run without this "
+                          "protection: --protect none");
 }
 
-/* What the caller can't read the caller's git can't, either. */
+/* Reads one config. A config that the caller cannot read is skipped, since the caller's git cannot
+ * read it either. */
 static int read_config(const Search *search, const char *path, GitConfig *ret, Error *reterr) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -399,8 +406,9 @@ static int config_follow(Search *search, const char *path, unsigned depth, Error
 
 /* --- repositories --- */
 
-/* What a repository has of its own is protected as the policy says, or out of reach: but a link may
- * lead back. *ret is owned by the caller, NULL where nothing is there. */
+/* Follows the entry `name` of a repository's directory if it is a symlink, because it may lead back
+ * into the workspace. Any other entry is protected by the policy already, or out of reach. *ret is
+ * owned by the caller, and NULL if the entry does not exist. */
 static int look_at_own(const Search *search, const char *directory, const char *name, char **ret,
                        Error *reterr) {
         _cleanup_free_ char *path = path_join(directory, name);
@@ -424,8 +432,8 @@ static int follow_own(Search *search, const char *directory, const char *name, E
         return path ? config_follow(search, path, 0, reterr) : r;
 }
 
-/* Of the caller's, which may lie among the files of a project, as with those who keep all of their
- * settings in one. */
+/* Follows a config of the caller's. It may lie in the workspace, for example if the caller keeps
+ * all settings in one project. */
 static int follow_caller(Search *search, const char *directory, const char *name, Error *reterr) {
         _cleanup_free_ char *path = path_join(directory, name);
         int r = path ? guard_path(search, path, reterr) : error_oom(reterr);
@@ -433,8 +441,9 @@ static int follow_caller(Search *search, const char *directory, const char *name
         return r == 0 ? config_follow(search, path, 0, reterr) : r;
 }
 
-/* What is asked of every repository: what the environment names is asked in place of another
- * (git(1)), and a git elsewhere may not have it. */
+/* Follows the configs that apply to every repository. A variable in the environment replaces
+ * another config (git(1)), but a git that runs elsewhere may not have that variable. So all are
+ * followed. */
 static int follow_global(Search *search, Error *reterr) {
         const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
         const bool has_xdg = xdg && xdg[0] == '/';
@@ -465,17 +474,17 @@ static int follow_repository(Search *search, const char *directory, Error *reter
 }
 
 static int refuse_common(const Search *search, const char *common, Error *reterr) {
-        int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot protect the repository of %s: its commondir leads to %s, in the "
-                          "workspace",
-                          search->workspace->source, common);
+        int r = error_set(
+                reterr, ERROR_POLICY, 0,
+                "cannot protect the repository of %s: its commondir leads to %s in the workspace",
+                search->workspace->source, common);
 
         return error_cure(reterr, r,
-                          "Keep the repository outside of the workspace or in .git itself, or give "
-                          "protection up for this run: --protect none");
+                          "Keep the repository outside of the workspace or in .git itself. To run "
+                          "without this protection: --protect none");
 }
 
-/* The one that a worktree is of. */
+/* Follows the repository to which a worktree belongs. */
 static int follow_common(Search *search, const char *directory, Error *reterr) {
         _cleanup_free_ char *file = path_join(directory, "commondir"), *text = NULL;
         _cleanup_free_ char *common = NULL, *real = NULL;
@@ -506,8 +515,9 @@ static int follow_both(Search *search, const char *directory, Error *reterr) {
         return r == 0 ? follow_common(search, directory, reterr) : r;
 }
 
-/* Where the directory of the repository is whose .git is at path in the workspace: a path of the
- * host, since the fd may be of a mount that no path leads to. NULL where there is none. */
+/* Finds the directory of the repository whose .git is at path in the workspace. *ret is a path of
+ * the host, because no path may lead to the mount that the fd is from. *ret is NULL if no
+ * repository exists there. */
 static int find_directory(const PlanMount *workspace, const char *path, char **ret, Error *reterr) {
         _cleanup_close_ int git_fd = repository_open(workspace->fd, workspace->real, path, ret);
 
@@ -534,12 +544,14 @@ static int guards_own(Search *search, bool bare, bool *found, Error *reterr) {
         *found = search->git;
         if (r == 0 && *found)
                 r = follow_both(search, search->git, reterr);
-        /* Without a repository, too: one of the caller's elsewhere goes by them. */
+        /* Followed even without a repository: another repository of the caller's uses these
+         * configs. */
         return r == 0 ? follow_global(search, reterr) : r;
 }
 
-/* Another user may make one in /tmp, say, that nobody can read, so that nobody could run anything
- * below. git does not go by it (safe.directory of git-config(1)). */
+/* Whether the repository belongs to another user. Such a user could make an unreadable one in /tmp,
+ * for example, and nobody could run anything below it. git itself ignores it (safe.directory of
+ * git-config(1)). */
 static bool is_strangers(int git_fd) {
         struct stat st;
 
@@ -584,8 +596,8 @@ int guards_config(LaunchPlan *plan, const PlanMount *workspace, bool bare, Guard
         return r;
 }
 
-/* git asks a submodule for its state, by a git of its own in there: its post-index-change is run.
- */
+/* git asks a submodule for its state by starting a git there, which runs the hook
+ * post-index-change. */
 int guards_config_of(LaunchPlan *plan, const PlanMount *workspace, const char *path,
                      GuardsLooks *looks, Error *reterr) {
         _cleanup_free_ char *directory = NULL, *git = path_join(workspace->real, path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After git's own parser (config.c there), rule by rule: sections and keys in any case, subsections
- * as they are, quotes, escapes, comments, lines that go on, and a key on its section's line. */
+/* Follows git's own parser (config.c there) rule by rule. It reads sections and keys in any case,
+ * subsections unchanged, quotes, escapes, comments, continued lines, and a key on the line of its
+ * section. */
 #include "guards/git-config.h"
 
 #include <ctype.h>
@@ -14,15 +15,16 @@ enum { END = -1 };
 typedef struct Scanner {
         const char *at, *end;
         char name[PATH_MAX +
-                  64];  /* SECTION. or SECTION.SUBSECTION. and the key; lower case but SUBSECTION
-                         */
-        size_t section; /* how much of it is the section */
+                  /* SECTION. or SECTION.SUBSECTION. followed by the key. All but SUBSECTION is in
+                   * lower case. */
+                  64];
+        size_t section; /* Length of the section's part of the name. */
         size_t length;
         char value[PATH_MAX];
         size_t value_length;
 } Scanner;
 
-/* The end of the bytes is the end of a line, too. */
+/* The end of the bytes also ends the line. */
 static int git_config_peek(const Scanner *scanner) {
         return scanner->at < scanner->end ? (unsigned char)*scanner->at : END;
 }
@@ -49,7 +51,8 @@ static int git_config_add_name(Scanner *scanner, int c) {
         return 0;
 }
 
-/* One that is too long matters only where it is a path. */
+/* Appends to the value. A value that is too long matters only if it is a path, so take() checks
+ * that. */
 static void add_value(Scanner *scanner, int c) {
         if (scanner->value_length + 1 < sizeof(scanner->value))
                 scanner->value[scanner->value_length] = (char)c;
@@ -98,7 +101,8 @@ static int read_section(Scanner *scanner) {
 
 /* --- key = value --- */
 
-/* What stands behind a backslash; 0 for the end of a line, which goes on then. */
+/* Returns the character that an escape stands for. Returns 0 at the end of a line, which continues
+ * on the next line. */
 static int read_escape(Scanner *scanner) {
         static const char written[] = "tbn\\\"", meant[] = "\t\b\n\\\"";
         const int c = git_config_next(scanner);
@@ -119,7 +123,7 @@ static int read_character(Scanner *scanner, int c, bool *quoted) {
         return c < 0 ? c : 0;
 }
 
-/* Blanks count between words, and a comment lasts to the end of its line. */
+/* Blanks between words belong to the value. A comment lasts to the end of its line. */
 static int git_config_read_value(Scanner *scanner) {
         bool quoted = false;
         size_t blanks = 0;
@@ -147,7 +151,7 @@ static int git_config_read_value(Scanner *scanner) {
         return r == 0 && quoted ? -EBADMSG : r;
 }
 
-/* Where to keep the values of the variable, NULL where it leads nowhere. */
+/* The list for the variable's values, or NULL if the variable holds no path. */
 static StrList *git_config_list_of(const Scanner *scanner, GitConfig *ret) {
         if (streq(scanner->name, "core.hookspath"))
                 return &ret->hooks;
@@ -172,7 +176,7 @@ static int git_config_take(Scanner *scanner, GitConfig *ret) {
         return strlist_add(list, scanner->value);
 }
 
-/* A key alone is "true", which is no path to git either. */
+/* A key without a value means "true", which git does not take for a path. */
 static int read_variable(Scanner *scanner, int c, GitConfig *ret) {
         int r;
 
@@ -194,11 +198,11 @@ static int read_variable(Scanner *scanner, int c, GitConfig *ret) {
 /* --- together --- */
 
 int git_config_read(const char *bytes, size_t size, GitConfig *ret) {
-        static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+        static const char mark[] = "\xef\xbb\xbf"; /* The byte order mark of UTF-8. */
         Scanner scanner = { .at = bytes, .end = bytes + size };
         int r = 0;
 
-        /* git takes a zero for the end of a value, and goes on behind it. */
+        /* git takes a zero byte for the end of a value and goes on after it. */
         if (size > GIT_CONFIG_SIZE_MAX || memchr(bytes, '\0', size))
                 return size > GIT_CONFIG_SIZE_MAX ? -E2BIG : -EBADMSG;
         if (size >= 3 && memcmp(bytes, mark, 3) == 0)

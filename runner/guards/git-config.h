@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a git config leads git: to hooks that it runs, to more config and to a work tree
+/* Paths to which a git config leads git: hooks that it runs, included configs and a work tree
  * (git-config(1)).
  *
- * The syntax is read as git reads it. What git would refuse is refused: nobody can say what it
- * means to the git that finds a way to read it. */
+ * The parser follows git's own syntax. It refuses every file that git would refuse, because another
+ * version of git might read such a file differently. */
 #pragma once
 
 #include <stddef.h>
@@ -11,20 +11,20 @@
 #include "base/strings.h"
 
 enum {
-        GIT_CONFIG_SIZE_MAX = 1 << 20, /* bytes */
-        GIT_CONFIG_PATHS_MAX = 100,    /* of one file */
+        GIT_CONFIG_SIZE_MAX = 1 << 20, /* Bytes. */
+        GIT_CONFIG_PATHS_MAX = 100,    /* Paths in one file. */
 };
 
 typedef struct GitConfig {
-        StrList hooks;     /* every value of core.hooksPath: which one holds others decide */
-        StrList includes;  /* of include.path, and of includeIf.*.path, on whatever condition */
-        StrList worktrees; /* of core.worktree */
+        StrList hooks; /* Every value of core.hooksPath; other configs decide which one applies. */
+        StrList includes; /* Values of include.path, and of includeIf.*.path under any condition. */
+        StrList worktrees; /* Values of core.worktree. */
 } GitConfig;
 
-/* Adds what bytes say; values are as git takes them apart, and not resolved.
+/* Parses a config and adds its paths to *ret. Values are parsed as git does, and not resolved.
  *
- * 0; -EBADMSG for what is no config; -E2BIG past these bounds; -ENOMEM. The caller ends with
- * git_config_clear() in each case. */
+ * Returns 0, -EBADMSG if the bytes are not a config, -E2BIG past the bounds above, or -ENOMEM. The
+ * caller calls git_config_clear() in each case. */
 int git_config_read(const char *bytes, size_t size, GitConfig *ret);
 
 void git_config_clear(GitConfig *config);

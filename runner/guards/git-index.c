@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. An index is a header, count entries, extensions (four letters, a length,
- * data) and a hash. How long a hash is stands nowhere in it: where nobody knows both lengths are
- * tried, and exactly one has to fit to the last byte. git may also start to read in the middle, by
- * two extensions for threads: EOIE says where the entries end, IEOT where blocks of them begin;
- * both have to say what reading from the start finds. */
+/* Theory of operation. An index is a header, `count` entries, extensions (four letters, a length,
+ * data) and a hash. The index does not tell the length of its hashes. If the repository's hash is
+ * unknown, both lengths are tried, and exactly one must fit to the last byte. With two extensions,
+ * git's threads may start to read in the middle: EOIE tells the end of the entries, and IEOT the
+ * start of each block of entries. Both must agree with the result of reading from the start. */
 #include "guards/git-index.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 
 enum {
-        HEADER_SIZE = 12,   /* "DIRC", version, count */
-        MODE_AT = 24,       /* of an entry */
-        STAT_SIZE = 40,     /* times, device, inode, mode, owner, size */
-        FLAG_MORE = 0x4000, /* two more bytes of flags */
+        HEADER_SIZE = 12,   /* "DIRC", version, count. */
+        MODE_AT = 24,       /* Offset of the mode in an entry. */
+        STAT_SIZE = 40,     /* Times, device, inode, mode, owner and size. */
+        FLAG_MORE = 0x4000, /* Two more bytes of flags follow. */
         NAME_LENGTH = 0xfff,
         MODE_GITLINK = 0160000,
         EXTENSION_HEADER = 8,
@@ -29,17 +29,17 @@ enum {
 typedef struct Reader {
         const uint8_t *bytes;
         size_t hash_size;
-        size_t end; /* where the closing hash begins */
+        size_t end; /* Offset of the closing hash. */
         uint32_t version, count;
 
-        /* the entry last read, and where the next one begins */
+        /* The entry that was read last, and the offset of the next one. */
         size_t at;
         uint32_t mode;
         char name[PATH_MAX];
         size_t length;
-        size_t kept; /* how much of its name is the one's before (version 4) */
+        size_t kept; /* Bytes of the name that come from the name before (version 4). */
 
-        bool nameless; /* an entry has none, which only those of a split index may lack */
+        bool nameless; /* An entry has no name. Only a split index may have such entries. */
 } Reader;
 
 static uint32_t git_index_number(const uint8_t *at) {
@@ -70,8 +70,8 @@ static bool is_zero(const uint8_t *bytes, size_t size) {
         return true;
 }
 
-/* Versions 2 and 3: the name, and one to eight zeros up to a multiple of eight bytes. Where there
- * are none git goes by a longer name than the length says. */
+/* Reads a name of version 2 or 3: it is followed by one to eight zero bytes, up to a multiple of
+ * eight. Without these bytes, git would read a longer name than the length says. */
 static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
         if (length == NAME_LENGTH)
                 length = strnlen((const char *)reader->bytes + at, reader->end - at);
@@ -86,7 +86,8 @@ static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
         return 0;
 }
 
-/* git's own variable length: seven bits a byte, most significant first, one added at each step. */
+/* Reads git's own variable length: seven bits a byte, most significant first, with one added at
+ * each step. */
 static int read_varint(const Reader *reader, size_t *at, size_t *ret) {
         size_t value = 0;
 
@@ -103,7 +104,8 @@ static int read_varint(const Reader *reader, size_t *at, size_t *ret) {
         return -EBADMSG;
 }
 
-/* Version 4: how much of the name before to cut off its end, and what to put there. */
+/* Reads a name of version 4: the number of bytes to cut from the end of the name before, and the
+ * bytes to append. */
 static int read_compressed_name(Reader *reader, size_t at, size_t length) {
         size_t cut, rest;
         int r = read_varint(reader, &at, &cut);
@@ -140,7 +142,7 @@ static int read_entry(Reader *reader) {
 }
 
 static bool is_mode(uint32_t mode) {
-        /* A sparse index has directories, too. */
+        /* Only a sparse index has directories. */
         return S_ISREG(mode) || S_ISLNK(mode) || S_ISDIR(mode) || mode == MODE_GITLINK;
 }
 
@@ -150,11 +152,12 @@ static bool git_index_is_part(const char *part, size_t length) {
                !(length == 4 && strncasecmp(part, ".git", 4) == 0);
 }
 
-/* git writes no other path, but reads one and goes there: "./sub" is sub, "." is itself without
- * end, and `git checkout .` writes "../file", "/file" and ".git/hooks/post-checkout".
+/* Whether the name is a path that git itself would write. git also follows other paths: "./sub"
+ * leads to sub, "." recurses without end, and `git checkout .` writes "../file", "/file" and
+ * ".git/hooks/post-checkout".
  *
- * Only the part of the name that is not the one's before: that has been checked with that one, and
- * millions of entries may share thousands of bytes. */
+ * Checks only the part of the name that differs from the name before, which was checked already.
+ * Millions of entries may share thousands of bytes. */
 static bool git_index_is_path(const Reader *reader) {
         const char *slash = memrchr(reader->name, '/', reader->kept);
 
@@ -169,12 +172,12 @@ static bool git_index_is_path(const Reader *reader) {
         }
 }
 
-/* Whether a zero byte is in the part of the name that is not the one's before. */
+/* Whether the new part of the name contains a zero byte. */
 static bool has_zero(const Reader *reader) {
         return memchr(reader->name + reader->kept, '\0', reader->length - reader->kept);
 }
 
-/* A repository has never been where no file system takes the name. */
+/* Whether a file system could hold a repository of this name. */
 static bool can_be_there(const char *name) {
         for (const char *part = name; *part; part += *part == '/') {
                 const size_t length = strcspn(part, "/");
@@ -186,7 +189,7 @@ static bool can_be_there(const char *name) {
         return strlen(name) < PATH_MAX - sizeof("/.git");
 }
 
-/* To look at a path takes the longer the more parts it has. */
+/* Number of parts of a path. Each part makes looking at the path slower. */
 static size_t git_index_depth(const char *name) {
         size_t parts = 1;
 
@@ -211,13 +214,14 @@ static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZ
                 (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* A sparse directory, whose name ends in a slash. */
+/* Takes a sparse directory; its name ends in a slash. */
 static int take_tree(Reader *reader, GitIndex *ret) {
         int r;
 
         if (reader->length < 2 || reader->name[reader->length - 1] != '/' || has_zero(reader))
                 return -EBADMSG;
-        /* The name before is what version 4 goes on with. */
+        /* The slash is put back afterwards, because the next name of version 4 builds on this
+         * one. */
         reader->name[reader->length - 1] = '\0';
         r = git_index_is_path(reader)
                     ? git_index_take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX)
@@ -257,7 +261,8 @@ static int read_entries(Reader *reader, bool every, GitIndex *ret) {
 
 /* --- extensions --- */
 
-/* A block is where it begins and how many entries it has; names in it need none before it. */
+/* Checks IEOT. A block consists of its offset and its number of entries. The first name in a block
+ * does not build on another name. */
 static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
         Reader reader = *whole;
         uint64_t total = 0;
@@ -288,7 +293,8 @@ static int take_shared(const Reader *reader, const uint8_t *data, size_t size, G
         return 0;
 }
 
-/* The two that matter, each of which git writes once: no more than that is worth the time. */
+/* Reads the two extensions that matter. git writes each of them once, so a repeated one is refused:
+ * it would only take time. */
 static int take_extension(const Reader *reader, const uint8_t *name, const uint8_t *data,
                           size_t size, bool seen[2], GitIndex *ret) {
         const bool link = memcmp(name, "link", 4) == 0;
@@ -301,9 +307,9 @@ static int take_extension(const Reader *reader, const uint8_t *name, const uint8
         return link ? take_shared(reader, data, size, ret) : check_blocks(reader, data, size);
 }
 
-/* From where the entries end to the closing hash. */
+/* Reads from the end of the entries to the closing hash. */
 static int read_extensions(const Reader *reader, GitIndex *ret) {
-        /* git looks for EOIE here, whatever comes before. */
+        /* git looks for EOIE at this offset, whatever comes before it. */
         const size_t eoie_size = 4 + reader->hash_size;
         size_t at = reader->at, last = 0;
         bool seen[2] = { false };

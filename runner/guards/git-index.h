@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which repositories below a work tree its git enters by itself: the gitlinks of its index
+/* Finds the repositories below a work tree that git enters by itself: the gitlinks of its index
  * (gitformat-index(5), versions 2 to 4, SHA-1 and SHA-256, split indexes too).
  *
- * The bytes may be an attacker's. What git could read in two ways is refused, so that nobody can
- * show us one list of entries and git another; and so is an entry whose path leads out of the work
- * tree or into .git, which git never writes but goes by: `git checkout .` would write there, and
- * `git add .` take in what is there. */
+ * The bytes may come from an attacker. An index that git could read in two ways is refused, so that
+ * holt and git always see the same entries. An entry whose path leads out of the work tree or into
+ * .git is refused too. git never writes such a path, but follows it: `git checkout .` would write
+ * there, and `git add .` would add files from there. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,29 +14,34 @@
 #include "base/strings.h"
 
 enum {
-        GIT_INDEX_SIZE_MAX = 1 << 28, /* bytes */
+        GIT_INDEX_SIZE_MAX = 1 << 28, /* Bytes. */
         GIT_INDEX_LINKS_MAX = 10000,
         GIT_INDEX_TREES_MAX = 100000,
-        GIT_INDEX_PATHS_MAX = 1 << 24, /* bytes of all these paths together */
-        GIT_INDEX_DEPTH_MAX = 256,     /* parts of one of them */
+        GIT_INDEX_PATHS_MAX = 1 << 24, /* Bytes of all these paths together. */
+        GIT_INDEX_DEPTH_MAX = 256,     /* Parts of one path. */
 };
 
 typedef enum GitHash { GIT_EITHER, GIT_SHA1, GIT_SHA256 } GitHash;
 
 typedef struct GitIndex {
-        StrList links;   /* paths of the gitlinks, relative to the work tree, in normal form */
-        StrList trees;   /* paths of the sparse directories: whatever is in the tree is below */
-        size_t bytes;    /* of these paths */
-        char shared[65]; /* the rest of a split index is in sharedindex.SHARED beside it; or "" */
-        bool nameless;   /* a gitlink has its name from there: it may be any of the names there */
+        StrList links; /* Paths of the gitlinks, relative to the work tree, in normal form. */
+        StrList trees; /* Paths of the sparse directories; their trees may contain more gitlinks. */
+        size_t bytes;  /* Size of these paths. */
+        char shared[65]; /* The rest of a split index is in sharedindex.SHARED beside it. "" if the
+                            index is not split. */
+        bool nameless; /* A gitlink takes its name from the shared part: it may be any of the names
+                          there. */
 } GitIndex;
 
-/* What bytes say. hash: the repository's, which nobody but its owner may have said; one that git
- * reads by the other could be made to say something else. every: all entries and not only gitlinks,
- * for the shared part where nameless is true.
+/* Parses an index.
  *
- * 0, and the caller ends with git_index_clear(); -EBADMSG for what is no index, or not one way
- * only; -E2BIG past these bounds; -ENOMEM. */
+ * hash: the repository's hash, from a source that only its owner can write. Read with the other
+ * hash, an index could be made to say something else.
+ *
+ * every: take all entries and not only gitlinks; used for the shared part if `nameless` is set.
+ *
+ * Returns 0, and the caller ends with git_index_clear(). Returns -EBADMSG if the bytes are not an
+ * index or can be read in two ways, -E2BIG past the bounds above, or -ENOMEM. */
 int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret);
 
 void git_index_clear(GitIndex *index);

@@ -12,7 +12,7 @@
 #include "guards/git-config.h"
 #include "guards/repository.h"
 
-enum { DEPTH_MAX = 64 }; /* a name may have slashes, and a submodule submodules */
+enum { DEPTH_MAX = 64 }; /* A name may contain slashes, and a submodule may have submodules. */
 
 typedef struct Modules {
         const char *top;
@@ -23,7 +23,8 @@ static int git_modules_find_in(const Modules *modules, int git_fd, const char *g
                                unsigned int depth);
 static int find_below(const Modules *modules, int dir_fd, const char *dir, unsigned int depth);
 
-/* git reads core.worktree as relative to where the config is (git-config(1)). */
+/* Adds the work tree of a submodule. git resolves core.worktree from the directory of the config
+ * (git-config(1)). */
 static int git_modules_add_tree(const Modules *modules, const char *git, const char *value) {
         _cleanup_free_ char *tree = path_join(git, value);
         const char *path;
@@ -36,14 +37,14 @@ static int git_modules_add_tree(const Modules *modules, const char *git, const c
         return strlist_has(modules->found, path) ? 0 : strlist_add(modules->found, path);
 }
 
-/* Returns 1 where there is a config, so that this is a git directory and no part of a name. */
+/* Returns 1 if a config exists: then this is a git directory and not just a part of a name. */
 static int add_module(const Modules *modules, int git_fd, const char *git) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         _cleanup_free_ char *bytes = NULL;
         size_t size;
         int r = repository_read(git_fd, "config", GIT_CONFIG_SIZE_MAX, &bytes, &size);
 
-        if (r == -ENOENT || r == -EBADMSG) /* a submodule may be called config */
+        if (r == -ENOENT || r == -EBADMSG) /* A submodule may be called "config". */
                 return 0;
         if (r < 0)
                 return repository_is_closed(r) ? r : 1;
@@ -53,7 +54,8 @@ static int add_module(const Modules *modules, int git_fd, const char *git) {
         return r < 0 ? r : 1;
 }
 
-/* What is called name in dir: a git directory, or the first part of a name. */
+/* Looks at the directory `name` in dir: a git directory, or the first part of a submodule's
+ * name. */
 static int git_modules_look_at(const Modules *modules, int dir_fd, const char *dir,
                                const char *name, unsigned int depth) {
         _cleanup_close_ int fd = openat(dir_fd, name,
@@ -89,7 +91,7 @@ static int find_below(const Modules *modules, int dir_fd, const char *dir, unsig
         return r;
 }
 
-/* Of a git directory. */
+/* Finds the submodules of a git directory. */
 static int git_modules_find_in(const Modules *modules, int git_fd, const char *git,
                                unsigned int depth) {
         _cleanup_close_ int fd = openat(git_fd, "modules",

@@ -24,7 +24,7 @@ static int open_read(int dir_fd, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-/* How it begins. 0, or a negative errno. */
+/* Reads the beginning of the file. Returns 0 or a negative errno. */
 static int read_begin(int dir_fd, const char *name, char ret[PATH_MAX]) {
         _cleanup_close_ int fd = open_read(dir_fd, name);
         ssize_t n = fd < 0 ? fd : read(fd, ret, PATH_MAX - 1);
@@ -41,8 +41,8 @@ static bool is_ours(int dir_fd, const char *name) {
 
 /* --- symbolic refs --- */
 
-/* As git has them (git-check-ref-format(1)), as far as a name that is none could lead elsewhere.
- * To write one git does not check it. */
+/* Whether the name is one that git allows (git-check-ref-format(1)). Only rules are checked whose
+ * violation could lead git elsewhere. git does not check a name when it writes through it. */
 static bool is_ref(const char *name) {
         const char *end = name + strcspn(name, " \t\r\n");
 
@@ -64,7 +64,7 @@ static bool is_led_by_ref(const char *text) {
 
         if (!str_starts(text, prefix))
                 return false;
-        if (strlen(text) == PATH_MAX - 1) /* and more that was not read */
+        if (strlen(text) == PATH_MAX - 1) /* The rest of the text was not read. */
                 return true;
         text += strlen(prefix);
         return !is_ref(text + strspn(text, " \t\r\n"));
@@ -72,7 +72,8 @@ static bool is_led_by_ref(const char *text) {
 
 /* --- MERGE_RR --- */
 
-/* The path of HASH[.VARIANT]\tPATH, or NULL: git dies of what is no such thing. */
+/* Returns the path of HASH[.VARIANT]\tPATH. Returns NULL for any other entry; git ends with an
+ * error there. */
 static const char *rerere_path(const char *entry) {
         entry += strspn(entry, "0123456789abcdef");
         if (*entry == '.' && isdigit((unsigned char)entry[1]))
@@ -80,7 +81,7 @@ static const char *rerere_path(const char *entry) {
         return *entry == '\t' && entry[1] ? entry + 1 : NULL;
 }
 
-/* A file of the work tree, or where one may be made. */
+/* Whether the path is a file of the work tree, or does not exist yet. */
 static bool is_in_tree(int tree_fd, const char *path) {
         _cleanup_free_ char *normal = path_join("/", path);
         _cleanup_close_ int fd = FD_NONE;
@@ -115,7 +116,8 @@ static bool is_led_by_rerere(int tree_fd, int dir_fd, const char *name, char ret
 
 /* --- in progress --- */
 
-/* git-rebase(1) has them, with their short forms but for x and exec, which starts a shell. */
+/* The commands of git-rebase(1) and their short forms, except for x and exec, which start a
+ * shell. */
 static const char *const commands[] = {
         "b",     "break",  "d",      "drop",  "e",      "edit", "f",    "fixup",
         "l",     "label",  "m",      "merge", "noop",   "p",    "pick", "r",
@@ -129,8 +131,9 @@ static bool is_command(const char *word, size_t length) {
         return false;
 }
 
-/* A line of git-rebase-todo. The character of a comment is the caller's to choose; a command begins
- * with a letter. What update-ref names git may create as it stands. */
+/* Whether a line of git-rebase-todo is harmless. A command begins with a letter; other lines are
+ * comments, for which the caller chooses the character. update-ref takes the name of a ref that git
+ * may create. */
 static bool is_step(const char *line) {
         size_t length;
 
@@ -143,34 +146,34 @@ static bool is_step(const char *line) {
         return line[0] != 'u' || is_ref(line + length + strspn(line + length, " \t"));
 }
 
-/* Of what rebase --update-refs moves, and of labels to delete: names of refs, and what they are. */
+/* Lines of update-refs (rebase --update-refs) and refs-to-delete: names of refs, and hashes. */
 static bool is_ref_or_hash(const char *line) {
         const size_t length = strspn(line, "0123456789abcdef");
 
         return line[length] == '\0' || is_ref(line);
 }
 
-/* Called "x/y" git starts the program git-merge-x/y, in the work tree. */
+/* A strategy named "x/y" would make git start the program git-merge-x/y in the work tree. */
 static bool is_strategy(const char *line) {
         return !strchr(line, '/');
 }
 
-/* The option that writes a file is --build-fake-ancestor, and any beginning of that. */
+/* --build-fake-ancestor writes a file. git accepts any abbreviation of it. */
 static bool is_apply_option(const char *line) {
         return !strstr(line, "--b");
 }
 
-/* As git-cherry-pick(1) keeps it, in the form of a config: of all that is in it. A path among its
- * options looks the same. */
+/* Checks options that git-cherry-pick(1) keeps as a config. The text is checked as a whole, because
+ * a path among its options looks the same as a strategy. */
 static bool is_options(const char *text) {
         return !strcasestr(text, "strategy") || is_strategy(text);
 }
 
-/* What git goes on by. */
+/* Files by which git continues an operation. */
 static const struct {
         const char *path;
-        bool (*is_right)(const char *line); /* or NULL: nothing is */
-        bool whole;                         /* asked once, of all lines */
+        bool (*is_right)(const char *line); /* NULL: no content is harmless. */
+        bool whole;                         /* Pass the whole text at once, not line by line. */
 } states[] = {
         { .path = "MERGE_AUTOSTASH" },
         { .path = "objects/info/alternates" },
@@ -190,7 +193,7 @@ static bool is_led_by_state(size_t state, int dir_fd, const char *name) {
         int r = states[state].is_right ? repository_read(dir_fd, name, SIZE_MAX_READ, &text, &size)
                                        : -EBADMSG;
 
-        if (r < 0 || strlen(text) < size) /* git may see more than we */
+        if (r < 0 || strlen(text) < size) /* git may read past the zero byte at which holt stops. */
                 return r != -ENOENT;
         if (states[state].whole)
                 return !states[state].is_right(text);
@@ -217,7 +220,7 @@ bool git_state_in(const char *directory) {
         return str_starts(directory, "refs/");
 }
 
-/* Whether one that can be read does, by its name and what it says. */
+/* Whether a readable file leads git astray, judged by its name and content. */
 static bool leads_by(int tree_fd, int dir_fd, const char *name, const char *path,
                      char ret[PATH_MAX]) {
         if (streq(path, "MERGE_RR"))

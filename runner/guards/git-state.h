@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What git notes for itself in a file, and goes by later. It is the command's to write, as git's;
- * but some of it leads git out of where it has any business:
+/* Files in which git notes its own state and which it follows later. The command may write them, as
+ * git does. But some contents make git act in places where it should not:
  *
- * - a symbolic ref to a name that no ref has. ORIG_HEAD with "ref: commondir" has `git reset` write
- *   .git/commondir, with the name of a directory that the command has made, and one with
- *   "ref: refs/../../x" a file of the caller's;
- * - a path in MERGE_RR (git-rerere(1)) that is no file of the work tree: `git commit` copies what
- *   is there to where the next run reads it;
- * - MERGE_AUTOSTASH, which `git commit` applies without a word, gitlinks and all, and the like of a
- *   rebase;
- * - what a rebase, `git am` or `git cherry-pick` in progress would run, or write where it should
- *   not, when the caller goes on with it: it may be the caller's own, begun before the run;
- * - objects/info/alternates: git takes objects from the repositories it names, anyone's, to where
- *   the next run reads them, and `git fetch` starts a git in each, by its config. */
+ * - A symbolic ref to a name that is not a ref. If ORIG_HEAD says "ref: commondir", `git reset`
+ *   writes .git/commondir with the name of a directory that the command has made. If it says
+ *   "ref: refs/../../x", git writes a file of the caller's.
+ * - A path in MERGE_RR (git-rerere(1)) that is not a file of the work tree. `git commit` copies the
+ *   file to a place where the next run reads it.
+ * - MERGE_AUTOSTASH and the same files of a rebase. `git commit` applies them silently, gitlinks
+ *   included.
+ * - The state of a rebase, `git am` or `git cherry-pick` in progress. When the caller continues it,
+ *   git would run the commands, or write the files, that the state names. The caller may have
+ *   started the operation before the run.
+ * - objects/info/alternates. git takes objects from any repository named there, whoever owns it, to
+ *   where the next run reads them. `git fetch` starts a git in each of them, with its config. */
 #pragma once
 
 #include <limits.h>
 #include <stdbool.h>
 
-/* Whether files in the directory may lead git astray: "" or one with a slash at its end, relative
- * to git's. */
+/* Whether files in the directory may lead git astray. The directory is "" or ends in a slash, and
+ * is relative to git's directory. */
 bool git_state_in(const char *directory);
 
-/* Whether the file called name in dir_fd leads git astray.
+/* Whether the file `name` in dir_fd leads git astray.
  *
- * path     where it is, relative to git's directory, in one of those that git_state_in() names
+ * path     the file's path, relative to git's directory; in a directory of git_state_in()
  * tree_fd  the work tree, O_PATH
- * ret      what it says, as far as that tells it from another; "" where it can't be read. One of
- *          somebody else's that can't be read leads nowhere: the command has not made it. */
+ * ret      enough of the content to tell this file from another; "" if it cannot be read
+ *
+ * An unreadable file of another user is harmless: the command has not made it. */
 bool git_state_leads(int tree_fd, int dir_fd, const char *name, const char *path,
                      char ret[PATH_MAX]);

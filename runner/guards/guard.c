@@ -18,32 +18,34 @@
 
 enum { NAMES_TRIED = 9, NAMES_TOLD = 8 };
 
-/* Units of work as in repository.h. */
+/* Units of work, see repository.h. */
 enum {
-        WORK_ASIDE = 64,  /* to rename one */
-        WORK_PARTS = 4,   /* for each byte of a path that is followed part by part */
-        WORK_GUARDS = 64, /* so many guards to compare a path with are one */
+        WORK_ASIDE = 64,  /* Renaming one file. */
+        WORK_PARTS = 4,   /* For each byte of a path that is followed part by part. */
+        WORK_GUARDS = 64, /* Comparing a path with this many guards is one unit. */
 };
 
 typedef struct Sweep {
         const LaunchPlan *plan;
-        RepositoryLinks found; /* what git enters */
-        RepositoryTree tree;   /* the workspace */
+        RepositoryLinks found; /* Repositories that git enters. */
+        RepositoryTree tree;   /* The workspace. */
         StrList *moved;
-        StrList left; /* what could not be moved */
-        bool locked;  /* some of that nobody may read any more */
-        bool foreign; /* some of that is of an owner whom the id map does not have */
-        int result;   /* the first negative errno, or 0 */
+        StrList left; /* Paths that could not be moved. */
+        bool locked;  /* At least one of them has mode 0 now, so that nobody can read it. */
+        bool foreign; /* At least one of them belongs to an owner that the id map does not contain.
+                       */
+        int result;   /* The first negative errno, or 0. */
 } Sweep;
 
-/* The rest is done all the same. */
+/* Notes an error; the sweep goes on. */
 static void guard_note(Sweep *sweep, int r) {
         if (sweep->result == 0)
                 sweep->result = r;
 }
 
-/* What ends in it git takes for no ref (git-check-ref-format(1)). Else the next command would make
- * a branch of the name that is aside now, and git would write through that. */
+/* Returns ".lock" in directories of refs: git does not take a name with that end for a ref
+ * (git-check-ref-format(1)). Otherwise the next command could make a branch with the new name, and
+ * git would write through it. */
 const char *guard_aside_end(const char *dir) {
         static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
 
@@ -53,8 +55,8 @@ const char *guard_aside_end(const char *dir) {
         return "";
 }
 
-/* NAME.holt-untrusted, NAME.holt-untrusted.2 and so on; the command may have taken all of them, so
- * that the last is one that it can't have guessed. */
+/* Returns NAME.holt-untrusted, NAME.holt-untrusted.2 and so on. The command may have taken all of
+ * these names, so the last one contains a random number that it cannot guess. */
 static char *aside_name(const char *dir, const char *name, int attempt) {
         const char *end = guard_aside_end(dir);
         uint64_t random = 0;
@@ -67,8 +69,8 @@ static char *aside_name(const char *dir, const char *name, int attempt) {
         return str_format("%s" GUARD_SUFFIX ".%016llx%s", name, (unsigned long long)random, end);
 }
 
-/* The command may have taken our right to enter or change a directory of its own; as its owner we
- * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
+/* Restores the right to enter and change a directory. The command may have removed that right, but
+ * the caller owns the directory. chmod does not work on an O_PATH fd, but on its name in /proc. */
 int guard_make_usable(int dir_fd) {
         char path[32];
         struct stat st;
@@ -92,7 +94,8 @@ static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, 
         return strlist_take(sweep->moved, str_format("%s%s", dir, aside));
 }
 
-/* One try. The name may be so long that nothing fits behind it. */
+/* Tries one name. The old name may be so long that no suffix fits; then the new name is only the
+ * suffix. */
 static int guard_move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
         _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
         int r = move_to(sweep, dir_fd, dir, name, aside);
@@ -103,7 +106,8 @@ static int guard_move(Sweep *sweep, int dir_fd, const char *dir, const char *nam
         return move_to(sweep, dir_fd, dir, name, other);
 }
 
-/* The command may have left no room for another name. Nobody but root reads it then. */
+/* Takes away all permissions if the disk has no room for another name. Then only root can read the
+ * file. */
 static void guard_lock(Sweep *sweep, int dir_fd, const char *name) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         char path[32];
@@ -112,7 +116,7 @@ static void guard_lock(Sweep *sweep, int dir_fd, const char *name) {
         sweep->locked |= fd >= 0 && chmod(path, 0) == 0;
 }
 
-/* Renames NAME in dir_fd aside; dir is for the report. */
+/* Renames `name` in dir_fd. dir is its path, for the report. */
 static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
         int r = -EEXIST;
 
@@ -131,10 +135,9 @@ static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *nam
         guard_note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
 }
 
-/* One step of guard_sweep_one(): the part called name in dir_fd, of which more is to come. Returns
- * 1 with the directory in *ret_fd, 0 when nothing is there, or a negative errno for what is no
- * directory: a file of that name, or a link, may be as good as the directory to whoever reads it.
- */
+/* Enters the directory `name` in dir_fd, one step of following a path. Returns 1 with the directory
+ * in *ret_fd, or 0 if it does not exist. Returns a negative errno if it is not a directory: a
+ * program may accept a file or a link in its place. */
 static int guard_descend(int dir_fd, const char *name, int *ret_fd) {
         int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -151,8 +154,8 @@ static bool is_there(int dir_fd, const char *name) {
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* Whether the pin is still mounted. It belongs to the name: after unlink(2) and link(2) on the host
- * the same file is there again, and the command can write it. */
+/* Whether the guard is still mounted. The mount belongs to the name: if the host unlinks and links
+ * the file again, the file is there without its mount, and the command can write it. */
 static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
         _cleanup_free_ char *path = NULL;
         int r;
@@ -164,9 +167,10 @@ static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
         return r > 0 || r == -ENOSYS || r == -EPERM;
 }
 
-/* A mount holds only inside. The host's git, or another holt that sets the file aside, may rename
- * it; the command may then have made another of that name. The guard's open fd keeps the inode from
- * being freed, so the command can't get its number for a file of its own. */
+/* Whether the guarded file is still there and mounted. A mount holds only inside. The host's git,
+ * or another holt that sets the file aside, may rename it, and the command may then make another
+ * file of that name. The guard's open fd keeps the inode from being freed, so the new file cannot
+ * get the same inode number. */
 static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const PlanGuard *guard) {
         struct stat st;
 
@@ -174,7 +178,7 @@ static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const 
                st.st_dev == guard->device && st.st_ino == guard->inode && is_mounted(plan, guard);
 }
 
-/* Whether a protected directory, which guard is for, is where it was, and still mounted. */
+/* Whether the protected directory of `guard` is still in its place and still mounted. */
 static bool guard_is_whole(const Sweep *sweep, const PlanGuard *guard) {
         _cleanup_close_ int fd = sys_open_beneath(sweep->tree.fd, guard->path, O_PATH | O_NOFOLLOW);
         struct stat st;
@@ -187,8 +191,8 @@ static bool is_below(const char *path, const char *above) {
         return path_below(path, above) && !streq(path, above);
 }
 
-/* Whether the sandbox could not write at the guard's path, since a protected or hidden directory
- * lies above it: what the host has put there is the host's. */
+/* Whether the sandbox could not write at the guard's path, because a protected or hidden directory
+ * lies above it. Then the host made the file. */
 static bool guard_is_covered(const Sweep *sweep, const PlanGuard *guard) {
         const LaunchPlan *plan = sweep->plan;
         _cleanup_free_ char *path = plan->inside_fd ? path_join(plan->workspace, guard->path)
@@ -205,7 +209,8 @@ static bool guard_is_covered(const Sweep *sweep, const PlanGuard *guard) {
         return false;
 }
 
-/* What is called name in dir_fd, where path has its last part or has something in its way. */
+/* Sets the entry `name` in dir_fd aside unless it is held or covered. The entry is the last part of
+ * the guard's path, or an obstacle on the way. */
 static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                        const PlanGuard *guard) {
         if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
@@ -213,9 +218,9 @@ static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *na
                 set_aside(sweep, dir_fd, dir, name);
 }
 
-/* Follows the path part by part. What goes aside is the last part, or the first that is a link, a
- * file or a directory that can't be looked into; of a submodule only the last, since git does not
- * follow another way to it. */
+/* Follows the path part by part. Sets aside the last part, or the first part that is a symlink, a
+ * file or a closed directory. For a submodule, only the last part is set aside: git does not follow
+ * an obstacle to it. */
 static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         _cleanup_close_ int dir_fd = openat(sweep->tree.fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *rest = strdup(guard->path), *dir = NULL;
@@ -247,8 +252,8 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         sweep_name(sweep, dir_fd, dir, part, guard);
 }
 
-/* At once where nothing is in the way: there may be thousands of paths, each of thousands of parts.
- */
+/* Sweeps one guard. Returns early if nothing can be in the way, since thousands of paths may have
+ * thousands of parts each. */
 static void guard_sweep_one(Sweep *sweep, const PlanGuard *guard) {
         const char *slash = strrchr(guard->path, '/');
         _cleanup_free_ char *dir = strndup(guard->path,
@@ -267,9 +272,10 @@ static void guard_sweep_one(Sweep *sweep, const PlanGuard *guard) {
         sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
 }
 
-/* --- what the host has made --- */
+/* --- entries made by the host --- */
 
-/* EXDEV, ELOOP and ENOTDIR: something is in the way, which would be set aside. */
+/* Returns the first guarded path that exists now. EXDEV, ELOOP and ENOTDIR mean that an obstacle is
+ * in the way, which would be set aside. */
 static const char *find_made(const LaunchPlan *plan, int workspace_fd) {
         for (size_t i = 0; i < plan->guards_count; i++) {
                 _cleanup_close_ int fd = FD_NONE;
@@ -301,8 +307,8 @@ bool guard_holds(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Whether something is in the place of one of the sparse directories, or nobody can tell in the
- * time that there is. */
+/* Whether something exists in the place of a sparse directory. Also true if there is no time left
+ * to find out. */
 static bool has_tree(Sweep *sweep) {
         RepositoryLinks *found = &sweep->found;
 
@@ -313,7 +319,7 @@ static bool has_tree(Sweep *sweep) {
         return false;
 }
 
-/* git follows no gitlink of it then. */
+/* Sets the index aside, so that git follows none of its gitlinks. */
 static void set_index_aside(Sweep *sweep) {
         _cleanup_close_ int git_fd = openat(sweep->tree.fd, ".git",
                                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -322,9 +328,10 @@ static void set_index_aside(Sweep *sweep) {
                 set_aside(sweep, git_fd, ".git/", "index");
 }
 
-/* The command may have put a repository of its own into the index, or made something of it that is
- * no index any more. No sparse directory was on the disk when it started (guards.c), and
- * what is in a tree of its making git finds, not we. */
+/* Sets the index aside if it is not a valid index any more, or if something is in the place of a
+ * sparse directory. The command may have added a repository of its own to the index. No sparse
+ * directory existed at the start (guards.c), and only git can tell which gitlinks are in a tree
+ * that the command made. */
 static void sweep_index(Sweep *sweep) {
         if (repository_links(&sweep->tree, ".git", &sweep->found) == 0 && !has_tree(sweep))
                 return;
@@ -332,7 +339,8 @@ static void sweep_index(Sweep *sweep) {
         set_index_aside(sweep);
 }
 
-/* The guard is the next of a submodule, as long as the indexes are what they were. */
+/* Whether the guard of path is pinned. While the indexes are unchanged, the guard is the next one
+ * of a submodule, which makes the search short. */
 static bool guard_is_pinned(Sweep *sweep, const char *path, size_t *next) {
         const LaunchPlan *plan = sweep->plan;
 
@@ -345,8 +353,8 @@ static bool guard_is_pinned(Sweep *sweep, const char *path, size_t *next) {
         return guard_holds(plan, path);
 }
 
-/* One of what git enters. If it is pinned, it is as it was at the start, and git goes on from it.
- */
+/* Looks at one repository that git enters. A pinned one is as it was at the start, and git goes on
+ * from there. */
 static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
         _cleanup_free_ char *path = str_format("%s/.git", sweep->found.links.items[index]);
         const PlanGuard link = { .path = path, .submodule = true };
@@ -362,7 +370,7 @@ static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
         }
 }
 
-/* The index that has it is out of reach: what is in its place goes. */
+/* Sets aside the entry at a sparse directory, because its index is out of reach. */
 static void sweep_tree(Sweep *sweep, char *path) {
         const PlanGuard tree = { .path = path, .submodule = true };
 
@@ -370,13 +378,13 @@ static void sweep_tree(Sweep *sweep, char *path) {
                 guard_sweep_one(sweep, &tree);
 }
 
-/* Whether there is time for path. */
+/* Whether there is time left to look at path. */
 static bool guard_goes_on(Sweep *sweep, const char *path) {
         return repository_works(&sweep->found, repository_path_work(path));
 }
 
-/* Of the workspace's own index, which are the first count. If it has more than there is time for,
- * it goes, so that git follows none of the rest. */
+/* Sweeps the gitlinks of the workspace's own index, which are the first `count` ones. If there are
+ * too many for the time, the index is set aside, so that git follows none of the rest. */
 static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
         for (size_t i = 0; i < count; i++) {
                 if (!guard_goes_on(sweep, sweep->found.links.items[i]))
@@ -385,8 +393,8 @@ static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
         }
 }
 
-/* Those of repositories above, and of submodules, whose indexes the command can't write. Nothing is
- * at the sparse directories of the own one (has_tree()). */
+/* Sweeps the gitlinks of repositories above and of submodules, whose indexes the command cannot
+ * write. has_tree() has checked the workspace's own sparse directories already. */
 static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *next) {
         const RepositoryLinks *found = &sweep->found;
 
@@ -402,7 +410,8 @@ static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *
         }
 }
 
-/* What the command has put into its own index leaves enough time for what is not of its making. */
+/* Reserves time for gitlinks that the command did not make, even if its own index used up the
+ * time. */
 static void spare_time(Sweep *sweep) {
         RepositoryLinks *found = &sweep->found;
 
@@ -410,7 +419,7 @@ static void spare_time(Sweep *sweep) {
                 found->work_max = found->work + sweep->plan->links_work + REPOSITORY_WORK_SPARE;
 }
 
-/* more: the time that all repositories have together, beyond what they took before the command. */
+/* more: time for all repositories together, beyond the time that they took before the command. */
 static void sweep_submodules(Sweep *sweep, size_t *more) {
         RepositoryLinks *found = &sweep->found;
         const size_t before = sweep->plan->links_work;
@@ -433,7 +442,7 @@ static void sweep_submodules(Sweep *sweep, size_t *more) {
 
 /* --- strays --- */
 
-/* Those that the caller had stay, as long as they lead where they did. */
+/* Sets aside new strays. The caller's own stay, unless they lead elsewhere now. */
 static void sweep_strays(Sweep *sweep) {
         PlanStrays found = { 0 };
 
@@ -456,30 +465,28 @@ static int look_error(const Sweep *sweep, Error *reterr) {
 
         if (sweep->result != -E2BIG)
                 return error_set(reterr, ERROR_SETUP, -sweep->result,
-                                 "cannot look for all that the policy protects");
+                                 "cannot check all paths that the policy protects");
         r = error_set(reterr, ERROR_SETUP, 0,
-                      "the command has run, and has left more in .git than holt looks at: do not "
-                      "run git in this workspace yet");
-        return error_cure(
-                reterr, r,
-                "Look for links that the command has made: find .git -type l\n"
-                "Remove those that you did not make. Then have git pack its refs, so that "
-                "the next run can look at all: git pack-refs --all");
+                      "the command has run, but left more files in .git than holt can check: do "
+                      "not run git in this workspace yet");
+        return error_cure(reterr, r,
+                          "Look for symlinks that the command has made: find .git -type l\nRemove "
+                          "those that you did not make. Then pack the refs, so that the next run "
+                          "can check everything: git pack-refs --all");
 }
 
-/* Run by root, holt has given root up, and its mount of the workspace maps one owner. The kernel
- * renames no file of another there: neither for holt nor for the command (EOVERFLOW). */
+/* Reports a file of another owner. holt was started by root and has given root up, and its mount of
+ * the workspace maps only one owner. The kernel lets neither holt nor the command rename another
+ * owner's file there (EOVERFLOW). */
 static int sweep_foreign(const Sweep *sweep, const char *names, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, -sweep->result,
-                        "cannot set aside %s, which was put at a protected path while the sandbox "
-                        "lived: its owner is not that of the workspace",
+                        "cannot set aside %s, which appeared at a protected path while the sandbox "
+                        "was running: it has another owner than the workspace",
                         names);
         return error_cure(
                 reterr, sweep->result,
-                "The command can't write a file of that owner, but look at it. If it is yours, "
-                "give "
-                "it the owner of the directory that it is in: chown --reference=DIRECTORY "
-                "FILE");
+                "The command cannot write a file of that owner, but look at it. If it is yours, "
+                "give it the owner of its directory: chown --reference=DIRECTORY FILE");
 }
 
 static int sweep_error(const Sweep *sweep, Error *reterr) {
@@ -499,17 +506,17 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
         if (sweep->foreign && sweep->left.count == 1)
                 return sweep_foreign(sweep, names, reterr);
         (void)error_set(reterr, ERROR_SETUP, -sweep->result,
-                        "cannot set aside %s%s, which the command has made and which the policy "
-                        "protects: do not use it",
+                        "cannot set aside %s%s, which the command has made at a protected path: do "
+                        "not use it",
                         names, more);
         return error_cure(reterr, sweep->result, "%s",
-                          sweep->locked ? "Nobody but root may read it now (its mode is 0). Make "
-                                          "room and move it away yourself."
+                          sweep->locked ? "It has mode 0 now, so that only root can read it. Make "
+                                          "room on the disk and move it away yourself."
                                         : "Move it away yourself.");
 }
 
-/* One repository. What it takes to look at the first is not up to the command, so that nothing that
- * it has made can hold that up. */
+/* Sweeps the guards of one repository. The command cannot make this part slow, because it did not
+ * choose the guards. */
 static void sweep_guards(Sweep *sweep) {
         let_in(sweep->tree.fd);
         for (size_t i = 0; i < sweep->plan->guards_count; i++)
@@ -533,7 +540,8 @@ static int end_sweep(Sweep *sweep, Error *reterr) {
         return r;
 }
 
-/* The names are those of the host, since they are not relative to the workspace. */
+/* Ends the sweep of another mount. The names become absolute paths of the host, because they are
+ * not relative to the workspace. */
 static int end_other(Sweep *sweep, StrList *moved, Error *reterr) {
         const PlanMount *mount = plan_workspace(sweep->plan);
         StrList *names = sweep->moved;

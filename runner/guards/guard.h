@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the policy protects and was not there when the sandbox started.
+/* Protected paths that did not exist when the sandbox started.
  *
- * A path that exists is mounted read-only over itself (build.c). One that does not exist can't be
- * mounted over without a stub on the host, and a stub would outlive a kill -9; so it is looked at
- * when the sandbox is gone, and what has come to be there is renamed aside, before the host's git
- * finds it. */
+ * A path that exists is mounted read-only over itself (build-mounts.c). A missing path could be
+ * mounted over only with a stub on the host, and the stub would outlive a kill -9. So holt looks at
+ * the path after the sandbox has ended. If a file has appeared, it is set aside before the host's
+ * git finds it. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "policy/plan.h"
 
-/* What is set aside as NAME is called NAME.holt-untrusted, with a number or more behind it where
- * that is taken, and ".lock" where git has refs. */
+/* A file NAME is set aside as NAME.holt-untrusted. If that name is taken, a number follows. In
+ * git's directories of refs, ".lock" follows too. */
 #define GUARD_SUFFIX ".holt-untrusted"
 
-/* What the name of one that is set aside ends with in dir, relative to the workspace and with a
- * slash at its end, or "" for the workspace itself: ".lock" or "". */
+/* The suffix that a file's name gets after GUARD_SUFFIX in dir: ".lock" or "". dir is relative to
+ * the workspace and ends in a slash, or is "" for the workspace itself. */
 const char *guard_aside_end(const char *dir);
 
-/* Whether a guard is mounted over path, relative to the workspace, or over what it lies in. */
+/* Whether a guard is mounted over path or over a directory above it. path is relative to the
+ * workspace. */
 bool guard_holds(const LaunchPlan *plan, const char *path);
 
-/* Gives the caller back what the command has taken of the right to use a directory, an O_PATH fd. 0
- * or a negative errno. */
+/* Restores the owner's right to use a directory after the command has removed it. dir_fd may be
+ * O_PATH. Returns 0 or a negative errno. */
 int guard_make_usable(int dir_fd);
 
-/* The first protected path, of the workspace or another mount, that did not exist when the sandbox
- * started and exists now, or NULL. workspace_fd may be FD_NONE. */
+/* Returns the first protected path, in the workspace or another mount, that exists now but did not
+ * when the sandbox started. NULL if there is none. workspace_fd may be FD_NONE. */
 const char *guard_find_made(const LaunchPlan *plan, int workspace_fd);
 
-/* Renames aside what came to be at the plan's guards below workspace_fd (or FD_NONE), where the
- * sandbox could write: at the unpinned ones, and at pinned ones in place of what was pinned. No
- * link is followed. Then the .git of each submodule that was none at the start, by the indexes as
- * they are now, since another run may have added it; the workspace's own index where nobody can say
- * what git would read in it; and what git would write through, or be led astray by (strays.h).
- * An index with more than there is time for goes aside, too: all this ends within a few seconds,
- * whatever the command has made. Names of what is aside now are added to moved. The same in the
- * plan's other mounts that have guards: their names are absolute paths of the host.
+/* Sets aside files that have appeared at the plan's guards below workspace_fd (or FD_NONE), if
+ * the sandbox could write there. That includes a file that replaced a pinned one. Symlinks are
+ * not followed. It also sets aside:
  *
- * 0, or a negative errno with the first that could not be renamed; the others are done all the
- * same. */
+ * - the .git of each submodule that had none at the start, according to the current indexes,
+ *   because another run may have added it;
+ * - the workspace's own index, if holt and git could read it differently, or if checking all its
+ *   gitlinks would take too long;
+ * - files through which git would write, or that would lead it astray (strays.h).
+ *
+ * The same is done in the plan's other mounts that have guards. It ends within a few seconds,
+ * whatever the command has made. The new names are added to moved; those of other mounts are
+ * absolute paths of the host.
+ *
+ * Returns 0, or the negative errno of the first failed rename. A failure does not stop the
+ * others. */
 int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the protected paths is there, and of the submodules, whose .git is as good as the top's
- * own to whoever can change it.
+/* Finds the protected paths that exist, and the submodules. Whoever can change a submodule's .git
+ * can do the same as with the .git at the top.
  *
- * What is there will be mounted read-only over itself (build-mounts.c); what is not is looked for
- * when the command has ended (guard.c). */
+ * A path that exists will be mounted read-only over itself (build-mounts.c). A missing one is
+ * looked for after the command has ended (guard.c). */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -19,12 +19,13 @@
 
 enum {
         GUARDS_MAX = 20000,
-        GUARD_FDS_FEW = 64, /* an fd above that shows that many are needed */
+        GUARD_FDS_FEW = 64, /* An fd above this number shows that many fds are needed. */
 };
 
 /* --- one path --- */
 
-/* The fd stays open if the path is to be pinned. */
+/* Opens a protected path. The fd stays open if the path will be pinned. Raises the limit of open
+ * files if needed. */
 static int open_guarded(int workspace_fd, const char *path) {
         static bool raised;
         int fd = sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
@@ -36,8 +37,8 @@ static int open_guarded(int workspace_fd, const char *path) {
         return fd >= 0 ? fd : sys_open_beneath(workspace_fd, path, O_PATH | O_NOFOLLOW);
 }
 
-/* The .git of a worktree or a submodule is a file that names another directory: where a part of the
- * path is a file, that file is what has to stay. */
+/* Finds the part of path that is a file. The .git of a worktree or a submodule is a file that names
+ * another directory, so that file is the one to protect. */
 static int guard_file(int workspace_fd, char *path, struct stat *ret, int *ret_fd) {
         for (size_t i = 1; path[i]; i++) {
                 _cleanup_close_ int fd = FD_NONE;
@@ -72,16 +73,16 @@ int guards_repository_closed(const PlanMount *workspace, int r, Error *reterr) {
         if (r == -ENOMEM)
                 return error_oom(reterr);
         r = error_set(reterr, ERROR_POLICY, -r,
-                      "cannot tell what to protect in %s: a git config or index of it is held by a "
-                      "lease of another process",
+                      "cannot tell what to protect in %s: another process holds a lease on one of "
+                      "its git configs or indexes",
                       workspace->source);
         return error_cure(reterr, r,
-                          "Another command in a sandbox may do that (/proc/locks says which): end "
-                          "it, or wait for its end.");
+                          "Another command in a sandbox may hold it (/proc/locks shows its "
+                          "process): end that command, or wait until it ends.");
 }
 
-/* Where the directory that a .git file names lies in the workspace itself, by whatever links, and
- * nothing protects it there, the command could write in it what the host's git runs. */
+/* Refuses a .git file that names an unprotected directory in the workspace itself, even through
+ * symlinks. There, the command could write code that the host's git runs. */
 static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, const char *path,
                           Error *reterr) {
         _cleanup_free_ char *leads = NULL;
@@ -97,50 +98,50 @@ static int check_git_file(const LaunchPlan *plan, const PlanMount *workspace, co
         if (!inside || guard_holds(plan, inside))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
-                      "cannot protect the repository of %s: %s is a file that leads to %s, in the "
+                      "cannot protect the repository of %s: %s is a file that leads to %s in the "
                       "workspace",
                       workspace->source, path, leads);
         return error_cure(reterr, r,
-                          "Keep the repository outside of the workspace or in .git itself, or give "
-                          "protection up for this run: --protect none");
+                          "Keep the repository outside of the workspace or in .git itself. To run "
+                          "without this protection: --protect none");
 }
 
-/* A link can't be mounted over, and what it leads to could be exchanged behind the guard. */
+/* Refuses a symlink: nothing can be mounted over it, and its target could be exchanged behind the
+ * guard. */
 static int refuse_link(const PlanGuard *guard, const PlanMount *workspace, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, ELOOP,
-                          "cannot protect %s in %s: it is a link, or below one", guard->path,
+                          "cannot protect %s in %s: it is a symlink, or below one", guard->path,
                           workspace->source);
 
         return error_cure(reterr, r,
-                          "Put the real thing there, or give protection up for this run: "
-                          "--protect none");
+                          "Replace the symlink by the real file or directory. To run without this "
+                          "protection: --protect none");
 }
 
 int guards_refuse_shared(const PlanMount *workspace, const char *path, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot protect %s in %s: the file has another name, which may be one in "
-                          "the workspace",
+                          "cannot protect %s in %s: the file has a second name (hard link), "
+                          "perhaps in the workspace",
                           path, workspace->source);
 
         return error_cure(reterr, r,
-                          "Make it a file of its own (cp -p FILE NEW && mv NEW FILE), or give "
-                          "protection up for this run: --protect none");
+                          "Make it a file of its own: cp -p FILE NEW && mv NEW FILE. To run "
+                          "without this protection: --protect none");
 }
 
 static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int r, Error *reterr) {
         (void)error_set(reterr, ERROR_POLICY, -r, "cannot protect %s in %s", guard->path,
                         workspace->source);
         if (r == -EMFILE)
-                return error_cure(reterr, r,
-                                  "Holt keeps every protected file open: raise the limit of open "
-                                  "files (ulimit -Hn), or give protection up for this run: "
-                                  "--protect none");
-        if (r == -EACCES)
                 return error_cure(
                         reterr, r,
-                        "A command may have closed a directory on the way. Open it again: "
-                        "chmod -R u+rwX %s",
-                        workspace->source);
+                        "Holt keeps every protected file open: raise the limit of open files "
+                        "(ulimit -Hn). To run without this protection: --protect none");
+        if (r == -EACCES)
+                return error_cure(reterr, r,
+                                  "A command may have closed a directory on the way. Open it "
+                                  "again: chmod -R u+rwX %s",
+                                  workspace->source);
         return r;
 }
 
@@ -152,7 +153,7 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
 
         if (r == 0 && S_ISLNK(st.st_mode))
                 return refuse_link(guard, workspace, reterr);
-        /* git enters no submodule through a link or a file. */
+        /* git does not enter a submodule through a symlink or a file. */
         if (guard->submodule && (r == -ELOOP || r == -ENOTDIR))
                 return 0;
         if (r == -ELOOP)
@@ -184,7 +185,7 @@ static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         if (plan->guards_count + more > GUARDS_MAX) {
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "cannot protect more than %d paths of the workspace", GUARDS_MAX);
-                return error_cure(reterr, r, "Give protection up for this run: --protect none");
+                return error_cure(reterr, r, "To run without this protection: --protect none");
         }
         guards = reallocarray(plan->guards, plan->guards_count + more + 1, sizeof(*guards));
         if (!guards)
@@ -214,32 +215,32 @@ int guards_add(LaunchPlan *plan, const PlanMount *workspace, const char *path, E
 
 /* --- submodules --- */
 
-/* What the command has made of an index is set aside after its run (guard.c): this one is the
- * caller's. */
+/* Refuses an index. An index that the command has damaged was set aside after its run (guard.c), so
+ * this one is the caller's. */
 static int refuse_index(const PlanMount *workspace, int errnum, Error *reterr) {
         const bool ours = errnum == EBADMSG || errnum == E2BIG;
         int r = error_set(reterr, ERROR_POLICY, ours ? 0 : errnum,
-                          "cannot tell the submodules of %s: its .git/index %s", workspace->source,
-                          errnum == EBADMSG ? "is none that git writes"
+                          "cannot find the submodules of %s: its .git/index %s", workspace->source,
+                          errnum == EBADMSG ? "has a form that git never writes"
                           : errnum == E2BIG ? "is larger than holt reads"
-                                            : "can't be read");
+                                            : "cannot be read");
 
         return error_cure(reterr, r,
-                          "Have git make a new one, without what is staged: rm .git/index && git "
-                          "reset\nOr give protection up for this run: --protect none");
+                          "Have git make a new one; staged changes are lost: rm .git/index && git "
+                          "reset\nTo run without this protection: --protect none");
 }
 
-/* Nobody but git can tell what it would enter there. */
+/* Refuses a sparse directory that exists on the disk: only git can tell which repositories it would
+ * enter there. */
 static int refuse_tree(const PlanMount *workspace, const char *path, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot tell the submodules of %s: the index has %s as a sparse "
-                          "directory, and there is something in its place",
-                          workspace->source, streq(path, ".") ? "what is above it" : path);
+                          "cannot find the submodules of %s: %s is a sparse directory in the "
+                          "index, but exists on the disk",
+                          workspace->source, streq(path, ".") ? "a parent directory" : path);
 
         return error_cure(reterr, r,
-                          "Have git write into the index what is in it: git sparse-checkout "
-                          "reapply --no-sparse-index\nOr give protection up for this run: "
-                          "--protect none");
+                          "Have git write its entries into the index: git sparse-checkout reapply "
+                          "--no-sparse-index\nTo run without this protection: --protect none");
 }
 
 static int guards_tree(const PlanMount *workspace, const char *path, RepositoryLinks *found,
@@ -251,7 +252,7 @@ static int guards_tree(const PlanMount *workspace, const char *path, RepositoryL
         return repository_tree_there(&tree, path) ? refuse_tree(workspace, path, reterr) : 0;
 }
 
-/* One of what was found. git goes on from there, so that more may be found. */
+/* Guards one submodule that was found. git goes on from there, so this may find more. */
 static int guards_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t index,
                             RepositoryLinks *found, GuardsLooks *looks, Error *reterr) {
         const RepositoryTree tree = repository_tree(workspace);
@@ -278,8 +279,8 @@ static int guards_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t
         return guards_config_of(plan, workspace, path, looks, reterr);
 }
 
-/* The submodules of the repository that the workspace is, and of those that it lies in. Their list
- * grows while it is walked. */
+/* Guards the submodules of the repository in the workspace, and of those above it. The list grows
+ * while it is walked. */
 static int guards_submodules(LaunchPlan *plan, const PlanMount *workspace, GuardsLooks *looks,
                              Error *reterr) {
         _cleanup_(repository_links_clear)
@@ -303,10 +304,10 @@ static int guards_submodules(LaunchPlan *plan, const PlanMount *workspace, Guard
 
 /* --- a bare repository --- */
 
-/* To git a directory is a repository by its HEAD, objects and refs (gitrepository-layout(5)). The
- * first of them is protected, but where it is there already the command can make the others. What
- * is protected in .git lies at the top then; so does the index, whose gitlinks would lead from a
- * work tree elsewhere back into this directory. */
+/* Protects a bare repository. git takes a directory for a repository if it has HEAD, objects and
+ * refs (gitrepository-layout(5)). HEAD is protected, but if it exists already, the command can make
+ * the other two. So all files that are protected in .git are protected at the top too. So is the
+ * index, whose gitlinks would lead from a work tree elsewhere back into this directory. */
 static int add_bare(LaunchPlan *plan, Error *reterr) {
         const size_t asked = plan->guards_count;
         int r = 0;
@@ -320,25 +321,24 @@ static int add_bare(LaunchPlan *plan, Error *reterr) {
 
 /* --- strays --- */
 
-/* Those of the caller are not set aside after the run. */
+/* Notes the caller's own strays, which are not set aside after the run. */
 static int guards_strays(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
         int r = strays_find(plan, workspace->fd, NULL, &plan->strays);
 
         if (r != -E2BIG)
                 return r < 0 ? error_oom(reterr) : 0;
         r = error_set(reterr, ERROR_POLICY, 0,
-                      "cannot protect the repository of %s: there is more in it than holt looks at",
+                      "cannot protect the repository of %s: it contains more than holt can check",
                       workspace->source);
         return error_cure(
                 reterr, r,
-                "Have git pack it (git pack-refs --all), and look for links in it that you "
-                "have not made (find .git -type l)\nOr give protection up for this run: "
-                "--protect none");
+                "Have git pack it (git pack-refs --all), and look for symlinks in it that you have "
+                "not made (find .git -type l).\nTo run without this protection: --protect none");
 }
 
 /* --- together --- */
 
-/* Where .git is a file, guards of what would be in it all end at that file. */
+/* Drops a repeated guard. If .git is a file, the guards of all paths below it end at that file. */
 static void drop_repeated(LaunchPlan *plan, size_t *index) {
         PlanGuard *guard = &plan->guards[*index];
 
@@ -352,7 +352,7 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
                 }
 }
 
-/* Where no repository is, nor above, there is nothing more. */
+/* Guards git's own paths. Without a repository here or above, only strays are left to find. */
 static int guards_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, Error *reterr) {
         GuardsLooks looks = { 0 };
         bool found;
@@ -382,13 +382,15 @@ static int guards_prepare_mount(LaunchPlan *plan, const PlanMount *workspace, Er
 
 /* --- other mounts --- */
 
-/* A repository lies at its top, or it is one. The top of what is a file is nothing. */
+/* Whether the mount contains a repository at its top, or is one. A mount of a file is not a
+ * repository. */
 static bool guards_is_repository(const PlanMount *mount) {
         return mount->directory && (faccessat(mount->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
                                     faccessat(mount->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/* Only holt's own file is left, or nothing if there is no directory for it. */
+/* Drops all guards except the one of .holt.json. If the mount is not a directory, drops that one
+ * too. */
 static void drop_guards(LaunchPlan *plan, bool directory) {
         size_t left = 0;
 
@@ -400,7 +402,8 @@ static void drop_guards(LaunchPlan *plan, bool directory) {
         plan->guards_count = left;
 }
 
-/* What is mounted read-write beside the workspace may be another repository of the caller's. */
+/* Guards the other mounts: one that is mounted read-write may contain another repository of the
+ * caller's. */
 static int guards_others(LaunchPlan *plan, Error *reterr) {
         int r = 0;
 

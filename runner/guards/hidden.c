@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Absolute paths to hide. The caller may mean the place inside or the file on the host, so both are
- * hidden: the path itself (policy/plan-mounts.c), and here every place inside where a mount of the
- * plan shows the host's file of that path. */
+/* Hides absolute paths. The caller may mean the path inside or the file on the host, so both are
+ * hidden. policy/plan-mounts.c hides the path itself. This file finds every place inside where a
+ * mount of the plan shows the host's file of that path. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,9 +16,9 @@
 typedef struct Hidden {
         const LaunchPlan *plan;
         Reach *reach;
-        const char *below; /* "" or a name in the directory that is looked for */
-        bool found;        /* a place for the path that is looked for */
-        StrList inside;    /* the places to hide, of all paths */
+        const char *below; /* "" or a name in the directory to look for. */
+        bool found;        /* A place for the current path was found. */
+        StrList inside;    /* The places to hide, for all paths. */
 } Hidden;
 
 static int hidden_add(Hidden *hidden, const char *directory, const char *below) {
@@ -40,7 +40,7 @@ static int hidden_add_shown(void *data, const PlanMount *mount, const char *insi
         return rest ? hidden_add(hidden, inside, hidden->below) : 0;
 }
 
-/* One mount, whose top has the path top on the host. */
+/* Adds a place in one mount. `top` is the path of the mount's top on the host. */
 static int hidden_add_below(Hidden *hidden, const PlanMount *mount, const char *target,
                             const char *top, const char *path) {
         const char *rest = top ? path_rest(path, top) : NULL;
@@ -50,13 +50,13 @@ static int hidden_add_below(Hidden *hidden, const PlanMount *mount, const char *
                 return 0;
         if (!inside)
                 return -ENOMEM;
-        /* Another mount may lie over that place. */
+        /* Another mount may cover that place. */
         if (!streq(target, "/") && plan_mount_above(hidden->plan, inside) != mount)
                 return 0;
         return hidden_add(hidden, inside, "");
 }
 
-/* By the paths of the sources, as they were given and as the kernel has them. */
+/* Compares the path with the paths of the sources, both as given and as the kernel names them. */
 static int hidden_add_path(Hidden *hidden, const char *path) {
         const LaunchPlan *plan = hidden->plan;
         int r = hidden_add_below(hidden, &plan->rootfs, "/", plan->rootfs.real, path);
@@ -73,8 +73,9 @@ static int hidden_add_path(Hidden *hidden, const char *path) {
         return r;
 }
 
-/* By an open directory or file, whatever bind mount shows it; the layers of an overlay are other
- * files. What the caller can't reach, the command can't either. */
+/* Finds an open directory or file in any bind mount that shows it. The layers of an overlay are
+ * different files. A path that the caller cannot reach is skipped, because the command cannot reach
+ * it either. */
 static int hidden_add_open(Hidden *hidden, const char *path, const char *below) {
         _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
         _cleanup_free_ char *full = NULL;
@@ -94,7 +95,8 @@ static int hidden_add_open(Hidden *hidden, const char *path, const char *below) 
         return r < 0 ? r : reach_each(hidden->reach, fd, hidden_add_shown, hidden);
 }
 
-/* The last name may be a symlink: it is hidden itself, and so is what it leads to. */
+/* Finds the places of one path. The last name may be a symlink; both the symlink and its target are
+ * hidden. */
 static int hidden_find(Hidden *hidden, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *parent = strndup(path, slash == path ? 1 : (size_t)(slash - path));
@@ -116,7 +118,7 @@ static int hidden_find_places(LaunchPlan *plan, size_t index, Hidden *hidden, Er
         r = hidden_find(hidden, mount->target);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r,
-                                 "%s: cannot tell which mounts show this file of the host",
+                                 "%s: cannot find the mounts that show this file of the host",
                                  mount->origin);
         if (hidden->found && lstat(mount->target, &st) == 0)
                 mount->flags |= PLAN_HIDE_SHOWN;
@@ -138,7 +140,7 @@ int hidden_prepare(LaunchPlan *plan, Error *reterr) {
                 if (plan->mounts[i].flags & PLAN_HIDE_ABSOLUTE)
                         r = hidden_find_places(plan, i, &hidden, reterr);
         reach_free(hidden.reach);
-        /* Only now: the plan's mounts move. */
+        /* Added only now, because plan_hide() may move the plan's mounts. */
         for (size_t i = 0; r == 0 && i < hidden.inside.count; i++)
                 if (!hidden_already(plan, hidden.inside.items[i]))
                         r = plan_hide(plan, hidden.inside.items[i], "", reterr);

@@ -3,5 +3,6 @@
 
 #include "policy/plan.h"
 
-/* Hides the host's file of each absolute path to hide, too (hidden.c). */
+/* For each absolute path to hide, also hides the host's file of that path (hidden.c). Returns 0 or
+ * a negative errno. */
 int hidden_prepare(LaunchPlan *plan, Error *reterr);

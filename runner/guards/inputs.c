@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that holt obeys and runs: what the sandbox could change of them is pinned, as a guard
- * is, or refused. */
+/* Files that holt obeys, and programs that it runs. If the sandbox could change one, it is pinned
+ * by a guard, or the run is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,20 +21,20 @@ static int refuse_input(const char *use, const char *path, const Reached *reache
         if (reached->how == REACH_LINKED) {
                 r = error_set(reterr, ERROR_POLICY, EPERM,
                               "%s %s, which has several names (hard links): the command may be "
-                              "able to write one of them",
+                              "able to write to one of them",
                               use, str_quote(path, quoted, sizeof(quoted)));
                 return error_cure(reterr, r, "Use a copy of the file.");
         }
         r = error_set(reterr, ERROR_POLICY, EPERM,
-                      "%s %s, and the command could change it (%s inside)", use,
+                      "%s %s, but the command could change it (%s inside)", use,
                       str_quote(path, quoted, sizeof(quoted)),
                       str_quote(reached->inside, inside, sizeof(inside)));
         return error_cure(reterr, r,
-                          "Move it to where the command cannot write, or give the directory "
-                          "read-only: --ro, --workspace-mode ro");
+                          "Move it to a place where the command cannot write, or make its "
+                          "directory read-only: --ro, --workspace-mode ro");
 }
 
-/* Both are open, so neither number can come to be another file's. */
+/* Both files are open, so no other file can get either inode number. */
 static bool inputs_is_same_file(int fd, int other) {
         struct stat st, other_st;
 
@@ -42,17 +42,18 @@ static bool inputs_is_same_file(int fd, int other) {
                st.st_dev == other_st.st_dev && st.st_ino == other_st.st_ino;
 }
 
-/* A command of another sandbox may put another file in the place of the one that was read. */
+/* Refuses a file that was replaced after holt had read it, perhaps by a command in another
+ * sandbox. */
 static int refuse_exchanged(const char *path, Error *reterr) {
         char quoted[400];
         int r = error_set(reterr, ERROR_POLICY, ESTALE,
-                          "%s: somebody has exchanged this while holt was starting",
+                          "%s: this file was replaced while holt was starting",
                           str_quote(path, quoted, sizeof(quoted)));
 
-        return error_cure(reterr, r, "Start it again when nobody else changes the file.");
+        return error_cure(reterr, r, "Start holt again when no other process changes the file.");
 }
 
-/* Guards rest, which must still be the file of fd. */
+/* Guards the path `rest` of the workspace, which must still be the file of fd. */
 static int pin_same(LaunchPlan *plan, const PlanMount *workspace, const char *rest, int fd,
                     Error *reterr) {
         const size_t before = plan->guards_count;
@@ -77,7 +78,8 @@ int inputs_pin(LaunchPlan *plan, const Reach *reach, int fd, Error *reterr) {
         return rest && rest[0] ? pin_same(plan, workspace, rest, fd, reterr) : 0;
 }
 
-/* use is how the error begins: what the path is to holt. */
+/* Keeps the command from changing path. The error message begins with `use`, which tells how holt
+ * uses the path. */
 static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *use,
                              const char *path, int input_fd, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE, again_fd = FD_NONE;
@@ -100,7 +102,7 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
                 return 0;
         return reached.how ? refuse_input(use, path, &reached, reterr)
                            : error_set(reterr, ERROR_SETUP, -r,
-                                       "cannot tell whether the command could change %s", path);
+                                       "cannot find out whether the command could change %s", path);
 }
 
 int inputs_protect_path(LaunchPlan *plan, const Reach *reach, const char *path, int input_fd,
@@ -115,7 +117,7 @@ int inputs_protect_rootfs(LaunchPlan *plan, const Reach *reach, Error *reterr) {
                        : 0;
 }
 
-/* A look at the mount table costs time, and mostly there is nothing to ask about. */
+/* Whether the mount table must be read. Reading it costs time, and is rarely needed. */
 static bool needs_reach(const LaunchPlan *plan) {
         if (plan->rootfs.source || plan->inputs.count)
                 return true;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holt's own programs, if they lie in a writable mount, as in a checkout or below a prefix in the
- * workspace.
+/* Protects holt's own programs if they lie in a writable mount, such as a checkout or a prefix in
+ * the workspace.
  *
- * holt executes the first holt-full that it finds (cli/full.c). So a place that is looked at before
- * the right one must not be filled by the command either: the directory that it would lie in is
- * pinned. */
+ * holt executes the first holt-full that it finds (cli/full.c). So the command must not create one
+ * in a place that holt searches earlier: the directory of that place is pinned too. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,10 +27,10 @@ static bool is_within_mounts(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Directories of both programs, relative to that of the one that runs. */
+/* Directories of both programs, relative to the directory of the running one. */
 static const char *const program_directories[] = { ".", "../libexec", "../../bin", HOLT_LIBEXEC };
 
-/* The directory that path would be made in: the first at or above it that exists. */
+/* Returns the first directory, at path or above it, that exists. The caller owns it. */
 static char *existing_at(const char *path) {
         char *dir = strdup(path), *slash;
 
@@ -40,7 +39,7 @@ static char *existing_at(const char *path) {
         return dir;
 }
 
-/* --- whether to ask the mount table --- */
+/* --- without the mount table --- */
 
 static bool is_as_text(const LaunchPlan *plan, const char *dir) {
         bool near = false;
@@ -53,9 +52,10 @@ static bool is_as_text(const LaunchPlan *plan, const char *dir) {
         return near;
 }
 
-/* Whether a command with the rights of uid could change what is at path, or put something in place
- * of a directory above it, up to those that asked lies in (NULL: none was asked). In a sticky
- * directory only the owner of an entry can, and that is asked for, too. */
+/* Whether a command with the rights of uid could change the file at path, or replace a directory
+ * above it. Looks at all directories up to those that contain `asked`, which were checked before;
+ * NULL means that none was. In a sticky directory, only the owner of an entry can replace it, and
+ * the entry's owner is checked anyway. */
 static bool programs_may_be_changed(const char *path, const char *asked, uid_t uid) {
         _cleanup_free_ char *at = strdup(path);
         struct stat st;
@@ -73,8 +73,9 @@ static bool programs_may_be_changed(const char *path, const char *asked, uid_t u
         return !at;
 }
 
-/* Holt is mostly installed by root and run by somebody else: no mount of the host's lets the
- * command change it then. Run by root the command may change whatever is mounted read-write. */
+/* Whether the command could change holt's own files. Mostly root has installed holt and another
+ * user runs it: then no mount of the host lets the command change it. If root runs holt, the
+ * command may change everything that is mounted read-write. */
 static bool may_be_ours(const char *self, const char *dir) {
         const uid_t uid = geteuid();
         bool may = uid == 0 || programs_may_be_changed(self, NULL, uid);
@@ -87,8 +88,8 @@ static bool may_be_ours(const char *self, const char *dir) {
         return may;
 }
 
-/* By the open directories: the path by which holt was started says nothing about other mounts of
- * the same directory. */
+/* Whether a mount shows one of the directories. It compares open directories: the path by which
+ * holt was started says nothing about other mounts of the same directory. */
 static bool is_reached(const Reach *reach, const char *dir) {
         for (size_t i = 0; i < ELEMENTSOF(program_directories); i++) {
                 _cleanup_free_ char *path = path_join(dir, program_directories[i]);
@@ -101,9 +102,9 @@ static bool is_reached(const Reach *reach, const char *dir) {
         return false;
 }
 
-/* --- which they are --- */
+/* --- the list of programs --- */
 
-/* Adds the places of holt-full that holt looks at, up to the one that it executes. */
+/* Adds the places in which holt looks for holt-full, up to the one that it executes. */
 static int add_full(const char *light_dir, StrList *ret) {
         for (size_t i = 0; i < ELEMENTSOF(programs_full); i++) {
                 char *path = path_join(light_dir, programs_full[i]);
@@ -117,7 +118,8 @@ static int add_full(const char *light_dir, StrList *ret) {
         return 0;
 }
 
-/* Adds holt, which may have been exchanged since it was started, and what it executes. */
+/* Adds holt, which may have been replaced since it was started, and the program that it
+ * executes. */
 static int add_light(const char *dir, StrList *ret) {
         for (size_t i = 0; i < ELEMENTSOF(programs_light); i++) {
                 _cleanup_free_ char *path = path_join(dir, programs_light[i]);
@@ -134,17 +136,18 @@ static int add_light(const char *dir, StrList *ret) {
         return 0;
 }
 
-/* --- a place that is empty --- */
+/* --- a program that does not exist --- */
 
 static int refuse_program(const char *path, const Reached *reached, Error *reterr) {
         char quoted[400], inside[400];
         int r = error_set(reterr, ERROR_POLICY, EPERM,
-                          "holt would execute %s, and the command could make it (%s inside)",
+                          "holt would execute %s, but the command could create it (%s inside)",
                           str_quote(path, quoted, sizeof(quoted)),
                           str_quote(reached->inside, inside, sizeof(inside)));
 
-        return error_cure(reterr, r,
-                          "Install holt where the command cannot write: meson install -C build");
+        return error_cure(
+                reterr, r,
+                "Install holt in a place where the command cannot write: meson install -C build");
 }
 
 static int programs_protect_one(LaunchPlan *plan, const Reach *reach, const char *path,
@@ -172,13 +175,13 @@ static int programs_protect_one(LaunchPlan *plan, const Reach *reach, const char
 
 /* --- together --- */
 
-/* The running program, by the kernel's path; or "". */
+/* Stores the kernel's path of the running program, or "". */
 static void find_self(char ret[PATH_MAX]) {
         static const char deleted[] = " (deleted)";
         ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
 
         ret[n < 0 ? 0 : n] = '\0';
-        /* A build has replaced it since it was started. */
+        /* A build has replaced the program since it was started. */
         if (n > (ssize_t)sizeof(deleted) && streq(ret + n - sizeof(deleted) + 1, deleted) &&
             access(ret, F_OK) < 0)
                 ret[(size_t)n - sizeof(deleted) + 1] = '\0';

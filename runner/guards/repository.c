@@ -13,9 +13,9 @@
 
 /* --- files --- */
 
-/* The file of an O_PATH fd, which it ends: to open a device or a FIFO may do something already.
- * Returns an fd to read, -ENXIO for a device, -EBADMSG for what else is no file, or another
- * negative errno. */
+/* Opens the file of path_fd, an O_PATH fd, for reading, and closes path_fd. The type is checked
+ * first, because opening a device or a FIFO may already have an effect. Returns an fd, -ENXIO for a
+ * device, -EBADMSG if it is not a regular file, or another negative errno. */
 static int open_regular(int path_fd) {
         _cleanup_close_ int owned = path_fd;
         char path[32];
@@ -37,7 +37,8 @@ static int repository_open_file(int dir_fd, const char *path) {
 
 /* --- .git --- */
 
-/* gitrepository-layout(5): "gitdir: " and a path, absolute or relative to where the file is. */
+/* Reads a .git file: "gitdir: " and a path, absolute or relative to the file's directory
+ * (gitrepository-layout(5)). */
 static int repository_read_link(int tree_fd, const char *tree, const char *path, char **ret) {
         static const char prefix[] = "gitdir: ";
         _cleanup_close_ int fd = repository_open_file(tree_fd, path);
@@ -79,7 +80,8 @@ int repository_open(int tree_fd, const char *tree, const char *path, char **ret_
         return open_linked(tree_fd, tree, path, ret_leads);
 }
 
-/* The .git of directory, whose name ends in a slash. Most have none, which one call tells. */
+/* Opens the .git of `directory`, whose name ends in a slash. Most directories have none, so one
+ * quick call checks that first. */
 static int repository_open_parent(const char *directory) {
         _cleanup_close_ int tree_fd = FD_NONE;
         char path[PATH_MAX + 8];
@@ -106,7 +108,7 @@ int repository_open_above(char *tree) {
 
 /* --- its index --- */
 
-/* Read and not mapped: somebody could cut the file short meanwhile. */
+/* Reads a file. It is not mapped, because another process could truncate it meanwhile. */
 static int repository_read_open(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *bytes = NULL;
         size_t size, done = 0;
@@ -145,8 +147,9 @@ int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t
         return fd < 0 ? fd : repository_read_open(fd, max, ret, ret_size);
 }
 
-/* By extensions.objectFormat of its config, which git reads without what that includes. That of a
- * worktree lies elsewhere. The command can write none of them. */
+/* Finds the repository's hash in its config, by extensions.objectFormat. For this variable git does
+ * not follow includes. The config of a worktree lies elsewhere. The command cannot write any of
+ * these. */
 static GitHash find_hash(int git_fd) {
         _cleanup_free_ char *bytes = NULL;
         size_t size = 0;
@@ -175,7 +178,7 @@ size_t repository_path_work(const char *path) {
         return REPOSITORY_WORK_PATH + strlen(path) / REPOSITORY_WORK_LENGTH;
 }
 
-/* The size is asked for first: to read a file takes time, too. */
+/* Reads an index. The size is checked first, because reading a large file takes time. */
 static int read_index(int git_fd, const char *name, bool every, RepositoryLinks *links,
                       GitIndex *ret) {
         _cleanup_close_ int fd = repository_open_file(git_fd, name);
@@ -195,7 +198,7 @@ static int read_index(int git_fd, const char *name, bool every, RepositoryLinks 
         return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
 }
 
-/* git-update-index(1), --split-index. */
+/* Adds the shared part of a split index (git-update-index(1), --split-index). */
 static int add_shared(int git_fd, RepositoryLinks *links, GitIndex *index) {
         _cleanup_(git_index_clear) GitIndex shared = { 0 };
         _cleanup_free_ char *name = str_format("sharedindex.%s", index->shared);
@@ -205,14 +208,14 @@ static int add_shared(int git_fd, RepositoryLinks *links, GitIndex *index) {
                 r = strlist_add(&index->links, shared.links.items[i]);
         for (size_t i = 0; r == 0 && i < shared.trees.count; i++)
                 r = strlist_add(&index->trees, shared.trees.items[i]);
-        /* git finds nothing to read then, either. */
+        /* Without its shared part, git cannot read the index either. */
         return r == -ENOENT ? -EBADMSG : r;
 }
 
-/* --- what git enters --- */
+/* --- repositories that git enters --- */
 
-/* Of paths, which are below a work tree, those that lie below skip there; outer is the path of what
- * is left in ours, "" or with a slash at the end. */
+/* Adds those of `paths` that begin with `skip`, with `outer` in its place. outer is the path from
+ * our work tree to the other one: "" or with a slash at the end. */
 static int add_below(const StrList *paths, const char *skip, const char *outer, StrList *ret) {
         const size_t length = strlen(skip);
         int r = 0;
@@ -245,8 +248,8 @@ static int add_index(int git_fd, const char *skip, const char *outer, Repository
         return r == 0 && has_above(&index.trees, skip) ? strlist_add(&ret->trees, ".") : r;
 }
 
-/* By the index, and by what git keeps of submodules beside it; git is the path of git_fd. What is
- * wrong with the index does not hide those. */
+/* Adds the gitlinks of the index, and the submodules that git keeps beside it. git is the path of
+ * git_fd. A damaged index does not hide the submodules. */
 static int add_links(int git_fd, const char *git, const RepositoryTree *tree, const char *skip,
                      const char *outer, RepositoryLinks *ret) {
         int r = add_index(git_fd, skip, outer, ret);
@@ -257,7 +260,8 @@ static int add_links(int git_fd, const char *git, const RepositoryTree *tree, co
         return found < 0 ? found : r;
 }
 
-/* A .git in the workspace may be of a mount that no path leads to; what it leads to is not. */
+/* Finds the path of git_fd. No path may lead to the mount of a .git in the workspace, but one leads
+ * to the directory that a .git file names. */
 static int name_git(const RepositoryTree *tree, const char *path, int git_fd, bool leads,
                     char ret[PATH_MAX]) {
         if (leads)
@@ -279,7 +283,7 @@ int repository_links(const RepositoryTree *tree, const char *path, RepositoryLin
         return add_links(git_fd, git, tree, "", outer, ret);
 }
 
-/* Of the one above whose .git is git_fd; above is its work tree. */
+/* Adds the links of a repository above the tree. git_fd is its .git, and `above` its work tree. */
 static int add_above(int git_fd, const char *above, const RepositoryTree *tree,
                      RepositoryLinks *ret) {
         _cleanup_free_ char *skip = str_format("%s/", tree->real + strlen(above) + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The git repository that a workspace is, or lies in, and those below that git enters from there by
- * itself: `git status` at the top, which many a shell prompt runs, asks every gitlink of the index
- * that has a .git, and does what that one's config says. */
+/* The git repository of a workspace, the repositories above it, and those below that git enters by
+ * itself. For example, `git status` at the top, which many shell prompts run, looks at every
+ * gitlink of the index that has a .git, and follows its config. */
 #pragma once
 
 #include <errno.h>
@@ -10,81 +10,87 @@
 #include "guards/git-index.h"
 #include "policy/plan.h"
 
-/* What ends a search: no memory, and -EAGAIN, when somebody keeps a lease on a file (F_SETLEASE of
- * fcntl(2)), which a command of another run may. What it says nobody knows then, and not to know
- * would be to leave unprotected what it leads to. All functions here return it. */
+/* Whether r must end a search: -ENOMEM, or -EAGAIN if another process holds a lease on a file
+ * (F_SETLEASE of fcntl(2)). A command of another run may hold one. Then holt cannot read the
+ * file, and would leave unprotected the paths to which it leads. All functions here return these
+ * codes. */
 static inline bool repository_is_closed(int r) {
         return r == -ENOMEM || r == -EAGAIN;
 }
 
-/* Opens what path, a .git relative to tree_fd, the work tree that is tree on the host, is or leads
- * to: an O_PATH fd that the caller owns, or a negative errno.
+/* Opens a repository's directory. path is a .git relative to tree_fd, the work tree whose path on
+ * the host is tree. Returns an O_PATH fd that the caller owns, or a negative errno.
  *
- * ret_leads  may be NULL. If the .git is a file that names a directory, as worktrees and submodules
- *            have it, then that is written there, whether it could be opened or not: an absolute
- *            path in normal form that the caller owns. Else it is left alone. */
+ * ret_leads  may be NULL. If the .git is a file that names a directory, as in worktrees and
+ *            submodules, *ret_leads is that path, even if it could not be opened. It is absolute,
+ *            in normal form and owned by the caller. Otherwise *ret_leads is not written. */
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
-/* Reads the whole of a regular file of max bytes at most, by whatever links: a git config or the
- * like. *ret is the caller's, with a zero behind it. 0, -ENXIO for a device, as /dev/null is,
- * -EBADMSG for what else is no regular file, -E2BIG, -ENOMEM, -EAGAIN, or another negative errno
- * of openat(2) or read(2). */
+/* Reads a regular file of at most max bytes, such as a git config. Symlinks are followed. The
+ * caller owns *ret, which ends in a zero byte. Returns 0, -ENXIO for a device such as /dev/null,
+ * -EBADMSG if it is not a regular file, -E2BIG, -ENOMEM, -EAGAIN, or another negative errno of
+ * openat(2) or read(2). */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
-/* Opens the nearest .git above tree, an absolute path of the kernel's, which is cut to the work
- * tree where that is ("" for the root), so that the next call finds the next one: an fd as above.
- * -ENOENT when there is none, or -EAGAIN. */
+/* Opens the nearest .git above tree, an absolute path as the kernel names it. tree is cut to the
+ * work tree of that .git ("" for the root), so that the next call finds the next one. Returns an
+ * O_PATH fd that the caller owns, -ENOENT if there is none, or -EAGAIN. */
 int repository_open_above(char *tree);
 
-/* A work tree, or a directory of one. All borrowed. */
+/* A work tree or a directory in one. All members are borrowed. */
 typedef struct RepositoryTree {
-        int fd;           /* O_PATH */
-        const char *real; /* the kernel's own path */
+        int fd;           /* O_PATH. */
+        const char *real; /* Its path as the kernel names it. */
 } RepositoryTree;
 
 static inline RepositoryTree repository_tree(const PlanMount *workspace) {
         return (RepositoryTree){ workspace->fd, workspace->real };
 }
 
-/* Where git goes on by itself. Paths are relative to the tree and in normal form. */
+/* Places that git enters by itself. The paths are relative to the tree and in normal form. */
 typedef struct RepositoryLinks {
-        StrList links; /* the gitlinks and submodules, without the .git */
-        /* Sparse directories, which git keeps off the disk. While nothing is there nothing is
-         * entered; what may be entered once something is, only the repository's objects know. "."
-         * where the tree lies in one. */
+        StrList links; /* Paths of gitlinks and submodules, without their .git. */
+        /* Sparse directories, which git keeps off the disk. git enters nothing there while the
+         * directory does not exist. If it exists, only the repository's objects tell what git may
+         * enter. "." means that the whole tree lies in a sparse directory. */
         StrList trees;
-        size_t work, work_max; /* done, and where to give up with -E2BIG; 0 for no end */
+        size_t work, work_max; /* Work done, and the bound past which calls fail with -E2BIG; 0
+                                  means no bound. */
 } RepositoryLinks;
 
-/* Units of work, about a microsecond each: how much there is to look at is up to the command. */
+/* Units of work, about a microsecond each. They bound the time, because the command decides how
+ * many files there are. */
 enum {
-        REPOSITORY_WORK_MAX = 4000000,  /* before a command runs */
-        REPOSITORY_WORK_MORE = 1000000, /* after it, beyond what there was before */
-        REPOSITORY_WORK_SPARE = 250000, /* for what is not the command's, once that is done */
-        REPOSITORY_WORK_BYTES = 128,    /* so many bytes of an index are one unit */
-        REPOSITORY_WORK_PATH = 4,       /* to open one of the paths */
-        REPOSITORY_WORK_LENGTH = 16,    /* so many bytes of it are one more */
+        REPOSITORY_WORK_MAX = 4000000,  /* Before a command runs. */
+        REPOSITORY_WORK_MORE = 1000000, /* After a command, beyond the work done before it. */
+        REPOSITORY_WORK_SPARE =
+                250000, /* For links that the command did not make, after its own are done. */
+        REPOSITORY_WORK_BYTES = 128, /* This many bytes of an index are one unit. */
+        REPOSITORY_WORK_PATH = 4,    /* For opening one path. */
+        REPOSITORY_WORK_LENGTH = 16, /* This many bytes of a path are one more unit. */
 };
 
-/* Counts work. False if that is more than work_max allows; it stays so. */
+/* Adds to the work done. Returns false once it exceeds work_max. */
 bool repository_works(RepositoryLinks *links, size_t work);
 
-/* The work to open path. */
+/* Returns the work of opening path. */
 size_t repository_path_work(const char *path);
 
-/* Adds those of the repository whose .git is at path, relative to the tree, by its index as it is
- * now, and by the submodules that it keeps (git-modules.h); nothing where there is no repository.
+/* Adds the links of the repository whose .git is at path, relative to the tree. They come from its
+ * current index, and from the submodules that it keeps (git-modules.h). Without a repository at
+ * path, nothing is added.
  *
- * 0; what git_index_read() says of an index that git did not write; -E2BIG past work_max; -ELOOP
- * or another negative errno of openat2(2). The caller ends with repository_links_clear(). */
+ * Returns 0, an error of git_index_read() for an index that git did not write, -E2BIG past
+ * work_max, -ELOOP, or another negative errno of openat2(2). The caller ends with
+ * repository_links_clear(). */
 int repository_links(const RepositoryTree *tree, const char *path, RepositoryLinks *ret);
 
-/* Adds those of every repository that the tree lies in: a .git between, which an earlier run may
- * have made, need not be one to git. An index that can't be read tells nothing. 0, -ENOMEM or
- * -EAGAIN. */
+/* Adds the links of every repository above the tree. The search does not stop at the first .git: an
+ * earlier run may have made it, and git may not accept it as a repository. An unreadable index adds
+ * nothing. Returns 0, -ENOMEM or -EAGAIN. */
 int repository_links_above(const RepositoryTree *tree, RepositoryLinks *ret);
 
 void repository_links_clear(RepositoryLinks *links);
 
-/* Whether something is at path, one of the sparse directories. */
+/* Whether a file or directory exists at path, one of the sparse directories. */
 bool repository_tree_there(const RepositoryTree *tree, const char *path);

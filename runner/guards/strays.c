@@ -16,19 +16,21 @@
 enum {
         STRAYS_MAX = 2000,
 
-        /* Microseconds, roughly: nobody waits for long, however much the command has made. */
+        /* Roughly microseconds. The bound keeps the wait short, however many files the command has
+         * made. */
         WORK_MAX = 2000000,
-        WORK_MORE = 500000, /* after a run, beyond what the repository took before it */
+        WORK_MORE = 500000, /* After a run, beyond the work that the repository took before it. */
         WORK_ENTRY = 1,
-        WORK_FILE = 8, /* to read how it begins */
+        WORK_FILE = 8, /* Reading the beginning of a file. */
         WORK_DIRECTORY = 16,
-        WORK_LENGTH = 16, /* so many bytes of a directory's path are one more */
+        WORK_LENGTH = 16, /* This many bytes of a directory's path are one more unit. */
 };
 
-/* Of these only the names: they have many files, and git opens none of them to write it. */
+/* Only the names in these directories are checked: they have many files, and git opens none of them
+ * for writing. */
 static const char *const shallow[] = { "annex", "lfs", "objects" };
 
-/* What is git's beside other things, where the workspace is a git directory itself. */
+/* git's own entries in a workspace that is a git directory itself. */
 static const char *const own[] = {
         "NOTES_MERGE_WORKTREE", "info", "logs",     "lost-found", "objects",   "rebase-apply",
         "rebase-merge",         "refs", "reftable", "rr-cache",   "sequencer",
@@ -38,11 +40,12 @@ typedef struct Walk {
         const LaunchPlan *plan;
         int tree_fd;
         bool repair;
-        const char *git; /* "" or ".git/" */
-        StrList left;    /* directories, each with a slash at the end */
-        size_t work;     /* done */
+        const char *git; /* "" or ".git/". */
+        StrList left;    /* Directories still to look into; each ends in a slash. */
+        size_t work;     /* Units of work done. */
         size_t work_max;
-        size_t aside; /* already: where there were too many some are left */
+        size_t aside; /* Number of files already set aside. If a sweep had found too many, some are
+                         left. */
         PlanStrays *found;
 } Walk;
 
@@ -65,7 +68,7 @@ static int strays_open_directory(const Walk *walk, const char *path) {
         return other < 0 ? -errno : other;
 }
 
-/* Whether to look into the directory called name in directory. */
+/* Whether to look into the directory `name` in `directory`. */
 static bool strays_goes_on(const Walk *walk, const char *directory, const char *name,
                            const char *path) {
         const char *inner = directory + strlen(walk->git);
@@ -80,8 +83,8 @@ static bool strays_goes_on(const Walk *walk, const char *directory, const char *
         return !strstr(name, GUARD_SUFFIX) && !guard_holds(walk->plan, path);
 }
 
-/* With which it is and since when: another run may have made it, and have lost it while this one
- * has made it anew. */
+/* Adds a stray. Its inode and change time are noted too: another run may have made it and removed
+ * it before this run made it again. */
 static int add_stray(Walk *walk, int dir_fd, const char *name, const char *path,
                      const char *target) {
         struct stat st = { 0 };
@@ -98,7 +101,7 @@ static int add_stray(Walk *walk, int dir_fd, const char *name, const char *path,
                                                target));
 }
 
-/* What is no directory. */
+/* Looks at an entry that is not a directory. */
 static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *path, mode_t type) {
         char target[PATH_MAX];
         ssize_t n;
@@ -113,7 +116,7 @@ static int look_at_file(Walk *walk, int dir_fd, const char *name, const char *pa
         return add_stray(walk, dir_fd, name, path, target);
 }
 
-/* As readdir(3) has it, where the file system tells. */
+/* Returns the type from readdir(3) if the file system tells it, else asks fstatat(2). */
 static mode_t strays_type_of(int dir_fd, const struct dirent *entry) {
         struct stat st;
 
@@ -123,7 +126,8 @@ static mode_t strays_type_of(int dir_fd, const struct dirent *entry) {
                                                                             : st.st_mode & S_IFMT;
 }
 
-/* Whether it has a name that nothing goes by, as this or an earlier sweep of a session gives it. */
+/* Whether the entry was set aside, by this sweep or an earlier one of the session: then no program
+ * uses its name. */
 static bool is_aside(const char *directory, const char *name) {
         const char *end = guard_aside_end(directory);
         const size_t length = strlen(name), end_length = strlen(end);
@@ -161,7 +165,8 @@ static int strays_look_at(Walk *walk, int dir_fd, const char *directory,
                        : 0;
 }
 
-/* What the caller can't read the caller's git can't, either. */
+/* Looks into a directory. An unreadable one is skipped, because the caller's git cannot read it
+ * either. */
 static int look_into(Walk *walk, const char *directory) {
         int fd = strays_open_directory(walk, directory[0] ? directory : "."), r = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -189,7 +194,8 @@ static int walk_all(Walk *walk, const char *git) {
         return r;
 }
 
-/* As git tells (gitrepository-layout(5)). What of it is a link leads away, and is found. */
+/* Whether git takes the workspace for a bare repository (gitrepository-layout(5)). A part may also
+ * be a symlink; it leads away and is found. */
 static bool is_bare(int tree_fd) {
         static const char *const parts[] = { "HEAD", "objects", "refs" };
 

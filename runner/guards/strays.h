@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is neither a file nor a directory in a directory of git's. git makes no such thing there,
- * and writes through it: a link called COMMIT_EDITMSG is a file of the caller's with the next
- * message in it, one in logs/ a file with the name of a branch. And what is a file, but leads git
- * astray by what it says (git-state.h). */
+/* Strays: unexpected entries in git's directories.
+ *
+ * One kind is neither a file nor a directory. git never makes such an entry there, but writes
+ * through it: through a symlink called COMMIT_EDITMSG, git writes the next message into a file of
+ * the caller's; one in logs/ makes git write a file with the name of a branch. The other kind is a
+ * file whose content leads git astray (git-state.h). */
 #pragma once
 
 #include "policy/plan.h"
 
-/* Adds what is there now in the .git of the workspace, tree_fd, and at the top of a workspace that
- * is a git directory itself; not what is guarded, nor what has been set aside.
+/* Adds the strays that exist now in the .git of the workspace, tree_fd. If the workspace is a git
+ * directory itself, its top is searched too. Guarded entries and those already set aside are left
+ * out.
  *
- * known  what was there before the command ran, or NULL before it runs. With it the caller is given
- *        back the right to read what the command has closed, and less is looked at: as much as
- *        before, and so much more
+ * known  strays from before the run, or NULL before it. If set, directories that the command has
+ *        closed are made readable again. The search is then bounded by its work before the run,
+ *        plus a little.
  *
- * 0, -E2BIG where there is too much to look at, or -ENOMEM. */
+ * Returns 0, -E2BIG if there is too much to look at, or -ENOMEM. */
 int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret);
 
-/* Whether the one at index of found is among those of known, leading where it did, and nobody has
- * made it anew. */
+/* Whether found[index] is also in known, leads to the same target, and was not made anew. */
 bool strays_has(const PlanStrays *known, const PlanStrays *found, size_t index);

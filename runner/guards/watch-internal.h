@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is watched, as the files of watch.h share it: watch-names.c finds the names on the way to a
- * path, watch.c says which paths, and compares. */
+/* Types shared by the files of watch.h. watch-names.c finds the names on the way to a path; watch.c
+ * chooses the paths, and compares. */
 #pragma once
 
 #include "guards/watch-missing.h"
 #include "guards/watch.h"
 
 typedef struct WatchDirectory {
-        char *path; /* inside */
+        char *path; /* Path inside. */
         int fd;
         dev_t device;
 } WatchDirectory;
 
 typedef struct WatchName {
-        char *path; /* inside; its last part is the name */
+        char *path; /* Path inside; its last part is the name. */
         size_t directory;
-        int fd; /* O_PATH; while it is open, no other file gets its inode */
+        int fd; /* O_PATH. While it is open, no other file gets its inode number. */
         dev_t device;
         ino_t inode;
         mode_t mode;
-        bool hidden;            /* itself, and not through a symlink */
-        const PlanMount *mount; /* that the plan has here, borrowed; or NULL */
-        bool mounted;           /* inside there is a mount on it */
-        bool of_mount;          /* of the path to a hidden file or a mount of the plan */
-        bool covered;           /* not looked at: a directory above it is protected or hidden */
-        char *link;             /* the target of a symlink, or NULL */
+        bool hidden;            /* The name itself is hidden, not only the target of a symlink. */
+        const PlanMount *mount; /* The plan's mount at this path, borrowed; or NULL. */
+        bool mounted;           /* A mount lies on it inside. */
+        bool of_mount;          /* Part of the path to a hidden file or to a mount of the plan. */
+        bool covered;           /* Not checked: a directory above it is protected or hidden. */
+        char *link;             /* The target if it is a symlink, or NULL. */
 } WatchName;
 
 struct Watch {
@@ -34,12 +34,12 @@ struct Watch {
         WatchName *names;
         WatchMissing *missing;
         size_t directories_count, names_count;
-        int root_fd, mounts_fd; /* of the sandbox, once it lives */
+        int root_fd, mounts_fd; /* Root and mount namespace of the running sandbox. Owned. */
 };
 
-/* Watches path, inside, and each directory and symlink that leads to it. mount: what the plan
- * mounts there, borrowed, or NULL. 0 or a negative errno. */
+/* Watches path, a path inside, and each directory and symlink on the way to it. mount is the plan's
+ * mount at path, borrowed, or NULL. Returns 0 or a negative errno. */
 int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error *reterr);
 
-/* The name at the end of path. */
+/* Returns the last name of path. */
 const char *watch_last_part(const char *path);

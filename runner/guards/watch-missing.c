@@ -22,9 +22,9 @@
 struct WatchMissing {
         WatchMissing *next;
         char *path;
-        char *rest; /* below the directory of dir_fd */
-        int dir_fd; /* borrowed */
-        int *fds;   /* directories on the way that have come to be; each is watched */
+        char *rest; /* The path below the directory of dir_fd. */
+        int dir_fd; /* Borrowed. */
+        int *fds;   /* Directories on the way that have appeared; each is watched. */
         size_t fds_count;
 };
 
@@ -66,14 +66,15 @@ int watch_missing_add(WatchMissing **list, const char *path, int dir_fd, const c
         return missing->path && missing->rest ? 0 : error_oom(reterr);
 }
 
-/* Whether name is in the directory; yes where that can't be told. */
+/* Whether name exists in the directory, or holt cannot find out. */
 static bool missing_is_there(int dir_fd, const char *name) {
         struct stat st;
 
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* A symlink on the way can lead anywhere. Any other file that is no directory leads nowhere. */
+/* Whether the entry is a symlink, which can lead anywhere. Any other entry that is not a directory
+ * leads nowhere. */
 static bool missing_is_link(int dir_fd, const char *name) {
         struct stat st;
 
@@ -81,8 +82,8 @@ static bool missing_is_link(int dir_fd, const char *name) {
                                                                     : errno != ENOENT;
 }
 
-/* Watches the directory called name, and adds its fd to *fds. 1 if it is there, 0 if nothing is
- * that could lead to the path, or a negative errno. */
+/* Watches the directory `name` and adds its fd to *fds. Returns 1 if it exists, 0 if no entry there
+ * could lead to the path, or a negative errno. */
 static int missing_enter(int dir_fd, const char *name, int **fds, size_t *count) {
         int *more = reallocarray(*fds, *count + 1, sizeof(**fds));
         int fd, r;
@@ -100,7 +101,8 @@ static int missing_enter(int dir_fd, const char *name, int **fds, size_t *count)
         return r < 0 ? r : 1;
 }
 
-/* Each directory is watched before it is looked into, and the old ones until then. */
+/* Whether the path exists now. Each directory is watched before its entries are looked at, and the
+ * old ones stay watched until then. */
 static bool missing_is_made(WatchMissing *missing) {
         _cleanup_free_ char *rest = strdup(missing->rest);
         char *part = rest, *slash;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hidden paths that do not exist when the sandbox starts.
  *
- * Theory of operation. There is nothing that could be mounted over. If such a path comes to be
- * while the sandbox lives, it can be read. So the deepest directory of it that exists is watched
- * (guards/watch.h), and when names in it change, the rest of the path is looked up. A directory
- * that has appeared on the way is watched from then on, too. Nobody can tell whether the host or
- * the command has made the path. */
+ * Theory of operation. Nothing can be mounted over a missing path. If the path appears while the
+ * sandbox is running, the command can read it. So holt watches the deepest existing directory of
+ * the path (guards/watch.h). When names in it change, holt looks the rest of the path up. A
+ * directory that has appeared on the way is watched from then on, too. Nobody can tell whether the
+ * host or the command has made the path. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,15 +15,15 @@
 
 typedef struct WatchMissing WatchMissing;
 
-/* Adds a path, by its name inside, to the list at *list. dir_fd is that of the directory, watched
- * and borrowed; rest is the path below it. 0 or a negative errno. */
+/* Adds a path, as named inside, to the list at *list. dir_fd is its deepest existing directory,
+ * watched and borrowed. rest is the part of the path below it. Returns 0 or a negative errno. */
 int watch_missing_add(WatchMissing **list, const char *path, int dir_fd, const char *rest,
                       Error *reterr);
-/* NULL is legal; returns NULL. */
+/* NULL is legal. Returns NULL. */
 WatchMissing *watch_missing_free(WatchMissing *list);
 
-/* The first path that exists now, or that holt can't tell about, or NULL. */
+/* Returns the first path that exists now, or that holt cannot look up. NULL if there is none. */
 const char *watch_missing_find_made(WatchMissing *list);
 
-/* Asks for SIGIO when names in the directory change (F_NOTIFY). 0 or a negative errno. */
+/* Asks for SIGIO when names in the directory change (F_NOTIFY). Returns 0 or a negative errno. */
 int watch_directory(int dir_fd);

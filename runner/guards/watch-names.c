@@ -11,24 +11,23 @@
 #include "base/paths.h"
 #include "base/sys.h"
 
-enum { LINKS_MAX = 40 }; /* symlinks that the kernel follows in one path (path_resolution(7)) */
+enum { LINKS_MAX = 40 }; /* Symlinks that the kernel follows in one path (path_resolution(7)). */
 
 static int watch_refuse(const char *path, int errnum, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, errnum,
-                          "cannot watch %s, in which the policy protects or hides something", path);
+                          "cannot watch %s, which contains a protected or hidden path", path);
 
         if (errnum == EACCES)
-                return error_cure(reterr, r, "Make the directory readable for yourself.");
+                return error_cure(reterr, r, "Make the directory readable for you.");
         if (errnum == EMFILE)
                 return error_cure(reterr, r, "Raise the limit of open files (ulimit -Hn).");
         return error_cure(reterr, r,
                           "Switch directory notification on (sysctl fs.dir-notify-enable=1), or "
-                          "protect and hide nothing (--protect none).");
+                          "protect and hide no paths (--protect none).");
 }
 
-/* The entry of the system tree that is path inside or, with below, that path lies in or is; or
- * NULL.
- */
+/* Returns the entry of the system tree at path inside, or with `below` the entry at path or above
+ * it. Returns NULL if there is none. */
 static const SystemEntry *watch_find_entry(const SystemTree *system, const char *path, bool below) {
         for (size_t i = 0; i < system->count; i++) {
                 const SystemEntry *entry = &system->entries[i];
@@ -39,8 +38,8 @@ static const SystemEntry *watch_find_entry(const SystemTree *system, const char 
         return NULL;
 }
 
-/* Opens a directory of the system tree. In it only root replaces files; a directory that the caller
- * may not read is left out. */
+/* Opens a directory of the system tree. Only root can replace files there. A directory that the
+ * caller may not read is skipped. */
 static int watch_open_system(const Watch *watch, const char *path, int *ret_fd) {
         const SystemEntry *entry = watch_find_entry(watch->system, path, true);
         const PlanMount *rootfs = &watch->plan->rootfs;
@@ -57,8 +56,8 @@ static int watch_open_system(const Watch *watch, const char *path, int *ret_fd) 
         return 0;
 }
 
-/* Opens the directory at path, inside, if a directory of the host is mounted there. Returns 0 with
- * FD_NONE if not. */
+/* Opens the directory at path inside, if it shows a directory of the host. Otherwise stores FD_NONE
+ * and returns 0. */
 static int watch_open(const Watch *watch, const char *path, int *ret_fd) {
         const PlanMount *mount = plan_mount_above(watch->plan, path);
         const char *rest;
@@ -78,7 +77,8 @@ static int watch_open(const Watch *watch, const char *path, int *ret_fd) {
         return 0;
 }
 
-/* The directory is remembered even if it is none of the host's, so that it is looked for once. */
+/* Adds a directory. One that is not the host's is remembered too, so that holt looks for it only
+ * once. */
 static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         WatchDirectory *more = reallocarray(watch->directories, watch->directories_count + 1,
                                             sizeof(*more));
@@ -179,7 +179,7 @@ static int watch_add_in_directory(Watch *watch, const char *path, Error *reterr)
         return watch_add_name(watch, path, directory, reterr);
 }
 
-/* *ret_link is the target if there is a symlink at path; borrowed. */
+/* Adds one part of a path. If it is a symlink, *ret_link is its target; borrowed. */
 static int watch_add_part(Watch *watch, const char *path, bool last, const PlanMount *mount,
                           const char **ret_link, Error *reterr) {
         WatchName *name = watch_find_name(watch, path);
@@ -203,14 +203,14 @@ static int watch_add_part(Watch *watch, const char *path, bool last, const PlanM
         return r;
 }
 
-/* A path that is followed as the kernel does it inside. */
+/* A path that is followed as the kernel follows it inside. */
 typedef struct WatchWalk {
-        char done[PATH_MAX]; /* without a symlink; "" is the root */
+        char done[PATH_MAX]; /* The part without symlinks; "" is the root. */
         char todo[PATH_MAX];
         int links;
 } WatchWalk;
 
-/* Takes the first part off what is to do. False if there is none. */
+/* Removes the first part from `todo`. Returns false if no part is left. */
 static bool watch_names_walk_take(WatchWalk *walk, char part[NAME_MAX + 1]) {
         const size_t start = strspn(walk->todo, "/"), length = strcspn(walk->todo + start, "/");
         char *rest = walk->todo + start + length;
@@ -237,7 +237,7 @@ static int walk_enter(WatchWalk *walk, const char *part) {
         return 1;
 }
 
-/* The last part that was entered is a symlink. */
+/* Follows the symlink that was entered last. */
 static int walk_follow(WatchWalk *walk, const char *link) {
         char *todo = str_format("%s/%s", link, walk->todo);
         const bool fits = todo && strlen(todo) < sizeof(walk->todo);
@@ -249,7 +249,7 @@ static int walk_follow(WatchWalk *walk, const char *link) {
         return fits && ++walk->links <= LINKS_MAX ? 0 : -ELOOP;
 }
 
-/* The index of the directory that path lies in. */
+/* Returns the index of the directory in which path lies. */
 static size_t watch_directory_of(const Watch *watch, const char *path) {
         const size_t length = (size_t)(strrchr(path, '/') - path);
         size_t i = watch->directories_count;
@@ -264,13 +264,13 @@ static size_t watch_directory_of(const Watch *watch, const char *path) {
         return 0;
 }
 
-/* Whether path does not exist, in a directory that is watched. */
+/* Whether path is missing from a directory that is watched. */
 static bool watch_lacks(const Watch *watch, const char *path) {
         return path[0] && !watch_find_name(watch, path) &&
                watch->directories[watch_directory_of(watch, path)].fd >= 0;
 }
 
-/* The last part that was entered does not exist. */
+/* Adds a hidden path whose last entered part does not exist. */
 static int watch_add_missing(Watch *watch, WatchWalk *walk, const char *path, Error *reterr) {
         const int dir_fd = watch->directories[watch_directory_of(watch, walk->done)].fd;
         char rest[2 * PATH_MAX], part[NAME_MAX + 1];
@@ -284,8 +284,9 @@ static int watch_add_missing(Watch *watch, WatchWalk *walk, const char *path, Er
         return watch_missing_add(&watch->missing, path, dir_fd, rest, reterr);
 }
 
-/* Each part is watched, since a mount also goes with the directory that it lies in, and each
- * symlink, since another target would not be hidden. mount is the plan's at path, or NULL. */
+/* Watches each part of a path. A directory on the way counts, since a mount moves with its
+ * directory. So does a symlink, since another target would not be hidden. mount is the plan's mount
+ * at path, or NULL. */
 int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error *reterr) {
         WatchWalk walk = { .done = "" };
         char part[NAME_MAX + 1];

@@ -18,8 +18,9 @@
 static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
 
 enum {
-        PAUSE_MIN = 1000,  /* usec */
-        PAUSE_PER_LOOK = 4 /* times as long as the look: a fifth of a processor at most */
+        PAUSE_MIN = 1000,  /* Microseconds. */
+        PAUSE_PER_LOOK = 4 /* Times the length of the look, so that looking takes at most a fifth of
+                              a processor. */
 };
 
 static void watch_set_inside(const Watch *watch, const int *root_fd) {
@@ -70,7 +71,7 @@ static bool watch_is_below(const char *path, const char *above) {
         return path_below(path, above) && !streq(path, above);
 }
 
-/* Whether the plan hides a directory that path lies in. */
+/* Whether the plan hides a directory above path. */
 static bool watch_hides_above(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_HIDE &&
@@ -79,10 +80,10 @@ static bool watch_hides_above(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Whether the host can end a mount of the plan: by replacing its mount point. The command then
- * finds the host's file there, where the policy had put another, or the same one read-only. A mount
- * point in memory is out of the host's reach. In the system tree only root could replace one, and
- * what follows is read-only, too. */
+/* Whether the host can end a mount of the plan by replacing its mount point. Then the command would
+ * find the host's file there instead of the policy's, or the same file writable. The host cannot
+ * reach a mount point in memory. In the system tree, only root could replace one, and the files
+ * there are read-only anyway. */
 static bool watch_needs_mount(const LaunchPlan *plan, const PlanMount *mount) {
         const char *slash = strrchr(mount->target, '/');
         _cleanup_free_ char *above = NULL;
@@ -109,7 +110,7 @@ static int watch_add_all(Watch *watch, Error *reterr) {
         return r;
 }
 
-/* Whether a hidden directory lies over path. */
+/* Whether a hidden directory covers path. */
 static bool watch_is_hidden(const Watch *watch, const char *path) {
         for (size_t i = 0; i < watch->names_count; i++)
                 if (watch->names[i].hidden && watch_is_below(path, watch->names[i].path))
@@ -124,8 +125,8 @@ static bool watch_hides(const Watch *watch) {
         return false;
 }
 
-/* The host may replace what lies in a hidden directory, and protected files in a protected
- * directory: their mounts go, and the directory's stays. */
+/* Excludes names that the host may replace: those in a hidden directory, and protected files in a
+ * protected directory. Their own mounts may go, since the directory's mount stays. */
 static int watch_leave_out(Watch *watch, const LaunchPlan *plan, Error *reterr) {
         for (size_t i = 0; i < plan->guards_count; i++) {
                 _cleanup_free_ char *path = NULL;
@@ -210,8 +211,8 @@ int watch_enter(Watch *watch, int *root_fd, int *mounts_fd, Error *reterr) {
         return 0;
 }
 
-/* Run by root, holt sees the mounts of the sandbox: the source of a bind, or, on what is hidden and
- * for --tmpfs, memory, which is another device. */
+/* Whether the name shows a mount of the sandbox, which holt sees if root runs it. The mount shows
+ * the source of a bind. For a hidden path or --tmpfs it shows memory, which is another device. */
 static bool watch_is_mount(const WatchName *name, dev_t directory, const struct stat *st) {
         const PlanMount *mount = name->mount;
 
@@ -240,13 +241,14 @@ int watch_take_over(const Watch *watch) {
 
                 if (fd < 0)
                         continue;
-                /* F_NOTIFY leaves the one that it signals as it is. */
+                /* F_NOTIFY alone does not change which process gets the signal. */
                 r = fcntl(fd, F_SETOWN, getpid()) < 0 ? -errno : watch_directory(fd);
         }
         return r;
 }
 
-/* A container's filter may refuse statx(2); then only the file counts. */
+/* Whether the mount still exists. A container's filter may refuse statx(2); then only the file is
+ * compared. */
 static bool watch_is_mounted(const Watch *watch, const WatchName *name) {
         int r;
 

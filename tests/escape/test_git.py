@@ -297,7 +297,7 @@ def test_a_full_disk_is_no_reason_to_run_it(holt: Holt, small: Path, identity: I
     result = holt(["run", "--report", report, "--", "bash", "-c", script], cwd=small)
 
     assert result.code == 125
-    assert "cannot set aside .git/config" in result.err and "its mode is 0" in result.err
+    assert "cannot set aside .git/config" in result.err and "It has mode 0 now" in result.err
     assert f"cannot write the report {report}" in result.err
     assert '"cause": "lost"' in report.read_text()
     assert (small / ".git/config").stat().st_mode & 0o777 == 0

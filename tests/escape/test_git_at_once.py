@@ -44,7 +44,7 @@ def test_a_run_does_not_keep_another_from_what_it_has_to_read(
     first = f"trap '' IO; exec /usr/bin/python3 -c \"{LEASE}\" {path}"
     with holt.start(["run", "--", "bash", "-c", first]) as running:
         assert running.readline() == "leased"
-        assert "a lease of another process" in holt(["run", "--", "true"]).refusal()
+        assert "another process holds a lease" in holt(["run", "--", "true"]).refusal()
         (repository.path / "end").touch()
         running.wait().ok()
     holt(["run", "--", "true"]).ok()

@@ -240,24 +240,24 @@ def test_a_config_of_the_home_is_guarded_without_a_repository(
 @pytest.mark.parametrize("setting, said", (
     ("git config core.hooksPath .", "the whole workspace"),
     ("git config core.hooksPath '~somebody/h'", "~somebody/h"),
-    ("printf '[core' >>.git/config", "none that git reads"),
+    ("printf '[core' >>.git/config", "git itself could not read it"),
     ("printf '[include]\\npath = c\\n' >.git/c; git config include.path c", "more than holt reads"),
     (
         "(printf '#'; head -c 1000000 /dev/zero | tr '\\0' x) >../c; echo '[include]' >../d;"
         "for i in $(seq 60); do echo path = c >>../d; done;"
         "printf '[include]\\npath = ../../d\\npath = ../../d\\n' >>.git/config",
-        "more than holt looks at",
+        "exceed the number that holt checks",
     ),
-    ("mkdir h; ln -s h g; git config core.hooksPath g", "it is a link"),
-    ("mkdir h; ln -s h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "it is a link"),
-    ("mkdir ../h; ln -s ../h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "it is a link"),
-    ("touch c; ln -s c d; ln -s $PWD/d ../way; git config include.path ../../way", "it is a link"),
-    ("mkdir t h; git config core.hooksPath t/../h", 'through ".."'),
-    ("git config core.hooksPath no/no/../../h", 'through ".."'),
-    ("mkdir t; touch c; git config include.path ../t/../c", 'through ".."'),
+    ("mkdir h; ln -s h g; git config core.hooksPath g", "is a symlink"),
+    ("mkdir h; ln -s h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "is a symlink"),
+    ("mkdir ../h; ln -s ../h g; ln -s $PWD/g ../way; git config core.hooksPath $PWD/../way", "is a symlink"),
+    ("touch c; ln -s c d; ln -s $PWD/d ../way; git config include.path ../../way", "is a symlink"),
+    ("mkdir t h; git config core.hooksPath t/../h", 'followed by ".."'),
+    ("git config core.hooksPath no/no/../../h", 'followed by ".."'),
+    ("mkdir t; touch c; git config include.path ../t/../c", 'followed by ".."'),
     ("git config core.hooksPath '%(prefix)/../h'", "%(prefix)"),
-    ("cp -al .git old.git", "another name"),
-    ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "another name"),
+    ("cp -al .git old.git", "a second name"),
+    ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "a second name"),
     ("mkdir s; mv .git/config .git/objects .git/refs s; echo ../s >.git/commondir", "commondir leads to"),
 ))
 def test_what_can_not_be_guarded_is_an_error_with_a_cure(
@@ -277,7 +277,7 @@ def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path
     act(repository, home, f"mkfifo {fifo}; git config include.path {fifo}")
     with subprocess.Popen(["sh", "-c", f"exec 3>{fifo}; echo >{opened}"]) as writer:
         if sandboxed:
-            assert "none that git reads" in holt(["run", "--", "true"]).refusal()
+            assert "git itself could not read it" in holt(["run", "--", "true"]).refusal()
         with contextlib.suppress(subprocess.TimeoutExpired):
             writer.wait(0.2)
         assert not opened.exists()

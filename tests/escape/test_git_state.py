@@ -218,7 +218,7 @@ def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repo
 
     assert result.code == 125 and "the command has run" in result.err and "do not run git" in result.err
     refused = holt(["run", "--", "true"])
-    assert "more in it than holt looks at" in refused.refusal() and "--protect none" in refused.cure
+    assert "more than holt can check" in refused.refusal() and "--protect none" in refused.cure
 
 
 def test_directories_without_end_are_an_error(holt: Holt, repository: Repository) -> None:
@@ -230,4 +230,4 @@ def test_directories_without_end_are_an_error(holt: Holt, repository: Repository
     repository.identity.run(["rm", "-rf", ".git/refs/a"], cwd=repository.path)
 
     assert result.code == 125 and "the command has run" in result.err and "do not run git" in result.err
-    assert "more in it than holt looks at" in refused.refusal() and "--protect none" in refused.cure
+    assert "more than holt can check" in refused.refusal() and "--protect none" in refused.cure

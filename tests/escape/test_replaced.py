@@ -106,7 +106,7 @@ def test_a_new_file_of_another_owner_is_told(holt: Holt, secret: Path) -> None:
         (secret / "c").rename(secret / ".git/config")
         result = running.wait(timeout=20)
 
-    assert "cannot set aside .git/config" in result.err and "its owner is not that of the workspace" in result.err
+    assert "cannot set aside .git/config" in result.err and "it has another owner than the workspace" in result.err
     assert "chown --reference=DIRECTORY FILE" in result.err and "the command has made" not in result.err
 
 
