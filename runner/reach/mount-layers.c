@@ -12,11 +12,12 @@
 
 struct MountStacks {
         const MountTable *table;
-        MountStack **items; /* each is borrowed by callers */
+        MountStack **items; /* Callers borrow each of them. */
         size_t count;
 };
 
-/* ovl_show_options() of fs/overlayfs/params.c; those with "+" since Linux 6.5. */
+/* Options that ovl_show_options() of fs/overlayfs/params.c prints. Those with "+" exist since Linux
+ * 6.5. */
 static const char lower_option[] = "lowerdir=";
 static const struct {
         const char *name;
@@ -37,7 +38,7 @@ static MountStack *stack_free(MountStack *stack) {
         return NULL;
 }
 
-/* Somebody may have changed it since the overlay was mounted. */
+/* Whether a symlink is on the path. It may have been put there after the overlay was mounted. */
 static bool has_symlink(const char *path) {
         _cleanup_close_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
                                              RESOLVE_NO_SYMLINKS);
@@ -45,7 +46,8 @@ static bool has_symlink(const char *path) {
         return fd < 0 && errno == ELOOP;
 }
 
-/* path may be relative to a directory that nobody knows any more, or of another mount namespace. */
+/* Adds a layer. path may be relative to an unknown directory, or belong to another mount
+ * namespace. */
 static int stack_add(MountStack *stack, const MountTable *table, const char *path, bool upper) {
         _cleanup_close_ int fd = path[0] == '/' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
         MountLayer *layers, layer = { .upper = upper };
@@ -66,7 +68,8 @@ static int stack_add(MountStack *stack, const MountTable *table, const char *pat
         return 0;
 }
 
-/* Removes the backslashes that quote, up to end or the end of the text. Returns where it ended. */
+/* Removes quoting backslashes, up to `end` or the end of the text. Returns the position after
+ * `end`. */
 static char *layers_unquote(char *text, char end) {
         char *out = text;
 
@@ -79,7 +82,8 @@ static char *layers_unquote(char *text, char end) {
         return text + (end != '\0');
 }
 
-/* Layers are divided by ":", or "::" before those with data only. */
+/* Adds the layers of lowerdir. They are separated by ":", or by "::" in front of data-only
+ * layers. */
 static int stack_add_lower(MountStack *stack, const MountTable *table, char *text) {
         int r = 0;
 
@@ -93,7 +97,8 @@ static int stack_add_lower(MountStack *stack, const MountTable *table, char *tex
         return r;
 }
 
-/* Whether backslashes quote here depends on how it was mounted. */
+/* Adds one layer. The way in which the overlay was mounted decides whether backslashes quote
+ * here. */
 static int stack_add_single(MountStack *stack, const MountTable *table, char *path, bool upper) {
         if (strchr(path, '\\') && access(path, F_OK) < 0)
                 (void)layers_unquote(path, '\0');
@@ -131,7 +136,7 @@ static int stack_fill(MountStack *stack, const MountTable *table, const MountEnt
         return r;
 }
 
-/* --- all of them --- */
+/* --- all file systems --- */
 
 MountStacks *mount_stacks_new(const MountTable *table) {
         MountStacks *stacks = calloc(1, sizeof(*stacks));
@@ -166,7 +171,7 @@ static int stacks_add(MountStacks *stacks, dev_t device, MountStack **ret) {
         for (size_t i = 0; i < mount_table_count(stacks->table); i++)
                 if (mount_table_entry(stacks->table, i)->device == device) {
                         r = stack_fill(stack, stacks->table, mount_table_entry(stacks->table, i));
-                        break; /* its other mounts have the same options */
+                        break; /* The file system's other mounts have the same options. */
                 }
         if (r < 0) {
                 stack_free(stack);

@@ -14,16 +14,16 @@
 #include "base/strings.h"
 #include "base/sys.h"
 
-enum { MOUNTS_TEXT_MAX = 64 << 20 }; /* bytes; a host has 100,000 mounts at most by default */
+enum { MOUNTS_TEXT_MAX = 64 << 20 }; /* Bytes. By default, a host has at most 100,000 mounts. */
 
 struct MountTable {
-        char *text; /* the entries point into it */
+        char *text; /* The entries point into it. */
         MountEntry *entries;
         size_t count;
 };
 
-/* struct statx of statx(2), as far as it is read here: linux/stat.h, which has it, and musl's
- * sys/stat.h exclude each other since musl 1.2.5. */
+/* The part of statx(2)'s struct statx that is used here. The original is in linux/stat.h, which
+ * cannot be included together with musl's sys/stat.h since musl 1.2.5. */
 typedef struct MountStatx {
         uint32_t mask, block_size;
         uint64_t attributes;
@@ -35,7 +35,7 @@ typedef struct MountStatx {
         uint64_t mount_id;
         uint8_t rest[104];
 } MountStatx;
-static_assert(sizeof(MountStatx) == 256, "the kernel writes all of it");
+static_assert(sizeof(MountStatx) == 256, "the kernel writes the whole struct");
 
 #ifndef STATX_BASIC_STATS
 #define STATX_BASIC_STATS 0x7ffU
@@ -78,7 +78,7 @@ void mount_table_unescape(char *text) {
         *out = '\0';
 }
 
-/* What stands behind "-": TYPE SOURCE OPTIONS. The fields before it are optional. */
+/* Parses the fields after "-": TYPE SOURCE OPTIONS. The fields before it are optional. */
 static void parse_file_system(char **state, MountEntry *entry) {
         enum { TYPE, SOURCE, OPTIONS, FIELDS };
         char *fields[FIELDS] = { NULL }, *field;
@@ -89,11 +89,11 @@ static void parse_file_system(char **state, MountEntry *entry) {
         for (int i = 0; field && i < FIELDS; i++)
                 field = fields[i] = strtok_r(NULL, " ", state);
         entry->type = fields[TYPE] ? fields[TYPE] : "";
-        /* An empty source leaves one field fewer. */
+        /* If the source is empty, there is one field less. */
         entry->options = fields[OPTIONS] ? fields[OPTIONS] : fields[SOURCE] ? fields[SOURCE] : "";
 }
 
-/* ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS */
+/* Format of a line: ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS */
 static int parse_line(char *line, MountEntry *ret) {
         enum { ID, PARENT, DEVICE, ROOT, POINT, OPTIONS, FIELDS };
         char *fields[FIELDS], *state = NULL;
@@ -147,14 +147,14 @@ int mount_table_keep(void) {
         return kept_fd < 0 ? -errno : 0;
 }
 
-/* It is read from its beginning each time. */
+/* Returns an fd at the beginning of the file. */
 static int open_text(void) {
         if (kept_fd < 0)
                 return open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
         return lseek(kept_fd, 0, SEEK_SET) < 0 ? -1 : fcntl(kept_fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* The kernel says no size. */
+/* Reads the whole file, whose size the kernel does not tell. */
 static int table_read_text(char **ret) {
         _cleanup_close_ int fd = open_text();
         _cleanup_free_ char *text = NULL;
@@ -198,7 +198,7 @@ int mount_table_read(MountTable **ret, Error *reterr) {
         }
         mount_table_free(table);
         r = error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/mountinfo");
-        return error_cure(reterr, r, "Have /proc mounted; holt needs it.");
+        return error_cure(reterr, r, "Mount /proc; holt needs it.");
 }
 
 /* --- looking up --- */

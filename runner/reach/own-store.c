@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the session store from the sandbox.
+/* Hides the session store from the sandbox.
  *
- * Theory of operation. holt obeys what is in its store: the policies of sessions, and the sockets
- * of their keepers. It holds what other sessions have said and kept, too. So the directory "holt"
- * of the caller's data is hidden in every mount that shows it, read-only ones included, and no
- * mount may start in it, except for what a session mounts of its own directory.
+ * Theory of operation. holt obeys its store: the policies of sessions, and the sockets of their
+ * keepers. The store also holds data of other sessions. So the directory "holt" in the caller's
+ * data directory is hidden in every mount that shows it, even in read-only ones. No mount may start
+ * in it, except those that a session makes of its own directory.
  *
- * There may be several stores: the one of XDG_DATA_HOME, the one of the home, a session's own, and
- * run by root those of the users whose directories are mounted. If one does not exist yet and the
- * command could make it, it is made first, so that it can be hidden. A symlink on the way to a
- * store can't be pinned: if the command could replace it, the run is refused.
+ * Several stores may exist: the one of XDG_DATA_HOME, the one of the home directory, and a
+ * session's own. If root runs holt, the stores of users whose directories are mounted count too. If
+ * a store does not exist and the command could create it, holt creates it first, so that it can be
+ * hidden. A symlink on the way to a store cannot be pinned. If the command could replace it, the
+ * run is refused.
  *
- * Sockets of holt serve, which servers note in the store, are hidden as well: a command that could
- * replace one would be asked by its clients.
+ * The sockets of holt serve, which servers note in the store, are hidden as well. A command that
+ * replaced one would get the requests of its clients.
  *
- * Paths of the kernel's are compared. They do not tell if the host shows one directory at two
- * places, by bind mounts. A session's start asks the mount table about that. A single run does so
- * only if a source is on the store's file system, but in another mount: reading the table takes 2
- * µs for each mount of the host. */
+ * The kernel's paths are compared. They do not tell whether the host shows one directory in two
+ * places, by bind mounts. The start of a session reads the mount table for that. A single run does
+ * so only if a source is on the store's file system, but in another mount: reading the table takes
+ * 2 µs for each mount of the host. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,15 +34,15 @@
 #include "reach/reach.h"
 
 enum {
-        STORE_LINKS_MAX = 40, /* as the kernel's own lookup */
-        STORE_TRIES = 3,      /* another holt may make the store, or remove it, meanwhile */
+        STORE_LINKS_MAX = 40, /* The kernel's own limit. */
+        STORE_TRIES = 3,      /* Another holt may create or remove the store meanwhile. */
 };
 
 typedef struct StoreSearch {
         LaunchPlan *plan;
-        Reach *reach;    /* NULL unless the mount table is needed */
-        StrList hide;    /* paths inside */
-        StrList sockets; /* ... of servers' sockets */
+        Reach *reach;    /* NULL unless the mount table is needed. */
+        StrList hide;    /* Paths inside. */
+        StrList sockets; /* Paths inside of servers' sockets. */
 } StoreSearch;
 
 /* --- errors --- */
@@ -50,8 +51,8 @@ static int store_refuse_source(const PlanMount *mount, Error *reterr) {
         (void)error_set(reterr, ERROR_POLICY, EPERM, "%s: %s is part of holt's session store",
                         mount->origin, mount->real ? mount->real : mount->source);
         return error_cure(reterr, -EPERM,
-                          "A command there could change what other sessions run and obey. Copy "
-                          "what it needs: holt cp SESSION:PATH DIRECTORY");
+                          "A command there could change the programs and policies of other "
+                          "sessions. Copy the files that it needs: holt cp SESSION:PATH DIRECTORY");
 }
 
 static int store_refuse_link(const PlanMount *mount, const char *link, Error *reterr) {
@@ -60,33 +61,33 @@ static int store_refuse_link(const PlanMount *mount, const char *link, Error *re
                         "session store",
                         mount->origin, link);
         return error_cure(reterr, -EPERM,
-                          "Put a directory in the symlink's place, or if XDG_DATA_HOME names it, "
-                          "let that name the directory itself; or give the command a directory "
-                          "without it.");
+                          "Replace the symlink by a directory. If XDG_DATA_HOME names the symlink, "
+                          "let it name the directory itself. Or pass a directory that does not "
+                          "contain the symlink.");
 }
 
 static int store_refuse_missing(const PlanMount *mount, const char *store, int errnum,
                                 Error *reterr) {
         _cleanup_free_ char *word = str_word(store);
 
-        (void)error_set(reterr, ERROR_POLICY, errnum,
-                        "%s: the command could make holt's session store, %s, which does not "
-                        "exist yet",
-                        mount->origin, store);
+        (void)error_set(
+                reterr, ERROR_POLICY, errnum,
+                "%s: the command could create holt's session store, %s, which does not exist yet",
+                mount->origin, store);
         return error_cure(reterr, -EPERM,
-                          "Make it first, as the owner of the directory above it, with mode 0700: "
-                          "mkdir -p -m 700 %s",
+                          "Create it first, as the owner of the directory above it, with mode "
+                          "0700: mkdir -p -m 700 %s",
                           word ? word : "DIRECTORY");
 }
 
-/* --- where a directory of the host is inside --- */
+/* --- host directories inside --- */
 
 static bool store_is_writable(const PlanMount *mount) {
         return mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY);
 }
 
-/* Where the mount has the path, which the caller owns, or NULL if it has it not, or if another
- * mount lies over it. */
+/* Returns the path inside at which the mount shows `real`, owned by the caller. Returns NULL if the
+ * mount does not show it, or if another mount covers it. */
 static char *store_inside(const LaunchPlan *plan, const PlanMount *mount, const char *real) {
         const char *rest = mount->kind == PLAN_BIND ? path_rest(real, mount->real) : NULL;
         char *inside = rest ? path_join(mount->target, rest) : NULL;
@@ -103,8 +104,8 @@ static int store_blame(void *data, const PlanMount *mount, const char *inside, c
         return rest && store_is_writable(mount);
 }
 
-/* The mount by which the command could make, remove and rename what is in the directory, or NULL.
- */
+/* Returns the mount through which the command could create, remove and rename entries of the
+ * directory, or NULL. */
 static const PlanMount *store_writable_by(const StoreSearch *search, const char *directory) {
         const LaunchPlan *plan = search->plan;
         const PlanMount *found = NULL;
@@ -125,9 +126,9 @@ static const PlanMount *store_writable_by(const StoreSearch *search, const char 
         return fd >= 0 && reach_each(search->reach, fd, store_blame, &found) == 1 ? found : NULL;
 }
 
-/* --- hiding it --- */
+/* --- hiding the store --- */
 
-/* A session mounts what it has in its own directory. */
+/* Whether the mount is one that a session makes of its own directory. */
 static bool store_is_own(const LaunchPlan *plan, const PlanMount *mount) {
         const char *rest = plan->state.source ? path_rest(mount->source, plan->state.source) : NULL;
 
@@ -137,7 +138,7 @@ static bool store_is_own(const LaunchPlan *plan, const PlanMount *mount) {
 typedef struct StoreShown {
         StoreSearch *search;
         Error *reterr;
-        bool told; /* the error is in *reterr */
+        bool told; /* *reterr is set. */
 } StoreShown;
 
 static int store_shown(void *data, const PlanMount *mount, const char *inside, const char *rest) {
@@ -168,7 +169,8 @@ static int store_hide_in_mounts(StoreSearch *search, const char *real, Error *re
         return r;
 }
 
-/* The system is read-only, but it shows the caller's files to the caller. */
+/* Hides the store in the system tree. The system tree is read-only, but shows the caller's own
+ * files. */
 static int store_hide_in_system(StoreSearch *search, const SystemTree *system, const char *real,
                                 Error *reterr) {
         const PlanMount *rootfs = &search->plan->rootfs;
@@ -192,7 +194,7 @@ static int store_hide_in_system(StoreSearch *search, const SystemTree *system, c
         return 0;
 }
 
-/* Whether the mount table could say more of where the store is than its path: see above. */
+/* Whether the mount table may know more places of the store than its path tells; see above. */
 static bool store_needs_table(const LaunchPlan *plan, int fd, const char *real) {
         MountFacts facts;
 
@@ -223,7 +225,7 @@ static int store_hide(StoreSearch *search, const SystemTree *system, int fd, con
         r = reach_each(search->reach, fd, store_shown, &shown);
         if (r < 0 && !shown.told)
                 return error_set(reterr, ERROR_SETUP, -r,
-                                 "cannot tell which mounts show holt's session store, %s", real);
+                                 "cannot find the mounts that show holt's session store, %s", real);
         return r;
 }
 
@@ -250,8 +252,8 @@ static int store_socket_shown(void *data, const PlanMount *mount, const char *in
         return rest ? store_add_socket(socket->search, inside, socket->name) : 0;
 }
 
-/* The socket at path, which is the kernel's, in every mount that shows it. A server may have left
- * its note when it was killed. */
+/* Hides the socket at path, as the kernel names it, in every mount that shows it. It may not exist:
+ * a killed server leaves its note behind. */
 static int store_hide_socket(StoreSearch *search, char *path, Error *reterr) {
         const LaunchPlan *plan = search->plan;
         char *slash = strrchr(path, '/');
@@ -276,7 +278,8 @@ static int store_hide_socket(StoreSearch *search, char *path, Error *reterr) {
         return r == -ENOMEM ? error_oom(reterr) : r == -ENOENT ? 0 : r;
 }
 
-/* Each is a symlink in the directory "sockets" of the store (serve/socket.h). */
+/* Hides all sockets. Each note is a symlink in the directory "sockets" of the store
+ * (serve/socket.h). */
 static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) {
         int fd = openat(store_fd, "sockets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -298,11 +301,11 @@ static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) 
         return r;
 }
 
-/* --- the way there --- */
+/* --- following a path --- */
 
 typedef struct StoreWay {
-        char rest[2 * PATH_MAX]; /* of the path, still to be followed */
-        char done[PATH_MAX];     /* the kernel's path of what has been followed; "" for "/" */
+        char rest[2 * PATH_MAX]; /* The part of the path still to follow. */
+        char done[PATH_MAX];     /* The kernel's path of the part followed so far; "" is "/". */
         unsigned links;
 } StoreWay;
 
@@ -337,7 +340,7 @@ static int store_enter(const StoreSearch *search, StoreWay *way, const char *nam
         (void)snprintf(way->done + length, sizeof(way->done) - length, "/%s", name);
         n = readlink(way->done, text, sizeof(text) - 1);
         if (n < 0)
-                return 0; /* no link, or nothing there */
+                return 0; /* It is not a symlink, or does not exist. */
         text[n] = '\0';
         way->done[length] = '\0';
         mount = store_writable_by(search, length ? way->done : "/");
@@ -348,8 +351,8 @@ static int store_enter(const StoreSearch *search, StoreWay *way, const char *nam
         return store_splice(way, text);
 }
 
-/* Follows path as the kernel does, also to where nothing is, and refuses a symlink on the way that
- * the command could replace. */
+/* Follows path as the kernel does, even if it does not exist. Refuses a symlink on the way that the
+ * command could replace. */
 static int store_follow(const StoreSearch *search, const char *path, char ret[PATH_MAX],
                         Error *reterr) {
         StoreWay way = { 0 };
@@ -376,10 +379,10 @@ static int store_follow(const StoreSearch *search, const char *path, char ret[PA
         return r;
 }
 
-/* --- one that does not exist --- */
+/* --- creating a store --- */
 
-/* Makes what does not exist of path below the directory of fd: rest. Root makes nothing where a
- * user could exchange it. */
+/* Creates the missing directories of `rest` below the directory fd. Root creates nothing in a place
+ * where a user could replace it. */
 static int store_make_below(int fd, const char *rest) {
         char path[PATH_MAX];
         struct stat st;
@@ -400,8 +403,8 @@ static int store_make_below(int fd, const char *rest) {
         return mkdirat(fd, path, 0700) < 0 ? -errno : 0;
 }
 
-/* O_PATH, if no symlink is on the way: the path is the kernel's own then. -ELOOP if there is one.
- */
+/* Returns an O_PATH fd, or -ELOOP if a symlink is on the way. Without a symlink, path is also the
+ * kernel's own path. */
 static int store_open_plain(const char *path) {
         int fd = strstr(path, "/..")
                          ? -ELOOP
@@ -410,8 +413,8 @@ static int store_open_plain(const char *path) {
         return fd == -1 ? -errno : fd;
 }
 
-/* Makes the store if the command could make it. Returns 1 if it was made, 0 if it need not be, and
- * -ELOOP without an error for a symlink on the way. */
+/* Creates the store if the command could create it. Returns 1 if it was created, 0 if that was not
+ * needed, and -ELOOP without an error for a symlink on the way. */
 static int store_make(const StoreSearch *search, const char *real, Error *reterr) {
         _cleanup_close_ int fd = -ENOENT;
         const PlanMount *mount;
@@ -432,14 +435,14 @@ static int store_make(const StoreSearch *search, const char *real, Error *reterr
         if (!mount)
                 return 0;
         r = store_make_below(fd, real + length + (length > 1));
-        /* Another holt may have made it meanwhile. */
+        /* Another holt may have created it meanwhile. */
         return r < 0 && r != -EEXIST ? store_refuse_missing(mount, real, -r, reterr) : 1;
 }
 
 /* --- one store --- */
 
-/* Where a symlink is on the way. What the caller can't reach by the path is not obeyed, and so are
- * endless links. */
+/* Handles a store with a symlink on the way. holt does not obey a store that the caller cannot
+ * reach by this path, or that is behind endless symlinks, so those are skipped. */
 static int store_keep_linked(StoreSearch *search, const SystemTree *system, const char *path,
                              Error *reterr) {
         _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
@@ -479,29 +482,32 @@ static int store_keep(StoreSearch *search, const SystemTree *system, const char 
         }
         return r == 1 || r == -ELOOP
                        ? error_set(reterr, ERROR_SETUP, EAGAIN,
-                                   "somebody exchanges %s, holt's session store", path)
+                                   "%s, holt's session store, keeps being replaced", path)
                        : r;
 }
 
 static int store_add(StrList *stores, const char *base, const char *below) {
         _cleanup_free_ char *path = NULL;
 
-        /* A relative one is ignored (XDG Base Directory Specification). */
+        /* A relative path is ignored (XDG Base Directory Specification). */
         if (!base || base[0] != '/')
                 return 0;
-        /* The kernel takes ".." after a symlink from where that leads. */
+        /* Kept as it is, because the kernel resolves ".." after a symlink from the symlink's
+         * target. */
         path = strstr(base, "/..") ? str_format("%s/%s", base, below) : path_join(base, below);
         if (!path)
                 return -ENOMEM;
         return strlist_has(stores, path) ? 0 : strlist_add(stores, path);
 }
 
-/* The stores of whoever runs holt, and for root those of the users whose directories it mounts. */
+/* Lists the stores of the user who runs holt. For root, adds those of the users whose directories
+ * it mounts. */
 static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
         static const char in_home[] = ".local/share/holt";
         int r = store_add(ret, getenv("XDG_DATA_HOME"), "holt");
 
-        /* STORE/sessions/NAME: the keeper has no environment. */
+        /* STORE/sessions/NAME. The keeper has no environment, so it finds its store by this
+         * path. */
         if (r == 0 && plan->state.source)
                 r = store_add(ret, plan->state.source, "../..");
         if (r == 0)
@@ -522,7 +528,7 @@ int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, E
         for (size_t i = 0; r == 0 && i < stores.count; i++)
                 r = store_keep(&search, system, stores.items[i], reterr);
         reach_free(search.reach);
-        /* Only now: the plan's mounts move. */
+        /* Added only now, because plan_hide() may move the plan's mounts. */
         for (size_t i = 0; r == 0 && i < search.hide.count; i++)
                 r = plan_hide(plan, search.hide.items[i], "", reterr);
         for (size_t i = 0; r == 0 && i < search.sockets.count; i++) {

@@ -15,29 +15,29 @@
 #include "reach/mount-table.h"
 
 enum {
-        LINKS_MAX = 40, /* as the kernel's own lookup */
-        LAYERS_MAX = 4, /* overlays on each other; the kernel allows 2 */
+        LINKS_MAX = 40, /* The kernel's own limit. */
+        LAYERS_MAX = 4, /* Overlays on top of each other; the kernel allows 2. */
 };
 
-/* One directory of a file system that the sandbox can write below. */
+/* A directory of a file system below which the sandbox can write. */
 typedef struct Tree {
         const PlanMount *mount;
         dev_t device;
-        char *path;   /* in the file system */
-        char *inside; /* where the sandbox has it */
+        char *path;   /* Path in the file system. */
+        char *inside; /* Path inside. */
 } Tree;
 
 struct Reach {
         const LaunchPlan *plan;
-        bool all; /* read-only mounts, too */
+        bool all; /* Read-only mounts are included. */
         MountTable *mounts;
         MountStacks *stacks;
         Tree *trees;
         size_t count;
-        bool incomplete; /* the source of a mount can't be reached any more */
+        bool incomplete; /* The source of a mount cannot be reached any more. */
 };
 
-/* --- what can be written --- */
+/* --- writable places --- */
 
 Reach *reach_free(Reach *reach) {
         if (!reach)
@@ -56,7 +56,8 @@ Reach *reach_free(Reach *reach) {
 static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
                       const char *inside, unsigned depth);
 
-/* With the layer that is written to if it is on an overlay. Takes inside in every case. */
+/* Adds a tree. If it is on an overlay, adds the writable layer as well. Takes ownership of inside
+ * in every case. */
 static int reach_add_tree(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
                           char *inside, unsigned depth) {
         Tree *trees = reallocarray(reach->trees, reach->count + 1, sizeof(*trees));
@@ -73,7 +74,8 @@ static int reach_add_tree(Reach *reach, const PlanMount *mount, dev_t device, co
         return depth < LAYERS_MAX ? add_uppers(reach, mount, device, path, inside, depth + 1) : 0;
 }
 
-/* A layer that can't be found from here can't be named as a tool or a file either. */
+/* Adds the writable layers of a tree. A layer that cannot be found from here is skipped, because
+ * the caller cannot name a tool or a file in it either. */
 static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const char *path,
                       const char *inside, unsigned depth) {
         const MountStack *stack = NULL;
@@ -92,7 +94,7 @@ static int add_uppers(Reach *reach, const PlanMount *mount, dev_t device, const 
         return r;
 }
 
-/* A mount of the plan brings along what the host has mounted below it. */
+/* Adds the mounts of the host below a mount of the plan, which come along with it. */
 static int add_submounts(Reach *reach, const PlanMount *mount, const char *real) {
         int r = 0;
 
@@ -107,8 +109,8 @@ static int add_submounts(Reach *reach, const PlanMount *mount, const char *real)
         return r;
 }
 
-/* The fd of a mount that is mapped to other ids is of a mount that is in no table, so the source is
- * opened again, and must be the same. */
+/* Opens the source of a mount again, and checks that it is the same. The fd of an id-mapped mount
+ * will not do, because that mount is in no table. */
 static int open_again(const PlanMount *mount, Error *reterr) {
         _cleanup_close_ int fd = open(mount->source, O_PATH | O_CLOEXEC);
         struct stat st;
@@ -118,7 +120,7 @@ static int open_again(const PlanMount *mount, Error *reterr) {
         if (mount->fd >= 0 &&
             (fstat(fd, &st) < 0 || st.st_dev != mount->device || st.st_ino != mount->inode))
                 return error_set(reterr, ERROR_POLICY, ESTALE,
-                                 "%s: somebody has exchanged this while holt was starting",
+                                 "%s: this source was replaced while holt was starting",
                                  mount->origin);
         return TAKE_FD(fd);
 }
@@ -143,8 +145,7 @@ static int reach_add_mount(Reach *reach, const PlanMount *mount, Error *reterr) 
         if (r == 0)
                 r = add_submounts(reach, mount, real);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
-                                 "%s: cannot tell which directory of which file system this is",
-                                 mount->origin)
+                                 "%s: cannot find its file system and directory", mount->origin)
                      : 0;
 }
 
@@ -182,9 +183,8 @@ int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
 
 /* --- one place --- */
 
-/* Whether something that the sandbox can't write lies over path inside, which tree has. Such a
- * mount counts only as long as it is there: the host can end any of these, and each is watched for
- * that (watch.h). */
+/* Whether a mount that the sandbox cannot write covers path, a path inside in tree. The host can
+ * end such a mount, so each one is watched (watch.h). */
 static bool reach_is_covered(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
         const PlanMount *above = plan_mount_above(reach->plan, path);
@@ -201,8 +201,8 @@ static bool reach_is_covered(const Reach *reach, const Tree *tree, const char *p
         return false;
 }
 
-/* Whether path inside, or a path below it, is a mount point: neither can be renamed then, since
- * each directory above one is pinned, too (build-mounts.c). */
+/* Whether path inside, or a path below it, is a mount point. Then neither can be renamed, since
+ * each directory above a mount point is pinned too (build-mounts.c). */
 static bool reach_is_pinned(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
 
@@ -211,7 +211,7 @@ static bool reach_is_pinned(const Reach *reach, const Tree *tree, const char *pa
 
                 if (mount->kind != PLAN_HIDE && streq(mount->target, path))
                         return true;
-                /* Those above it are pinned up to the mount that it lies in. */
+                /* Directories above it are pinned, up to the mount that contains it. */
                 if (mount->kind != PLAN_HIDE && tree->mount != &reach->plan->root &&
                     path_below(mount->target, path) && strlen(path) > strlen(tree->mount->target))
                         return true;
@@ -234,8 +234,8 @@ static void reach_blame(Reached *reached, unsigned how, const Tree *tree, const 
         reached->how |= how;
 }
 
-/* A place to judge: name in the directory at path of a file system, or that itself if name is "".
- * path is NULL if the kernel can't name it any more. */
+/* A place to judge: `name` in the directory at `path` of a file system, or that directory itself if
+ * name is "". path is NULL if the kernel has no name for it any more. */
 typedef struct Place {
         const Reach *reach;
         dev_t device;
@@ -254,7 +254,7 @@ static int judge_tree(const Place *p, const Tree *tree) {
         inside = place ? path_join(place, p->name) : NULL;
         if (!inside)
                 return -ENOMEM;
-        if (!p->path) /* it may be anywhere */
+        if (!p->path) /* The place is unknown, so it may be anywhere in the tree. */
                 reach_blame(p->ret, p->how, tree, tree->inside);
         else if (!reach_is_covered(p->reach, tree, place) &&
                  !(p->how == REACH_REPLACE && reach_is_pinned(p->reach, tree, inside)))
@@ -262,7 +262,7 @@ static int judge_tree(const Place *p, const Tree *tree) {
         return 0;
 }
 
-/* The same place in each layer as well. A layer that is lost: see reach_opaque(). */
+/* Judges the place, and the same place in each layer. For lost layers see reach_opaque(). */
 static int judge_place(const Place *p) {
         const MountStack *stack = NULL;
         int r = 0;
@@ -283,7 +283,7 @@ static int judge_place(const Place *p) {
         return r;
 }
 
-/* Judges the place that name has in the directory of fd; a name of "" is for fd itself. */
+/* Judges `name` in the directory fd, or fd itself if name is "". */
 static int reach_judge(const Reach *reach, int fd, const char *name, unsigned how, Reached *ret) {
         Place p = { .reach = reach, .name = name, .how = how, .ret = ret };
         char path[PATH_MAX];
@@ -327,8 +327,9 @@ ReachPlace reach_place(const Reach *reach, int fd) {
 
 /* --- hard links --- */
 
-/* Programs of the system have several names, such as those of perl(1), but never in a mount that a
- * sandbox writes: link(2) does not work from one mount to another. */
+/* Whether the file belongs to the system. Some programs of the system have several names, such as
+ * perl's. None of these names is in a mount that a sandbox writes, because link(2) does not work
+ * across mounts. */
 static bool reach_is_of_system(int fd) {
         char path[PATH_MAX];
 
@@ -358,7 +359,8 @@ bool reach_opaque(const Reach *reach, int fd) {
         return stack->opaque || stack->lost;
 }
 
-/* A sandbox has the caller's rights on files, or, run by root, those of the files' owners. */
+/* Whether the sandbox may have the right to write the file. A sandbox has the caller's rights on
+ * files. If root runs holt, it has the rights of the files' owners. */
 static bool may_be_written(int fd, const struct stat *st) {
         if (geteuid() == 0)
                 return !(st->st_uid == 0 && reach_is_of_system(fd));
@@ -398,13 +400,13 @@ int reach_fd(const Reach *reach, int fd, Reached *ret) {
 
 typedef struct Walk {
         const Reach *reach;
-        int fd;                  /* O_PATH of where it is */
-        char rest[2 * PATH_MAX]; /* of the path */
+        int fd;                  /* O_PATH; the place reached so far. */
+        char rest[2 * PATH_MAX]; /* The rest of the path. */
         unsigned links;
         Reached *reached;
 } Walk;
 
-/* Puts what a link says before the rest of the path. */
+/* Puts a symlink's target in front of the rest of the path. */
 static int walk_splice(Walk *walk, const char *text) {
         char rest[2 * PATH_MAX];
 
@@ -426,8 +428,8 @@ static int walk_to_root(Walk *walk) {
         return 0;
 }
 
-/* Follows the symlink that fd is. Those of /proc may lead to what has no name, and the kernel makes
- * them: it follows them itself. */
+/* Follows the symlink of fd. A symlink of /proc may lead to a file without a name. The kernel made
+ * it, so the kernel may follow it. */
 static int reach_walk_link(Walk *walk, int fd, const char *name) {
         char text[PATH_MAX];
         struct statfs fs;
@@ -456,7 +458,7 @@ static int reach_walk_name(Walk *walk, const char *name) {
         struct stat st;
         int r;
 
-        /* A directory that is moved has another one above it. */
+        /* ".." depends on the directory itself, since a moved directory has another parent. */
         r = reach_judge(walk->reach, walk->fd, up ? "" : name, REACH_REPLACE, walk->reached);
         if (r < 0)
                 return r;
@@ -470,7 +472,7 @@ static int reach_walk_name(Walk *walk, const char *name) {
         return 0;
 }
 
-/* Takes the first name of the rest away. False at the end. */
+/* Removes the first name from the rest. Returns false at the end. */
 static bool walk_next(Walk *walk, char name[NAME_MAX + 1], int *ret_error) {
         size_t slashes, length;
 
@@ -517,7 +519,7 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret) 
         return r;
 }
 
-/* --- what shows a directory --- */
+/* --- mounts that show a directory --- */
 
 int reach_each(const Reach *reach, int fd, ReachFn fn, void *data) {
         char path[PATH_MAX];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sources of a session: each has to be the file or directory that the session was made with.
+/* Checks that each source of a session is still the file or directory with which the session was
+ * made.
  *
- * Theory of operation. A session starts again and again, and between two starts a command in
- * another sandbox may have put a symlink or another directory at the path of a source. So the
- * session's database has the kernel's own path of each source and its identity (base/file-id.h).
- * The path is opened without following any symlink, and the identity is compared by the open fd.
+ * Theory of operation. A session starts again and again. Between two starts, a command in another
+ * sandbox may have put a symlink or another directory at the path of a source. So the session's
+ * database holds the kernel's own path of each source and its identity (base/file-id.h). The path
+ * is opened without following any symlink, and the identity is compared with the open fd.
  *
- * Editors replace a file by renaming a new one over it, and servers make their sockets again. That
- * is accepted where no sandbox gains by it: in the same directory, a file of the same type and
- * owner without a second name. The session itself must not be able to do that
- * (recorded_refuse_renamed()). A tmpfs is another one after a boot, as /run is: type and owner have
- * to be the same then. */
+ * Editors replace a file by renaming a new one over it, and servers create their sockets again.
+ * That is accepted if no sandbox gains by it: the new file is in the same directory, has the same
+ * type and owner, and has no second name. The session itself must not be able to do that
+ * (recorded_refuse_renamed()). A tmpfs such as /run is a new one after a boot. Then type and owner
+ * must be the same. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 /* --- errors --- */
 
-/* The directory of a session has the session's name. */
+/* Returns the name of the session's directory, which is the session's name. */
 static const char *session_name(const LaunchPlan *plan) {
         const char *slash = plan->state.source ? strrchr(plan->state.source, '/') : NULL;
 
@@ -34,14 +35,14 @@ static int refuse_source(const LaunchPlan *plan, const PlanMount *mount, const c
                          Error *reterr) {
         char quoted[500];
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "%s: %s is not what the session was made with: %s", mount->origin,
+                          "%s: %s has changed since the session was made: %s", mount->origin,
                           str_quote(mount->source, quoted, sizeof(quoted)), why);
 
-        return error_cure(reterr, r,
-                          "If you replaced it yourself, have the session take what is there now: "
-                          "holt rebind %s\nIf you did not, a command in a sandbox may have: put "
-                          "back what was there.",
-                          session_name(plan));
+        return error_cure(
+                reterr, r,
+                "If you replaced it yourself, let the session accept the new one: holt rebind "
+                "%s\nIf you did not, a command in a sandbox may have done so: restore the old one.",
+                session_name(plan));
 }
 
 static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, int errnum,
@@ -53,16 +54,15 @@ static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, 
 
         if (errnum == ELOOP)
                 return error_cure(reterr, r,
-                                  "A symlink is on this path, and the session was made without: a "
-                                  "command in a sandbox may have put it there. Put back what was "
-                                  "there; holt follows no symlink here.");
+                                  "A symlink is on this path, but was not when the session was "
+                                  "made: a command in a sandbox may have put it there. Restore the "
+                                  "old directory; holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
-                return error_cure(
-                        reterr, r,
-                        "Put it back, or make a new session: a session does not follow a "
-                        "source that was renamed. If something else is to take its place, "
-                        "make that, and then: holt rebind %s",
-                        session_name(plan));
+                return error_cure(reterr, r,
+                                  "Put it back, or make a new session: a session does not follow a "
+                                  "source that was renamed. To use another one in its place, "
+                                  "create it, and then: holt rebind %s",
+                                  session_name(plan));
         return path_cure(mount->source, r, reterr);
 }
 
@@ -75,7 +75,8 @@ static int open_no_links(const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* The directory of an absolute path, and the last name in *ret_name. */
+/* Opens the parent directory of an absolute path. *ret_name is the last name, borrowed from
+ * path. */
 static int recorded_open_parent(const char *path, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *parent = slash > path ? strndup(path, (size_t)(slash - path))
@@ -85,7 +86,7 @@ static int recorded_open_parent(const char *path, const char **ret_name) {
         return parent ? open_no_links(parent, O_DIRECTORY) : -ENOMEM;
 }
 
-/* A file is opened in the very directory that is compared. */
+/* Opens a file in the same directory that is compared. */
 static int recorded_open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
         const char *name;
         _cleanup_close_ int parent_fd = recorded_open_parent(mount->source, &name);
@@ -103,40 +104,41 @@ static bool is_same_or_anew(const FileId *before, const FileId *now) {
         return file_id_compare(before, now) == FILE_ID_SAME || file_id_is_anew(before, now);
 }
 
-/* Root's sandboxes show a source to whoever runs in them, and one that can rename a file cannot
- * always read it: it must not have another sandbox read it. */
+/* Whether others may not read the file. Processes in root's sandboxes can read a source, and a
+ * process that can rename a file cannot always read it. Such a process must not be able to show the
+ * file to another sandbox. */
 static bool recorded_is_private(const struct stat *st) {
         return geteuid() == 0 && !(st->st_mode & S_IROTH);
 }
 
-/* Why what is there, which is no directory, may not take the place of what was recorded; or NULL.
- */
+/* Returns the reason why a new file may not take the place of the recorded one, or NULL. It is not
+ * a directory. */
 static const char *why_not_replaced(const PlanRecord *record, const struct stat *st,
                                     const FileId *parent) {
         if (record->parent.mode == 0 || !is_same_or_anew(&record->parent, parent))
                 return "it is in another directory";
         if (st->st_uid != record->id.uid)
-                return "it is another file, of another owner";
-        return st->st_nlink != 1 ? "it is another file, which has several names (hard links)"
-                                 : NULL;
+                return "it is another file with another owner";
+        return st->st_nlink != 1 ? "it is another file with several names (hard links)" : NULL;
 }
 
-/* Why what is there may not take the place of what was recorded; or NULL. */
+/* Returns the reason why a new file or directory may not take the place of the recorded one, or
+ * NULL. */
 static const char *recorded_why_not(const PlanRecord *record, const struct stat *st,
                                     const FileId *parent, const FileId *now, FileIdChange change) {
         const bool directory = now->mode == S_IFDIR;
         const char *why;
 
         if (change == FILE_ID_TYPE)
-                return record->id.mode == S_IFDIR ? "it was a directory, and is none any more"
-                       : directory                ? "it was no directory, and is one now"
-                                                  : "it is of another type (inode(7))";
+                return record->id.mode == S_IFDIR ? "it was a directory, but is not any more"
+                       : directory                ? "it was not a directory, but is one now"
+                                                  : "its type is different (inode(7))";
         if (change == FILE_ID_SYSTEM && !file_id_is_anew(&record->id, now))
                 return "it is on another file system";
         if (directory && change != FILE_ID_SYSTEM)
                 return "it is another directory";
         why = directory ? NULL : why_not_replaced(record, st, parent);
-        return !why && recorded_is_private(st) ? "it is another one, which others may not read"
+        return !why && recorded_is_private(st) ? "it is another one, and others may not read it"
                                                : why;
 }
 
@@ -193,8 +195,8 @@ int recorded_open_unlinked(const LaunchPlan *plan, const PlanMount *mount, int *
         return 0;
 }
 
-/* Whether the path, which is all that the next start has, leads to the source: it does not if that
- * is a pipe, was removed, or lies below another mount. */
+/* Whether the path still leads to the source; the next start has only the path. It does not if the
+ * source is a pipe, was removed, or lies below another mount. */
 static int recorded_check_path(const PlanMount *mount) {
         _cleanup_close_ int fd = mount->real[0] == '/' ? open_no_links(mount->real, 0) : -ENOENT;
         FileId id;
@@ -206,10 +208,11 @@ static int recorded_check_path(const PlanMount *mount) {
 static int recorded_refuse_record(const PlanMount *mount, int r, Error *reterr) {
         char quoted[500];
 
-        r = error_set(reterr, ERROR_POLICY, -r,
-                      "%s: a session needs a source that it finds again, and %s is no path to it",
-                      mount->origin, str_quote(mount->real, quoted, sizeof(quoted)));
-        return error_cure(reterr, r, "Name a directory or file that has a path of its own.");
+        r = error_set(
+                reterr, ERROR_POLICY, -r,
+                "%s: a session must find its source again, but the path %s does not lead to it",
+                mount->origin, str_quote(mount->real, quoted, sizeof(quoted)));
+        return error_cure(reterr, r, "Pass a directory or file that has a path of its own.");
 }
 
 int recorded_note(PlanMount *mount, Error *reterr) {
@@ -246,9 +249,10 @@ int recorded_refuse_renamed(const LaunchPlan *plan, const Reach *reach, Error *r
                 if (r < 0)
                         return recorded_refuse_path(plan, mount, -r, reterr);
                 if (reached.how & REACH_REPLACE)
-                        return refuse_source(plan, mount,
-                                             "it is another file, where the session can put one",
-                                             reterr);
+                        return refuse_source(
+                                plan, mount,
+                                "it is another file, in a place where the session can put one",
+                                reterr);
         }
         return 0;
 }

@@ -199,7 +199,7 @@ def test_root_hides_the_store_of_the_user_whose_directory_it_mounts(holt: Holt, 
         )
 
     refused = run()
-    assert "could make holt's session store" in refused.stderr and refused.returncode == 125, refused
+    assert "could create holt's session store" in refused.stderr and refused.returncode == 125, refused
     (share / "holt").mkdir(mode=0o700)
     os.chown(share / "holt", uid, uid)
     result = run()
@@ -231,7 +231,7 @@ def test_a_link_that_the_command_could_replace(link: str, start: Attack, store: 
     # A session's own directories are not opened through such a link in the first place.
     if "ELOOP" not in refused.refusal():
         assert f"could replace the symlink {path}, which leads to holt's session store" in refused.refusal(), str(refused)
-        assert "if XDG_DATA_HOME names it" in refused.cure
+        assert "If XDG_DATA_HOME names the symlink" in refused.cure
     # Where the command can't write, the link may stay.
     start(linked, ["--workspace-mode", "ro"], "true").ok()
     assert sessions.names()
@@ -333,7 +333,7 @@ def test_a_link_that_leads_to_nothing(holt: Holt, workspace: Path, place: Path) 
 def test_root_makes_no_store_for_a_user(holt: Holt, workspace: Path) -> None:
     os.chown(workspace, 54321, 54321)
     refused = holt(["run", "--", "true"], env={"XDG_DATA_HOME": str(workspace / "data")})
-    assert "could make holt's session store" in refused.refusal() and f"mkdir -p -m 700 {workspace}/data/holt" in refused.cure
+    assert "could create holt's session store" in refused.refusal() and f"mkdir -p -m 700 {workspace}/data/holt" in refused.cure
     assert not (workspace / "data").exists()
 
 
@@ -342,7 +342,7 @@ def test_a_file_in_the_way(holt: Holt, workspace: Path) -> None:
     (workspace / "data").write_text("")
     holt.identity.own(workspace / "data")
     refused = holt(["run", "--", "true"], env={"XDG_DATA_HOME": str(workspace / "data")})
-    assert "could make holt's session store" in refused.refusal()
+    assert "could create holt's session store" in refused.refusal()
 
 
 # --- a mount of a part of it ---
