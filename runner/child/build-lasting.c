@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root of a session, which is a directory of the host and lasts.
+/* The root of a session: a directory of the host that lasts.
  *
- * What every sandbox has, the system, /etc, /proc, /dev and /run, is made as for a single run
- * (build.c), and then attached to the session's own root in its places. The rest of the root is the
- * command's to change, and may be anything by the next start: nothing in it is followed, and only
- * the places of mounts have to be there. */
+ * The parts that every sandbox has (the system, /etc, /proc, /dev and /run) are made as for a
+ * single run (build.c), and then attached to the session's own root. The command may change the
+ * rest of the root, which may contain anything by the next start. So no symlink in it is followed,
+ * and only the mount points must be directories. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,12 +15,14 @@
 
 static int refuse_place(const char *name, int errnum, Error *error) {
         int r = step_fail(error, LAYER_NONE, errnum,
-                          "something other than a directory is in the session's root at", name);
+                          "the session's root contains something other than a directory at", name);
 
-        return step_cure(error, r, "Move it away: the session's directory has the root in root/");
+        return step_cure(
+                error, r,
+                "Move it away: the root is the directory root/ in the session's directory");
 }
 
-/* Takes a part of the tree that is there so far to the same place of the lasting root. */
+/* Attaches a part of the finished tree at the same place of the lasting root. */
 static int lasting_cover(const char *name, Error *error) {
         int fd = sys_open_tree(child_state.root_fd, name,
                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
@@ -54,7 +56,7 @@ static int cover_system(const Launch *launch, Error *error) {
                         r = lasting_cover(entry->path, error);
                 else if (symlinkat(entry->link, child_state.lasting_fd, entry->path) < 0 &&
                          errno != EEXIST)
-                        r = step_fail(error, LAYER_MOUNT, errno, "cannot make the link",
+                        r = step_fail(error, LAYER_MOUNT, errno, "cannot make the symlink",
                                       entry->path);
                 if (r < 0)
                         return r;
@@ -62,8 +64,8 @@ static int cover_system(const Launch *launch, Error *error) {
         return 0;
 }
 
-/* Directories that programs count on. One that the command has put something else in place of is
- * the command's business. */
+/* Creates directories that programs expect. If the command has replaced one of them, it stays as it
+ * is. */
 static void make_usual(void) {
         Error ignored;
 
@@ -83,7 +85,7 @@ static void make_usual(void) {
         }
 }
 
-/* Where the policy's mounts go that lie in the root itself. */
+/* Creates the mount points of the policy's mounts that lie in the root itself. */
 static int make_targets(const LaunchPlan *plan, Error *error) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];

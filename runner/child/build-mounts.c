@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mounts that the policy asked for: private directories, the workspace and other directories of
- * the host, what is protected and what is hidden.
+/* The mounts of the policy: private directories, the workspace and other directories of the host,
+ * protected and hidden paths.
  *
- * Targets inside a workspace are an attacker's: each is opened below the new root without following
- * a link, and mounted on by fd. */
+ * An attacker may control the mount points inside a workspace. So each is opened below the new root
+ * without following symlinks, and mounted on by its fd. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -18,13 +18,13 @@ static void note_writable(int fd) {
         child_state.writable_fds[child_state.writable_count++] = fd;
 }
 
-/* A directory of the scratch, attached at target; its fd stays open for Landlock. */
+/* Attaches a directory of the scratch at target. Its fd stays open for Landlock. */
 static int attach_private(const char *name, mode_t mode, const char *target, Error *error) {
         int r = build_directory(child_state.scratch_fd, name, mode, error), fd;
 
         if (r < 0)
                 return r;
-        /* mkdir(2) takes the umask away; 01777 is meant. */
+        /* mkdir(2) applies the umask, so the mode (such as 01777) is set again. */
         if (fchmodat(child_state.scratch_fd, name, mode, 0) < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot set the mode of", name);
         fd = sys_open_tree(child_state.scratch_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -47,7 +47,7 @@ int build_private(Launch *launch, Error *error) {
         return 0;
 }
 
-/* Opens what lies at path inside, following no link: in a workspace they are an attacker's. */
+/* Opens path inside without following symlinks: in a workspace, an attacker may have made them. */
 static int open_target(const char *path, int *ret_fd) {
         int fd = sys_open_beneath(child_state.root_fd, path + 1, O_PATH);
 
@@ -59,8 +59,8 @@ static int open_target(const char *path, int *ret_fd) {
 
 /* --- pins --- */
 
-/* Mounts path inside over itself, so that it can be neither renamed nor removed (EBUSY). If
- * statx(2) is refused, a second pin lies on the first. */
+/* Mounts path inside over itself, so that it can neither be renamed nor removed (EBUSY). If
+ * statx(2) is refused, a second pin may lie on the first. */
 static int build_pin(const char *path, bool read_only, Error *error) {
         const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
         int target_fd = -1, fd;
@@ -84,8 +84,8 @@ static int build_pin(const char *path, bool read_only, Error *error) {
         return 0;
 }
 
-/* The innermost directory of the host that path inside lies below and that may be written, or NULL.
- */
+/* Returns the innermost mount above path, if it is a writable directory of the host. Otherwise
+ * returns NULL. */
 static const PlanMount *writable_above(const LaunchPlan *plan, const char *path) {
         const PlanMount *best = NULL;
 
@@ -101,9 +101,9 @@ static const PlanMount *writable_above(const LaunchPlan *plan, const char *path)
         return best && best->kind == PLAN_BIND && !(best->flags & PLAN_READ_ONLY) ? best : NULL;
 }
 
-/* What is mounted in a writable directory travels when a directory above it is renamed, and another
- * can take its place on the host: each directory between is pinned. What is not there, or is a
- * link, needs no pin. */
+/* Pins each directory between path and the writable mount above it. If such a directory is renamed,
+ * a mount below moves with it, and another directory can take its place on the host. Missing
+ * directories and symlinks need no pin. */
 static int pin_parents(const LaunchPlan *plan, const char *path, Error *error) {
         const PlanMount *above = writable_above(plan, path);
         char part[PATH_MAX];
@@ -135,19 +135,19 @@ static int fail_target(const PlanMount *mount, int errnum, Error *error) {
 
         if (errnum == ENOENT) {
                 r = step_fail(error, LAYER_NONE, ENOENT, mount->origin,
-                              "needs its mount point made first, since that lies in a directory of "
+                              "needs an existing mount point, because it lies in a directory of "
                               "the host");
                 return step_cure(
                         error, r,
-                        "Make it there, or name another place inside that is in no "
-                        "directory of the host, as in --ro PATH:/TARGET or --tmpfs TARGET");
+                        "Create the mount point, or choose a place inside that is in no directory "
+                        "of the host, as in --ro PATH:/TARGET or --tmpfs TARGET");
         }
         r = step_fail(error, LAYER_NONE, errnum, mount->origin,
-                      errnum == ELOOP ? "has a link in the way of its mount point"
-                                      : "can't be mounted at its place inside");
+                      errnum == ELOOP ? "has a symlink on the way to its mount point"
+                                      : "cannot be mounted at its place inside");
         return errnum == ELOOP
                        ? step_cure(error, r,
-                                   "Put a directory in the link's place, or name another place "
+                                   "Replace the symlink by a directory, or choose another place "
                                    "inside, as in --ro PATH:/TARGET or --tmpfs TARGET")
                        : r;
 }
@@ -169,9 +169,9 @@ static int attach_at_path(const LaunchPlan *plan, int mount_fd, const PlanMount 
         return 0;
 }
 
-/* The child stands in another mount namespace than the launcher, and open_tree(2) only clones
- * mounts of its own: the path is opened a second time, and must be the very thing that the launcher
- * had checked. */
+/* Clones the mount of a source. The child is in another mount namespace than the launcher, and
+ * open_tree(2) clones only mounts of its own namespace. So the path is opened a second time, and
+ * must be the file that the launcher has checked. */
 static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         struct stat st;
         int fd = sys_open_tree(AT_FDCWD, mount->source,
@@ -181,14 +181,13 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
                                  errno == ENOSYS || errno == EPERM ? LAYER_MOUNT : LAYER_NONE,
                                  errno, "cannot clone the mount of", mount->source);
         if (st.st_dev != mount->device || st.st_ino != mount->inode)
-                return step_fail(
-                        error, LAYER_NONE, ESTALE,
-                        "somebody has exchanged this while holt was starting:", mount->source);
+                return step_fail(error, LAYER_NONE, ESTALE,
+                                 "this was replaced while holt was starting:", mount->source);
         *ret_fd = fd;
         return 0;
 }
 
-/* Before the scratch lies over "/", so that even that can be a source. */
+/* Clones all sources. It runs before the scratch covers "/", so that even "/" can be a source. */
 int build_sources(Launch *launch, Error *error) {
         const PlanMount *root = &launch->plan->root;
 
@@ -250,8 +249,8 @@ static int build_tmpfs(const LaunchPlan *plan, const PlanMount *mount, size_t in
         return attach_at_path(plan, fd, mount, error);
 }
 
-/* What is not there needs no hiding. A link is followed within the sandbox: what it leads to is
- * hidden. */
+/* Hides a path. A missing path needs no hiding here. A symlink is followed within the sandbox, and
+ * its target is hidden. */
 static int build_hide(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error) {
         const MountAttr attr = { .attr_set = MOUNT_ATTR_RDONLY };
         struct stat st;
@@ -276,10 +275,10 @@ static int build_hide(const LaunchPlan *plan, const PlanMount *mount, size_t ind
         return 0;
 }
 
-/* How each kind of mount is attached, and in which of the two steps. */
+/* For each kind of mount, how it is attached, and in which of the two steps. */
 static const struct {
         int (*build)(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error);
-        bool hides; /* attached last, over guards too */
+        bool hides; /* Attached last, even over guards. */
 } kinds[] = {
         [PLAN_BIND] = { build_bind },
         [PLAN_PRIVATE] = { build_tmpfs },

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network namespace, made beside the mounts.
+/* The network namespace, made at the same time as the mounts.
  *
- * Theory of operation. Of all namespaces this one alone costs as much as the rest of a launch: the
- * kernel sets up every protocol in it, and its loopback announces itself to each. None of that
- * meets what the tree is made of, so a thread does it on another processor: it makes the namespace
- * (unshare(2) is of the calling thread), brings loopback up and takes the namespace's fd from its
- * socket. The child goes in when its tree stands (build_network()). Until then it is in the
- * launcher's network, as the launcher is, and runs nothing but these steps; one that can't go in
- * does not go on.
+ * Theory of operation. Of all namespaces, this one costs as much as the rest of a launch: the
+ * kernel sets up every protocol in it, and announces the loopback to each. The tree does not depend
+ * on any of that, so a thread does it on another processor. The thread makes the namespace
+ * (unshare(2) affects only the calling thread), brings the loopback up and takes the namespace's fd
+ * from its socket. The child enters it when the tree is finished (build_network()). Until then, the
+ * child is in the launcher's network and runs only these steps. If it cannot enter the namespace,
+ * it stops.
  *
- * The thread has the child's memory, and so its errno, too: it makes its calls by the instruction.
- * Where it can't be had (a container that hides clone3(2), a limit of processes) the child does the
- * same by itself. */
+ * The thread shares the child's memory, including errno, so it makes its system calls by the
+ * instruction. If no thread can be made (a container that hides clone3(2), a limit of processes),
+ * the child does the same itself. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/if.h>
@@ -30,10 +30,11 @@ enum { THREAD_STACK_SIZE = 16 * 1024 };
 static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
 
 static struct {
-        uint32_t running; /* the thread's id; 0, and woken, by the kernel when it has ended */
-        int fd;           /* the namespace */
+        uint32_t running; /* ID of the thread. When the thread ends, the kernel sets this to 0 and
+                             wakes waiters. */
+        int fd;           /* The namespace. */
         int errnum;
-        const char *failed; /* infinitive with its object */
+        const char *failed; /* The failed step: an infinitive with its object. */
 } network;
 
 static int network_fail(int errnum, const char *what) {
@@ -42,7 +43,7 @@ static int network_fail(int errnum, const char *what) {
         return -errnum;
 }
 
-/* Any socket will do, where a kernel has no IPv4 as well. */
+/* Makes the namespace. Any socket will do, so AF_UNIX is used: a kernel may have no IPv4. */
 static int make_network(void) {
         struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
         long fd, r = sys1(SYS_unshare, CLONE_NEWNET);

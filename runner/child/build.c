@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's first half: from a copy of the host's mounts to the sandbox's own tree.
+/* The child's first half: it turns a copy of the host's mounts into the sandbox's own tree.
  *
- * Theory of operation. One tmpfs, the scratch, is mounted over "/" where only its fd reaches it:
- * host paths go on resolving below. Its directory "root" becomes the new root; "tmp", "home" and
- * the like are bound to their places, so that one size bounds all private memory. First every
- * target in the root is made and the system attached; then one recursive mount_setattr(2) turns all
- * of that read-only; then come what may be written, devices and the caller's own mounts; then
- * pivot_root(2) and the host's tree is let go.
+ * Theory of operation. One tmpfs, the scratch, is mounted over "/". Only its fd leads to it: paths
+ * of the host still resolve below it. Its directory "root" becomes the new root. Its directories
+ * "tmp", "home" and so on are bound to their places, so that one size bounds all private memory.
  *
- * Nothing here allocates, logs, or calls a library: the memory is the launcher's (clone.h). */
+ * First, all mount points in the root are made and the system is attached. Then one recursive
+ * mount_setattr(2) makes all of that read-only. Then come the writable places, the devices and the
+ * caller's own mounts. Finally the child calls pivot_root(2) and unmounts the host's tree.
+ *
+ * The memory is the launcher's (clone.h), so nothing here allocates, logs, or calls a library. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -42,13 +43,13 @@ static int write_file(const char *path, const char *text, Error *error) {
         return 0;
 }
 
-/* "1000 HOST 1\n", without stdio. */
+/* Returns "1000 HOST 1\n"; stdio cannot be used here. */
 static const char *map_line(unsigned host, char buf[32]) {
         char digits[12];
         size_t n = 0, at = 5;
 
         memcpy(buf, "1000 ", 5);
-        static_assert(PLAN_AGENT_ID == 1000, "the map says so in text");
+        static_assert(PLAN_AGENT_ID == 1000, "the text of the map contains this number");
         do {
                 digits[n++] = (char)('0' + host % 10);
                 host /= 10;
@@ -59,15 +60,15 @@ static const char *map_line(unsigned host, char buf[32]) {
         return buf;
 }
 
-/* A process that has just made its user namespace may map its own id, and only that
- * (user_namespaces(7)); so the launcher has nothing to do here, and no round trip is needed. */
+/* Maps the ids. A process that has just made its user namespace may map its own id, and only that
+ * (user_namespaces(7)). So the launcher is not involved, and no round trip is needed. */
 static int build_identity(Launch *launch, Error *error) {
         char line[32];
         int r;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* The tree has the modes that it says; the command gets the caller's umask back
-         * (confine.c). */
+        /* With this umask, the tree gets exactly the given modes. The command gets the caller's
+         * umask back (confine.c). */
         child_state.umask = umask(022);
         r = write_file("/proc/self/uid_map", map_line(launch->identity.uid, line), error);
         if (r == 0)
@@ -81,7 +82,7 @@ static int build_identity(Launch *launch, Error *error) {
 
 /* --- the scratch and the root --- */
 
-/* A new file system of type, not attached. */
+/* Makes a new file system of the given type. It is not attached. */
 static int make_filesystem(const char *type, const char *const *options, unsigned attributes,
                            int *ret_fd, Layer layer, Error *error) {
         int fs = sys_fsopen(type), mount = -1, saved;
@@ -134,8 +135,8 @@ const char *build_decimal(uint64_t value, char buf[24]) {
 static int build_scratch(Launch *launch, Error *error) {
         ChildState *state = &child_state;
         char size[24], number[24];
-        /* An inode is kernel memory that the size does not count: one for each 4 KiB, 16,384 at
-         * least. */
+        /* An inode takes kernel memory that the size does not count. So there is one for each 4
+         * KiB, and at least 16,384. */
         const uint64_t inodes = launch->plan->tmp_size / 4096;
         const char *const options[] = {
                 "mode",      "0755",
@@ -165,7 +166,7 @@ static int build_scratch(Launch *launch, Error *error) {
         return build_attach(state->root_fd, state->scratch_fd, "root", error);
 }
 
-/* A write that comes short is one that the caller's hard limit of file sizes has cut. */
+/* Writes a new file. A short write means that the caller's hard limit of file sizes was reached. */
 static int build_write_text(int dir_fd, const char *path, const char *text, size_t size,
                             Error *error) {
         int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -179,7 +180,7 @@ static int build_write_text(int dir_fd, const char *path, const char *text, size
 
 static int make_link(int dir_fd, const char *path, const char *target, Error *error) {
         if (symlinkat(target, dir_fd, path) < 0 && errno != EEXIST)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot make the link", path);
+                return step_fail(error, LAYER_MOUNT, errno, "cannot make the symlink", path);
         return 0;
 }
 
@@ -205,7 +206,7 @@ static int make_nodes(int root_fd, Error *error) {
         return 0;
 }
 
-/* One part of build_target(): makes name in *dir_fd and goes into it, unless it is the last. */
+/* One step of build_target(): makes `name` in *dir_fd and enters it, unless it is the last part. */
 static int make_part(int *dir_fd, const char *name, bool last, bool directory, Error *error) {
         int r, fd;
 
@@ -217,7 +218,7 @@ static int make_part(int *dir_fd, const char *name, bool last, bool directory, E
         fd = sys_open_beneath(*dir_fd, name, O_PATH | O_DIRECTORY);
         if (fd < 0)
                 return step_fail(error, LAYER_NONE, errno,
-                                 errno == ELOOP ? "a link is in the way, at" : "cannot enter",
+                                 errno == ELOOP ? "a symlink is in the way, at" : "cannot enter",
                                  name);
         fd_close(*dir_fd);
         *dir_fd = fd;
@@ -279,7 +280,7 @@ static int make_system(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
-/* All that has to be there before the root turns read-only. */
+/* Makes everything that must exist before the root becomes read-only. */
 static int build_skeleton(Launch *launch, Error *error) {
         int root_fd = child_state.root_fd;
         int r = make_nodes(root_fd, error);
@@ -312,11 +313,11 @@ static int build_system(Launch *launch, Error *error) {
 
         if (tree_fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot open the system tree", tree);
-        /* As in clone_source(), build-mounts.c. */
+        /* The same check as in clone_source() of build-mounts.c. */
         if (rootfs->source &&
             (fstat(tree_fd, &st) < 0 || st.st_dev != rootfs->device || st.st_ino != rootfs->inode))
                 return step_fail(error, LAYER_NONE, ESTALE,
-                                 "somebody has exchanged this while holt was starting:", tree);
+                                 "this was replaced while holt was starting:", tree);
         for (size_t i = 0; i < launch->system.count; i++) {
                 const SystemEntry *entry = &launch->system.entries[i];
                 int fd, r;
@@ -342,8 +343,7 @@ static int build_system(Launch *launch, Error *error) {
 
 /* --- /proc and /dev --- */
 
-/* Clones source (relative to source_fd) and attaches the clone at target (relative to target_fd).
- */
+/* Clones source, relative to source_fd, and attaches the clone at target, relative to target_fd. */
 static int bind_to(int source_fd, const char *source, int target_fd, const char *target,
                    const MountAttr *attr, Error *error) {
         int fd = sys_open_tree(source_fd, source,
@@ -356,7 +356,7 @@ static int bind_to(int source_fd, const char *source, int target_fd, const char 
         return build_attach(fd, target_fd, target, error);
 }
 
-/* Kernels differ in what they have in /proc; what is not there needs no mask. */
+/* Masks an entry of /proc. Kernels differ in their entries; a missing one needs no mask. */
 static int mask_proc(int proc_fd, const TreeProc *row, Error *error) {
         const MountAttr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
         struct stat st;
@@ -385,14 +385,15 @@ static int build_proc(Launch *launch, Error *error) {
         return r;
 }
 
-/* Writing to a device needs no writable mount; changing its mode, times or owner does, and the
- * nodes are the host's own. */
+/* Binds the devices read-only. Writing to a device needs no writable mount. Changing its mode,
+ * times or owner would need one, and the nodes are the host's own. */
 static int build_devices(Launch *launch, Error *error) {
         const MountAttr attr = {
                 .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
                 .propagation = MS_PRIVATE_FLAG,
         };
-        /* max: the host has 4,096 ptys, and 1,024 of them are kept for itself. */
+        /* The host has 4,096 ptys and reserves 1,024 of them, so "max" bounds the sandbox's
+         * share. */
         const char *const options[] = { "ptmxmode", "0666", "mode", "0620", "max", "256", NULL };
         int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), pts_fd = -1, r;
 
@@ -412,11 +413,11 @@ static int build_devices(Launch *launch, Error *error) {
         return r < 0 ? r : build_attach(pts_fd, child_state.root_fd, "dev/pts", error);
 }
 
-/* --- into it --- */
+/* --- entering the tree --- */
 
-/* With both arguments "." the old root is stacked on the new one (pivot_root(2)), and the scratch,
- * which was mounted over it, on both: two mounts come off, and the third try has to find the new
- * root alone, which can't be unmounted (EINVAL). */
+/* Unmounts the host's tree. With both arguments ".", pivot_root(2) stacks the old root on the new
+ * one. The scratch was mounted over the old root and lies on top. So two mounts come off. The third
+ * call must fail with EINVAL: only the new root is left, and it cannot be unmounted. */
 static int let_the_host_go(void) {
         if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 ||
             syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
@@ -434,11 +435,12 @@ static int build_cwd(const LaunchPlan *plan, Error *error) {
                       : plan->workspace ? "the workspace: cannot start in the sandbox's directory"
                                         : "cannot start in the sandbox's directory",
                       plan->cwd);
-        return step_cure(error, r,
-                         plan->cwd_asked
-                                 ? "Name a directory that is there inside; a relative one is below "
-                                   "the workspace."
-                                 : "Name one that is there inside, and may be entered: --cwd DIR");
+        return step_cure(
+                error, r,
+                plan->cwd_asked
+                        ? "Name a directory that exists inside; a relative path starts at the "
+                          "workspace."
+                        : "Name a directory that exists inside and may be entered: --cwd DIR");
 }
 
 static int build_enter(Launch *launch, Error *error) {
@@ -452,8 +454,8 @@ static int build_enter(Launch *launch, Error *error) {
         return build_cwd(launch->plan, error);
 }
 
-/* The session is init's own, so nothing inside belongs to a session, process group or terminal of
- * the host. */
+/* Starts a session and opens the terminal. The session is init's own, so no process inside belongs
+ * to a session, process group or terminal of the host. */
 static int build_terminal(Launch *launch, Error *error) {
         const TerminalPlan *terminal = &launch->terminal;
         int master, slave, unlock = 0;
@@ -518,7 +520,7 @@ static const Step build_steps[] = {
 int build_run(Launch *launch, Error *error) {
         int r = steps_run(build_steps, ELEMENTSOF(build_steps), launch, error);
 
-        /* The thread's memory is the launcher's, who may launch again. */
+        /* The thread uses the launcher's memory, and the launcher may launch again. */
         if (r < 0)
                 build_network_wait();
         return r;

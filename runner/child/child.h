@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child, from clone(2) to the execution of init.
  *
- * It shares the memory of the launcher, which sleeps meanwhile, so it must not allocate, log or
- * call a library beyond system calls. It walks a Launch, which the launcher has prepared, builds
- * the file tree (build.c) and confines itself (confine.c). */
+ * It shares the memory of the launcher, which sleeps meanwhile. So it must not allocate, log, or
+ * call a library beyond system calls. It builds the file tree (build.c) from a Launch, which the
+ * launcher has prepared, and confines itself (confine.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -16,20 +16,22 @@
 #include "streams/output.h"
 #include "streams/terminal.h"
 
-/* Who the command is outside. */
+/* The command's ids on the host. */
 typedef struct Identity {
-        uid_t uid; /* host ids that "agent" is mapped to */
+        uid_t uid; /* The host ids to which "agent" is mapped. */
         gid_t gid;
-        bool from_root; /* holt was run by the host's root, and uid is nobody else's */
-        bool taken;     /* uid is not the caller's own: holt becomes it before it starts anything */
-        bool id_mapped; /* what is mounted read-write shows its owner as agent */
+        bool from_root; /* The host's root has started holt, and no other user has this uid. */
+        bool taken;     /* The uid is not the caller's own; holt changes to it before it starts a
+                           process. */
+        bool id_mapped; /* Read-write mounts show their owner as agent. */
 } Identity;
 
-/* What the host gave, for the report. */
+/* Layers that the host provides, for the report. */
 typedef struct LayerState {
-        int landlock_abi;      /* 0 when Landlock is not in force */
-        unsigned missing;      /* LAYER_BITs that the host refused and the caller let go */
-        unsigned switched_off; /* LAYER_BITs that the policy has switched off */
+        int landlock_abi; /* ABI of Landlock; 0 if Landlock is not in force. */
+        unsigned missing; /* LAYER_BITs that the host refused and the caller allowed to be missing.
+                           */
+        unsigned switched_off; /* LAYER_BITs that the policy has switched off. */
 } LayerState;
 
 typedef struct Launch {
@@ -37,16 +39,16 @@ typedef struct Launch {
         Identity identity;
         SystemTree system;
         TerminalPlan terminal;
-        Output *output;   /* NULL without a limit of it */
-        int init_fd;      /* sealed memory file */
-        int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace */
-        int control_fd;   /* the child's end of the socket pair */
-        Watch *watch;     /* of what is guarded or hidden; NULL if that is nothing */
+        Output *output;   /* NULL without a limit of the output. */
+        int init_fd;      /* Sealed memory file. */
+        int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace. */
+        int control_fd;   /* The child's end of the socket pair. */
+        Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
         LayerState layers;
-        Error error; /* written by the child; error.text is "" when all went well */
+        Error error; /* Written by the child; error.text is "" after success. */
 } Launch;
 
-/* A Launch that holds nothing yet: launch_clear() may have it, and closes no descriptor. */
+/* An empty Launch: launch_clear() accepts it and closes no descriptor. */
 /* clang-format off */
 #define LAUNCH_NONE                                                                                \
         {                                                                                          \
@@ -55,7 +57,7 @@ typedef struct Launch {
         }
 /* clang-format on */
 
-/* Whether the child hands out its root and its mount namespace. */
+/* Whether the child passes its root and its mount namespace to the launcher. */
 static inline bool launch_gives_root(const Launch *launch) {
         return launch->plan->root.source || launch->watch;
 }
@@ -64,20 +66,20 @@ static inline bool launch_gives_root(const Launch *launch) {
 int build_run(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
 
-/* Fds that the child hands to the launcher: listener, terminal, root, mounts. */
+/* Number of fds that the child may pass to the launcher: listener, terminal, root, mounts. */
 enum { LAUNCH_FDS = 4 };
 
-/* State that building leaves to confining. */
+/* State that building leaves for confining. */
 typedef struct ChildState {
-        mode_t umask;                           /* the caller's */
-        int scratch_fd;                         /* the private tmpfs */
-        int sources[PLAN_MOUNTS_MAX];           /* detached mounts of the plan's binds */
-        int lasting_fd;                         /* detached mount of a session's root */
-        int root_fd;                            /* the new root */
-        int mounts_fd;                          /* the namespace, to be handed out */
-        int writable_fds[PLAN_MOUNTS_MAX + 16]; /* mounts that may be written below */
+        mode_t umask;                           /* The caller's umask. */
+        int scratch_fd;                         /* The private tmpfs. */
+        int sources[PLAN_MOUNTS_MAX];           /* Detached mounts of the plan's binds. */
+        int lasting_fd;                         /* Detached mount of a session's root. */
+        int root_fd;                            /* The new root. */
+        int mounts_fd;                          /* The mount namespace, for the launcher. */
+        int writable_fds[PLAN_MOUNTS_MAX + 16]; /* Writable mounts, for Landlock. */
         size_t writable_count;
-        int terminal_fd; /* master, to be handed out */
+        int terminal_fd; /* The terminal's master, for the launcher. */
 } ChildState;
 
 extern ChildState child_state;

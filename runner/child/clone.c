@@ -10,10 +10,10 @@
 
 enum { CHILD_STACK_SIZE = 256 * 1024 };
 
-/* Only the pages that the child touches are ever there. */
+/* Only the pages that the child touches take memory. */
 static char child_stack[CHILD_STACK_SIZE] __attribute__((aligned(64)));
 
-/* clone(2) takes the tls and child_tid arguments in the other order on x86_64; both are 0 here. */
+/* clone(2) takes the arguments tls and child_tid in the other order on x86_64; both are 0 here. */
 static long legacy_clone(uint64_t flags, int *pidfd, void (*fn)(void *), void *arg) {
         return raw_clone(SYS_clone, (long)(flags | SIGCHLD),
                          (long)(child_stack + sizeof(child_stack)), (long)pidfd, 0, 0, fn, arg);

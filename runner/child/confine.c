@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's second half: gives up, for good, all that building needed. seccomp comes last, since
- * it forbids what the others are done with. */
+/* The child's second half: it permanently gives up everything that building needed. seccomp comes
+ * last, since it forbids calls that the other steps make. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -28,8 +28,8 @@ static bool confine_missing(const Launch *launch, Layer layer) {
 
 /* --- capabilities --- */
 
-/* Of every set: bounding and ambient by prctl(2), the other three by capset(2). SECBIT_NOROOT keeps
- * an exec by uid 0 from getting any back, should there ever be one. */
+/* Drops the capabilities of every set: bounding and ambient by prctl(2), the other three by
+ * capset(2). SECBIT_NOROOT keeps a later exec by uid 0 from getting any back. */
 static int confine_capabilities(Launch *launch, Error *error) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[2] = { 0 };
@@ -37,7 +37,7 @@ static int confine_capabilities(Launch *launch, Error *error) {
         (void)launch;
         for (unsigned long capability = 0; capability < 64; capability++)
                 if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
-                        if (errno == EINVAL) /* past the last one that this kernel knows */
+                        if (errno == EINVAL) /* The kernel knows no higher capability. */
                                 break;
                         return step_fail(error, LAYER_CAPABILITIES, errno, "cannot drop",
                                          "the bounding set");
@@ -59,10 +59,11 @@ static int confine_capabilities(Launch *launch, Error *error) {
 
 /* --- keys --- */
 
-/* The caller's session keyring comes along by inheritance, and whoever holds it possesses its keys.
- * A new one takes its place where the calls for keys may be in reach: no preset allows them, and a
- * new keyring counts against the caller's quota. A kernel without keys (ENOSYS) has none to lose,
- * and the filter of a container that refuses us the call (EPERM) refuses it to the command, too. */
+/* Leaves the caller's session keyring. The child inherits it, and whoever holds it possesses its
+ * keys. A new keyring replaces it only if the command may be able to call keyctl(2): no preset
+ * allows that, and a new keyring counts against the caller's quota. A kernel without keys fails
+ * with ENOSYS and has none to lose. If a container's filter refuses the call (EPERM), it refuses it
+ * to the command too. */
 static int confine_keys(Launch *launch, Error *error) {
         enum { JOIN_SESSION_KEYRING = 1 };
 
@@ -77,8 +78,8 @@ static int confine_keys(Launch *launch, Error *error) {
 
 /* --- seccomp --- */
 
-/* Hands the notification fd, the terminal's master, the root and the mount namespace to the
- * launcher; each may be missing. The receiver tells them apart by the bits of the one byte. */
+/* Sends the notification fd, the terminal's master, the root and the mount namespace to the
+ * launcher; each may be missing. The bits of the one byte tell the receiver which ones are sent. */
 static int send_fds(const Launch *launch, int listener_fd, Error *error) {
         const bool root = launch_gives_root(launch);
         const int all[LAUNCH_FDS] = { listener_fd, child_state.terminal_fd,
@@ -126,8 +127,8 @@ static int confine_seccomp(Launch *launch, Error *error) {
                                      .filter = (struct sock_filter *)(uintptr_t)program.filter };
         int fd = FD_NONE, r;
 
-        /* From the filter on only what no policy can deny (@basic) is called: the launcher, who
-         * would answer for the rest, waits for the exec. */
+        /* Under the filter, only calls that no policy can deny (@basic) may be made: the launcher
+         * answers the others, but waits for the exec. */
         (void)umask(child_state.umask);
         if (!confine_missing(launch, LAYER_SECCOMP)) {
                 fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,
@@ -137,7 +138,7 @@ static int confine_seccomp(Launch *launch, Error *error) {
                                          notify && errno == EBUSY ? LAYER_NOTIFY : LAYER_SECCOMP,
                                          errno, "cannot load", "the filter");
                 if (!notify)
-                        fd = FD_NONE; /* a plain 0, not an fd */
+                        fd = FD_NONE; /* The call returned a plain 0, not an fd. */
         }
         r = send_fds(launch, fd, error);
         fd_close(fd);

@@ -16,12 +16,13 @@
 
 extern char **environ;
 
-/* Above every uid that distributions, systemd's ranges (up to 0x6fffffff) and directories hand out:
- * those of SSSD and FreeIPA go up to 2,000,200,000 (sssd-ldap(5), ldap_idmap_range_max). Many
- * programs take no uid from 0x80000000 on. */
+/* Uids from here on are above all that distributions, systemd (up to 0x6fffffff) and directory
+ * services use. SSSD and FreeIPA go up to 2,000,200,000 (sssd-ldap(5), ldap_idmap_range_max). Many
+ * programs accept no uid from 0x80000000 on. */
 enum { ROOT_UID_BASE = 0x78000000, ROOT_UID_MASK = 0x07ffffff };
 
-/* The initial user namespace maps every id to itself (user_namespaces(7)). */
+/* Whether this is the initial user namespace, which maps every id to itself
+ * (user_namespaces(7)). */
 static bool in_initial_namespace(void) {
         char buf[64] = "";
         unsigned inside, outside, count;
@@ -33,9 +34,9 @@ static bool in_initial_namespace(void) {
                outside == 0 && count == 4294967295U;
 }
 
-/* /proc/sys belongs to the host's root, and shows as 0 only where that is whom 0 stands for. Such a
- * root (sudo unshare -r) has no other id to give the command, and the kernel exempts it from
- * limits. */
+/* Whether uid 0 of this namespace is the host's root (sudo unshare -r). /proc/sys belongs to the
+ * host's root, and shows as 0 only then. Such a root has no other id to give the command, and the
+ * kernel exempts it from limits. */
 static bool is_host_root(void) {
         static const char *const paths[] = { "/proc/sys", "/dev/null", "/" };
         struct stat st;
@@ -47,23 +48,21 @@ static bool is_host_root(void) {
 }
 
 static int refuse_host_root(Error *reterr) {
-        int r = error_layer(
-                reterr, LAYER_USER, EPERM,
-                "this is the host's root in a user namespace, which a command in a sandbox "
-                "must not be");
+        int r = error_layer(reterr, LAYER_USER, EPERM,
+                            "this is the host's root in a user namespace, but the command must not "
+                            "run as the host's root");
 
-        return error_cure(
-                reterr, r,
-                "Run holt outside of that namespace (it gives root up by itself), or as an "
-                "ordinary user.");
+        return error_cure(reterr, r,
+                          "Run holt outside of that namespace, where it gives root up by itself, "
+                          "or as an ordinary user.");
 }
 
-/* A uid that no other live launch of root has. In one pid namespace the pid is enough. Containers
- * that share the host's user namespace have the same pids, and root there can't see what the others
- * have chosen. So each pid namespace counts from a place of its own, which its inode number
- * determines: no two live ones have the same. The factor is 2^32 divided by the golden ratio
- * (Fibonacci hashing), which keeps the places of numbers that follow each other far apart: over
- * 100,000 uids for 600 namespaces in a row. */
+/* Chooses a uid that no other running launch of root has. In one pid namespace, the pid is enough.
+ * Containers that share the host's user namespace may use the same pids, and their roots cannot see
+ * each other's choices. So each pid namespace counts from its own start, which is computed from its
+ * inode number; no two living namespaces share one. The factor is 2^32 divided by the golden ratio
+ * (Fibonacci hashing). It keeps the starts of consecutive numbers far apart: by more than 100,000
+ * uids for 600 namespaces in a row. */
 static int choose_own_uid(uid_t *ret, Error *reterr) {
         struct stat st;
         uint32_t place;
@@ -95,7 +94,7 @@ int identity_choose(Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* What a file of an id that this namespace does not have shows: /proc/sys/kernel/overflowuid. */
+/* The id that files show if their owner is not mapped here: /proc/sys/kernel/overflowuid. */
 static const uid_t overflow_id = 65534;
 
 static bool may_change_ids(void) {
@@ -120,11 +119,11 @@ bool identity_adopt(Launch *launch, const struct stat *owner) {
 
 /* --- user namespaces that serve as id maps --- */
 
-/* A mount's id map is a user namespace in which the owner's id is mapped to the launch's. */
+/* The id map of a mount is a user namespace that maps the owner's id to the launch's. */
 typedef struct MapRequest {
         uid_t owner_uid, uid;
         gid_t owner_gid, gid;
-        int fd; /* the answer: shared by CLONE_FILES */
+        int fd; /* The resulting namespace; the child shares it by CLONE_FILES. */
         int errnum;
 } MapRequest;
 
@@ -142,8 +141,9 @@ static int deny_setgroups(void) {
         return fd >= 0 && write(fd, "deny", 4) == 4 ? 0 : -errno;
 }
 
-/* Runs in a child that shares memory and fds. Whoever makes a user namespace may map their own id
- * to any: as the launch's uid we map that to the owner's, without any help from outside. */
+/* Makes the id map. It runs in a child that shares memory and fds. A process that makes a user
+ * namespace may map its own id to any other. So it takes the launch's uid and maps that to the
+ * owner's, without help from outside. */
 static int make_map(MapRequest *request) {
         int r;
 
@@ -210,8 +210,9 @@ static int identity_set_map(const Launch *launch, const PlanMount *mount, int tr
         return 0;
 }
 
-/* What is only to be looked at is shown as to a stranger: /etc as a whole keeps its secrets. What
- * is private itself was named because it is wanted. */
+/* Whether others may not read the mount's source. A mount that is only shown (--ro) is shown as to
+ * a stranger, so that /etc, for example, keeps its secrets. A source that is private itself was
+ * passed on purpose, so it is mapped. */
 static bool identity_is_private(const PlanMount *mount) {
         struct stat st;
 
@@ -237,15 +238,15 @@ int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
         return 0;
 }
 
-/* root's environment, which is no business of whoever may look into a process of the uid that we
- * take. What the sandbox gets of it is in the plan by now. */
+/* Erases root's environment, which a process with the uid that holt takes could read. The plan
+ * already contains the variables for the sandbox. */
 static void forget_environment(void) {
         for (char **item = environ; item && *item; item++)
                 memset(*item, 0, strlen(*item));
 }
 
-/* Of root of the host with an id map nobody else has the uid. In all other cases processes of the
- * workspace's owner may run at the same time. */
+/* Whether no other process has the uid. This is true for the host's root with an id map. In all
+ * other cases, processes of the workspace's owner may run at the same time. */
 static bool identity_is_own(const Identity *identity) {
         return identity->from_root && identity->id_mapped;
 }
@@ -263,9 +264,10 @@ static int refuse_take(const Identity *identity, Error *reterr) {
                            identity->uid);
 }
 
-/* /proc/self belongs to root after a change of uid, and the map of the sandbox is written through
- * it. With a uid of its own that is what PR_SET_DUMPABLE is for, until the sandbox has started
- * (launch.c). Else whoever has the uid could trace the process then, and have its descriptors. */
+/* Changes to the identity's uid. Afterwards, /proc/self belongs to root, but the sandbox's id map
+ * is written through it. If no other process has the uid, PR_SET_DUMPABLE changes that until the
+ * sandbox has started (launch.c). Otherwise a process with the same uid could trace holt then and
+ * take its descriptors. */
 int identity_take(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
         const bool own = identity_is_own(identity);
@@ -279,8 +281,8 @@ int identity_take(const Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* The id for files alone stays root's for a while: with that a file of root's can be opened, and to
- * the map it is the effective uid that counts. */
+/* Keeps root's id for file access for a while: it opens root's files, but for the map only the
+ * effective uid counts. */
 int identity_reach_maps(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the command is on the host.
+/* The command's identity on the host.
  *
- * An ordinary user, and root of a user namespace (a rootless container, unshare -r), is mapped as
- * it is: that uid is no more than an ordinary user's. In a workspace of another id of its namespace
- * such a root becomes that one. Root of the host gives root up for good
- * before anything is started, for a uid that nobody else has, and the directories that the policy
- * mounts are id-mapped (Linux 5.12), so that their owner shows as agent and what agent writes
- * belongs to that owner. */
+ * An ordinary user keeps the own uid, and so does root of a user namespace (a rootless container,
+ * unshare -r): that uid is an ordinary user's on the host. If the workspace belongs to another id
+ * of the namespace, such a root changes to that id.
+ *
+ * The host's root gives root up for good before it starts any process, and takes a uid that no
+ * other user has. The directories of the policy are id-mapped (Linux 5.12): inside, agent owns
+ * them, and files that agent writes belong to their owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,29 +15,27 @@
 
 #include "child/child.h"
 
-/* Fills launch->identity; changes nothing yet. */
+/* Fills launch->identity, but changes nothing yet. Returns 0 or a negative errno. */
 int identity_choose(Launch *launch, Error *reterr);
 
-/* For root of a user namespace, which can't id-map what its host has mounted: where owner, of the
- * workspace, is another id of the namespace, the command is to be that one, or it could write
- * nothing there. Whether it is; not for an id of root's group, nor without CAP_SETUID. */
+/* Takes the workspace owner's id. This is for root of a user namespace, which cannot id-map the
+ * host's mounts, so the command could otherwise not write to the workspace. Returns whether the id
+ * was taken. It is not taken if it belongs to root's group, or without CAP_SETUID. */
 bool identity_adopt(Launch *launch, const struct stat *owner);
 
-/* For root only, before identity_take(): turns mount->fd into a detached mount, since the uid
- * that is taken may not be able to reach the path again. What the command is to work in
- * (identity.id_mapped) is id-mapped; what it is only shown (--ro) shows it what anybody may see. 0,
- * or an ERROR_LAYER of LAYER_IDMAP (the file system can't, or the host's root lacks CAP_SYS_ADMIN).
- */
+/* Turns mount->fd into a detached mount, because the new uid may not reach the path again. Only for
+ * root, before identity_take(). If identity.id_mapped is set, writable mounts are id-mapped; a
+ * mount that is only shown (--ro) shows files that anybody may read. Returns 0, or an ERROR_LAYER
+ * of LAYER_IDMAP if the file system has no id maps or the host's root has no CAP_SYS_ADMIN. */
 int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr);
 
-/* For an identity that is taken: the process becomes identity.uid, irrevocably, without
- * supplementary groups.
- */
+/* Changes to identity.uid for good, without supplementary groups. Only if identity.taken. Returns 0
+ * or a negative errno. */
 int identity_take(const Launch *launch, Error *reterr);
 
-/* Around the start of a sandbox, once, where processes of others may have the uid that is taken: so
- * that nobody but root can trace this one, the maps in its /proc/self are root's to write, and the
- * child, which shares its memory, can write them none the less, up to identity_leave_maps(). It is
- * called with the child's own uid there, and with identity.uid here. */
+/* Used around the start of a sandbox if other processes may have the uid that holt takes. Until
+ * identity_leave_maps(), only root can trace this process, and the maps in its /proc/self belong to
+ * root. The child shares this memory and can still write them. The child calls
+ * identity_leave_maps() with its own uid, and the launcher with identity.uid. */
 int identity_reach_maps(const Launch *launch, Error *reterr);
 void identity_leave_maps(uid_t uid);

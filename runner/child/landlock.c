@@ -7,8 +7,8 @@
 #include "base/sys.h"
 #include "child/step.h"
 
-/* linux/landlock.h of the build host may be older than the kernel it runs on: the rights by their
- * ABI, from landlock(7) and the header of Linux 6.18. */
+/* Landlock's rights by ABI, from landlock(7) and the header of Linux 6.18. They are repeated here
+ * because linux/landlock.h of the build host may be older than the running kernel. */
 enum {
         FS_EXECUTE = 1 << 0,
         FS_WRITE_FILE = 1 << 1,
@@ -17,11 +17,11 @@ enum {
         FS_ABI_1 = (1 << 13) - 1,
         FS_MAKE_CHAR = 1 << 6,
         FS_MAKE_BLOCK = 1 << 11,
-        FS_REFER = 1 << 13,     /* ABI 2, 5.19 */
-        FS_TRUNCATE = 1 << 14,  /* ABI 3, 6.2 */
-        FS_IOCTL_DEV = 1 << 15, /* ABI 5, 6.10 */
+        FS_REFER = 1 << 13,     /* ABI 2, Linux 5.19. */
+        FS_TRUNCATE = 1 << 14,  /* ABI 3, Linux 6.2. */
+        FS_IOCTL_DEV = 1 << 15, /* ABI 5, Linux 6.10. */
 
-        SCOPE_ABSTRACT_UNIX = 1 << 0, /* ABI 6, 6.12 */
+        SCOPE_ABSTRACT_UNIX = 1 << 0, /* ABI 6, Linux 6.12. */
         SCOPE_SIGNAL = 1 << 1,
 
         RULE_PATH_BENEATH = 1,
@@ -37,9 +37,8 @@ typedef struct __attribute__((packed)) PathRule {
         int32_t parent_fd;
 } PathRule;
 
-/* What a kernel of each ABI can be asked, cumulated. The sizes are those of struct
- * landlock_ruleset_attr as it grew: a kernel refuses a longer one with bytes set that it does not
- * know. */
+/* Rights that a kernel of each ABI supports. The sizes are those of struct landlock_ruleset_attr as
+ * it grew. A kernel refuses a longer struct if bytes that it does not know are set. */
 static const struct {
         uint64_t fs, scoped;
         size_t size;
@@ -77,8 +76,8 @@ static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *
         return r;
 }
 
-/* A file that the caller passes as stdin, stdout or stderr lies outside the tree; programs reopen
- * it through /dev/stdout. It gets what its fd can do already. */
+/* Allows files that the caller passes as stdin, stdout or stderr. They lie outside the tree, but
+ * programs open them again through /dev/stdout. The rule allows no more than the fd itself. */
 static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
@@ -92,7 +91,7 @@ static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
                 if ((mode & O_ACCMODE) != O_RDONLY)
                         rights |= FS_WRITE_FILE | (handled & FS_TRUNCATE);
                 r = landlock_allow(ruleset_fd, fd, rights, "stdio", error);
-                /* Rules on files of some internal file systems (a memfd) are refused, and need
+                /* Some internal file systems (a memfd) refuse rules on their files, and need
                  * none. */
                 if (r == -EBADFD)
                         error->text[0] = '\0';
@@ -124,7 +123,7 @@ static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
         return r < 0 ? r : allow_stdio(ruleset_fd, handled, error);
 }
 
-/* A ruleset of all that abi knows; *ret_fd is owned. */
+/* Makes a ruleset of all rights in the ABI. The caller owns *ret_fd. */
 static int make_ruleset(int abi, bool scoped, uint64_t *ret_handled, int *ret_fd, Error *error) {
         Ruleset ruleset;
         int fd;

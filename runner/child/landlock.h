@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock: the file tree's rules a second time, by path, and signals and abstract sockets kept
+/* Landlock repeats the rules of the file tree by path, and keeps signals and abstract sockets
  * inside. */
 #pragma once
 
@@ -9,14 +9,14 @@
 
 enum { LANDLOCK_ABI_NEEDED = 2 };
 
-/* The kernel's Landlock ABI, or 0 without Landlock; a host's switched-off Landlock is 0, too. */
+/* Returns the kernel's Landlock ABI, or 0 if Landlock is missing or switched off. */
 int landlock_abi(void);
 
-/* A step of the child (step.h). launch->layers.landlock_abi says what the launcher found and wants
- * used; 0 does nothing. */
+/* A step of the child (step.h). It uses launch->layers.landlock_abi, as set by the launcher, and
+ * does nothing if that is 0. */
 int landlock_confine(Launch *launch, Error *error);
 
-/* For a process of the host's that serves a sandbox: from now on it opens, makes and removes files
- * only below the directories that fds are, and executes none. no_new_privs has to be set. 0, also
- * where the kernel has no Landlock, or a negative errno. */
+/* Confines a process of the host that serves a sandbox. From now on it opens, makes and removes
+ * files only below the directories of fds, and executes none. no_new_privs must be set. Returns 0
+ * or a negative errno; also 0 if the kernel has no Landlock. */
 int landlock_confine_to(const int *fds, size_t count, Error *error);

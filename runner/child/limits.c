@@ -10,12 +10,12 @@
 #include "base/own-limits.h"
 #include "child/step.h"
 
-/* A new user namespace counts its processes from zero (Linux 5.14), so RLIMIT_NPROC bounds the
+/* A new user namespace counts its processes from zero (Linux 5.14). So RLIMIT_NPROC bounds the
  * sandbox and not the user. */
 static const struct {
         const char *name;
         unsigned resource;
-        size_t offset; /* in LaunchPlan: uint64_t, 0 is none */
+        size_t offset; /* Offset of a uint64_t in LaunchPlan; 0 means no limit. */
 } limits[] = {
         { "pids", RLIMIT_NPROC, offsetof(LaunchPlan, pids) },
         { "memory", RLIMIT_DATA, offsetof(LaunchPlan, memory) },
@@ -23,8 +23,9 @@ static const struct {
         { "file_size", RLIMIT_FSIZE, offsetof(LaunchPlan, file_size) },
 };
 
-/* One that the policy leaves open stays what the caller's shell has made it: nothing at all is next
- * to 1, since 0 is none. Where nothing more can be had than that no word is needed. */
+/* Lowers a limit to the caller's own. If the policy sets none, the caller's soft limit stays. A
+ * soft limit of 0 becomes 1, the closest value, because 0 means no limit here. If the hard limit is
+ * 0, the kernel allows no more anyway. */
 static uint64_t limits_bound_value(uint64_t value, const struct rlimit *own) {
         if (own->rlim_max == 0)
                 return 0;
@@ -43,8 +44,9 @@ static bool has_cpu(const unsigned long *set, unsigned cpu) {
         return set[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1;
 }
 
-/* Some of those that holt itself may use, from one on that is another for each process, so that
- * small sandboxes do not crowd on the first. Where there are no more anyway none is chosen. */
+/* Chooses processors among those that holt itself may use. Each process starts at another one, so
+ * that small sandboxes do not all use the first. If holt has no more than the plan asks for, all of
+ * them are kept. */
 static void choose_cpus(LaunchPlan *plan) {
         unsigned long own[ELEMENTSOF(plan->cpu_set)] = { 0 };
         unsigned count = 0, skip, left = plan->cpus;
@@ -87,7 +89,8 @@ void limits_bound(LaunchPlan *plan) {
                         *value = limits_bound_value(*value, &own);
         }
         choose_cpus(plan);
-        /* What is written while the sandbox is made is ours, and no business of the caller's. */
+        /* The caller's limit does not apply to files that holt writes while it makes the
+         * sandbox. */
         own_limit_raise(RLIMIT_FSIZE);
 }
 
@@ -99,8 +102,8 @@ static int set_limit(unsigned resource, uint64_t value, const char *name, Error 
         return 0;
 }
 
-/* A core_pattern that is a pipe is stopped by a core limit of 1 and by no other (core(5)). A caller
- * that is held to 0 can't be given more. */
+/* Sets the limit of core files to 1: if core_pattern is a pipe, only this value stops it (core(5)).
+ * If the caller's hard limit is 0, it stays. */
 static int limit_core(Error *error) {
         struct rlimit own;
 
@@ -109,8 +112,9 @@ static int limit_core(Error *error) {
         return set_limit(RLIMIT_CORE, 1, "core", error);
 }
 
-/* What a sandbox has pending counts against the limits of the whole user, too. So it gets less
- * than what a user has by default, about 30,000 signals and 819,200 bytes. */
+/* Limits pending signals and message queues. A sandbox's share counts against the limits of the
+ * user as a whole. So it gets less than a user's defaults, which are about 30,000 signals and
+ * 819,200 bytes. */
 static int limit_shares(Error *error) {
         static const struct {
                 unsigned resource;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of the plan that are rlimits of the kernel (setrlimit(2)), and the processors. */
+/* Limits of the plan that are rlimits of the kernel (setrlimit(2)), and the processors. */
 #pragma once
 
 #include "child/child.h"
 
-/* Lowers the plan's limits to what the caller itself is held to by a hard limit, so that the plan,
- * and with it the report, says what will be in force; and chooses processors. holt's own soft limit
- * of file sizes is raised as far as it goes. */
+/* Lowers the plan's limits to the caller's own hard limits, so that the plan and the report tell
+ * the real limits. Chooses the processors. Raises holt's own soft limit of file sizes as far as
+ * possible. */
 void limits_bound(LaunchPlan *plan);
 
-/* Of the child: sets them. 0 or a negative errno with *error set. */
+/* Sets the limits in the child. Returns 0 or a negative errno with *error set. */
 int limits_confine(Launch *launch, Error *error);

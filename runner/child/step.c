@@ -5,7 +5,7 @@
 
 #undef step_fail
 
-/* strncat with the buffer's whole size. */
+/* Like strncat(3), with the size of the whole buffer. */
 static void step_append(char *buf, size_t size, const char *text) {
         size_t used = strlen(buf), length = strlen(text);
 

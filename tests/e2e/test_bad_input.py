@@ -129,10 +129,10 @@ def test_a_rootfs_that_is_not_there_is_where_it_was_asked_for(holt: Holt, put: M
 
 
 @pytest.mark.parametrize("flags, said, cure", (
-    (["--cwd", "/no/such"], "--cwd: ", "there inside"),
-    (["--cwd", "no-such"], "--cwd: ", "below the workspace"),
-    (["--ro", "/etc/os-release:/usr/no-such"], "--ro /etc/os-release:/usr/no-such needs its mount point", "Make it"),
-    (["--tmpfs", "/usr/no-such"], "--tmpfs /usr/no-such needs its mount point", "Make it"),
+    (["--cwd", "/no/such"], "--cwd: ", "exists inside"),
+    (["--cwd", "no-such"], "--cwd: ", "starts at the workspace"),
+    (["--ro", "/etc/os-release:/usr/no-such"], "--ro /etc/os-release:/usr/no-such needs an existing mount point", "Create the mount point"),
+    (["--tmpfs", "/usr/no-such"], "--tmpfs /usr/no-such needs an existing mount point", "Create the mount point"),
 ), ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_a_place_inside_that_is_not_there(flags: list[str], said: str, cure: str, holt: Holt) -> None:
     result = holt(["run", *flags, *TOUCH])
@@ -146,8 +146,8 @@ def test_a_link_in_the_place_of_a_mount_point(holt: Holt) -> None:
     (holt.cwd / "link").symlink_to("/usr")
     result = holt(["run", "--tmpfs", f"{holt.cwd}/link/x", *TOUCH])
 
-    assert "has a link in the way of its mount point" in result.refusal()
-    assert "Put a directory in the link's place" in result.cure
+    assert "has a symlink on the way to its mount point" in result.refusal()
+    assert "Replace the symlink by a directory" in result.cure
 
 
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
