@@ -23,7 +23,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 
-from holt import Sandbox, Server
+from holt import Sandbox, Server, _connection, _message
 from holt.localsandbox import LocalSandbox
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -117,50 +117,66 @@ def load_openrpc() -> ModuleType:
 openrpc = load_openrpc()
 
 
-class WatchedJson:
-    """In the place of the module json: has what is sent and what comes checked.
+class Watch:
+    """Checks what is sent and what comes, in the place of the functions that connections use.
 
-    All connections of a test are one here. Requests of equal ids then have one checker each, and an answer is right if
-    it is for one of them.
+    All connections of a test are one here. Requests of equal ids have one checker each, and a reply is right if it is
+    for one of them. Messages without a session are of a connection to its keeper.
     """
 
     def __init__(self, document: Any) -> None:
-        self.document, self.wrong = document, []  # type: Any, list[str]
+        self.document = document
+        self.wrong: "list[str]" = []
+        self.seen = 0
         self._lock = threading.Lock()
         self._checkers: "dict[Any, list[Any]]" = {}
+
+    def _checker(self, params: Any) -> Any:
+        return openrpc.Checker(self.document, alone="session" not in params)
+
+    def line_of(self, number: int, method: str, params: Any) -> bytes:
+        line = _message.line_of(number, method, params)
+        checker = self._checker(params)
+        checker.sent(line)
+        with self._lock:
+            self._checkers.setdefault(number, []).append(checker)
+        return line
+
+    def decode(self, text: str) -> Any:
+        message, end = json.JSONDecoder().raw_decode(text)
+        self.came(message)
+        return message, end
+
+    def came(self, message: "dict[str, Any]") -> None:
+        with self._lock:
+            self.seen += 1
+            asked = [] if "method" in message else self._checkers.get(message.get("id"), [])
+            found = []
+            for checker in list(asked) or [self._checker(message.get("params", {}))]:
+                try:
+                    checker.came(message)
+                except openrpc.Mismatch as mismatch:
+                    found.append(str(mismatch))
+                    continue
+                if checker in asked:
+                    asked.remove(checker)
+                return
+            self.wrong += found
+
+
+class WatchedJson:
+    """The module json, with every message that is loaded checked."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
 
     def __getattr__(self, name: str) -> Any:
         return getattr(json, name)
 
-    def dumps(self, value: Any, **options: Any) -> str:
-        text = json.dumps(value, **options)
-        if isinstance(value, dict) and "jsonrpc" in value and "method" in value:
-            checker = openrpc.Checker(self.document, alone=False)
-            checker.sent(text.encode(errors="replace"))
-            with self._lock:
-                self._checkers.setdefault(value.get("id"), []).append(checker)
-        return text
-
-    def loads(self, text: Any, **options: Any) -> Any:
-        value = json.loads(text, **options)
-        if isinstance(value, dict) and "jsonrpc" in value:
-            with self._lock:
-                self._came(value)
-        return value
-
-    def _came(self, message: "dict[str, Any]") -> None:
-        asked = [] if "method" in message else self._checkers.get(message.get("id"), [])
-        found = []
-        for checker in asked or [openrpc.Checker(self.document, alone=False)]:
-            try:
-                checker.came(message)
-            except openrpc.Mismatch as mismatch:
-                found.append(str(mismatch))
-                continue
-            if checker in asked:
-                asked.remove(checker)
-            return
-        self.wrong += found
+    def loads(self, text: Any) -> Any:
+        message = json.loads(text)
+        self.watch.came(message)
+        return message
 
 
 @pytest.fixture(autouse=True)
@@ -169,14 +185,14 @@ def watched(holt: str, request: pytest.FixtureRequest) -> Iterator[None]:
     if "fake" in request.fixturenames:
         yield
         return
-    watching = WatchedJson(openrpc.document_of(holt))
-    modules = [m for name, m in sys.modules.items() if name.startswith("holt.") and getattr(m, "json", None) is json]
-    for module in modules:
-        module.json = watching
-    yield
-    for module in modules:
-        module.json = json
-    assert not watching.wrong, "\n".join(watching.wrong)
+    watch = Watch(openrpc.document_of(holt))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_connection, "line_of", watch.line_of)
+        patch.setattr(_connection, "_decode", watch.decode)
+        patch.setattr(_connection, "json", WatchedJson(watch))
+        yield
+    assert not watch.wrong, "\n".join(watch.wrong)
+    assert watch.seen or "box" not in request.fixturenames, "no message was seen"
 
 
 @pytest.fixture
