@@ -161,6 +161,7 @@ def call_everything(rpc: Rpc, workspace: Path) -> None:
     rpc.call("session.set_tier", session="w", tier="medium")
     rpc.call("session.rebind", session="w")
     call("session.show")
+    call("session.connect")
     call("tools.register", name="t", description="d", input_schema={"type": "object"})
     call("tools.list")
     call_processes(rpc, call)
