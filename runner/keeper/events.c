@@ -425,6 +425,7 @@ int keeper_make_server(Keeper *keeper, Error *reterr) {
         rpc_server_on_end(keeper->server, keeper_on_connection_end);
         rpc_server_on_room(keeper->server, keeper_on_room);
         rpc_server_on_answer(keeper->server, method_note);
+        rpc_server_tell_commands(keeper->server);
         r = session_listen(keeper->plan.state.fd, &fd, reterr);
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), RPC_PEERS_PROVE, reterr);
 }

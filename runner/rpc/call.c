@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "policy/layers.h"
 #include "rpc/connection.h"
+#include "rpc/hints.h"
 #include "rpc/peek.h"
 
 /* --- what goes out --- */
@@ -30,8 +31,17 @@ static void write_head(JsonWriter *w, const JsonValue *id) {
         write_id(w, id);
 }
 
+static void write_hint(JsonWriter *w, const Error *error, bool commands) {
+        Error told = *error;
+
+        hint_for_methods(&told);
+        json_write_string(w, "hint", told.cure[0] ? told.cure : NULL);
+        if (commands && !streq(told.cure, error->cure))
+                json_write_string(w, "command_hint", error->cure);
+}
+
 void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, const Error *error,
-                     const char *path) {
+                     const char *path, bool commands) {
         const RpcErrorRow *row = rpc_error_row(name ? (unsigned)name : (unsigned)error->kind);
 
         write_head(w, id);
@@ -42,7 +52,7 @@ void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, cons
         json_write_string(w, "name", row->name);
         json_write_string(w, "kind", error_kind_name(error->kind));
         json_write_string(w, "errno", error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
-        json_write_string(w, "hint", error->cure[0] ? error->cure : NULL);
+        write_hint(w, error, commands);
         if (error->kind == ERROR_LAYER)
                 json_write_string(w, "layer", layer_table[error->layer].name);
         if (path)
@@ -59,7 +69,7 @@ void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, co
                     const char *path) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        rpc_write_error(&w, id, name, error, path);
+        rpc_write_error(&w, id, name, error, path, c->server->tells_commands);
         if (w.error < 0)
                 c->broken = true;
         else
@@ -177,19 +187,10 @@ static void call_finish(RpcCall *call) {
         rpc_connection_settle(c);
 }
 
-static void send_failure(const RpcCall *call, const Error *error) {
-        const RpcServer *server = call->connection->server;
-        Error told = *error;
-
-        if (server->on_error)
-                server->on_error(call, &told);
-        rpc_send_error(call->connection, call->id, 0, &told, NULL);
-}
-
 void rpc_fail(RpcCall *call, const Error *error) {
         tell_answer(call, error);
         if (call->id)
-                send_failure(call, error);
+                rpc_send_error(call->connection, call->id, 0, error, NULL);
         call_finish(call);
 }
 

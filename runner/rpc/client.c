@@ -187,7 +187,9 @@ static void read_error(const JsonValue *value, Error *reterr) {
         (void)error_set(reterr, kind_from_name(string_member(data, "kind")),
                         errno_from_name(string_member(data, "errno")), "%s",
                         message ? message : "an error without a message");
-        hint = string_member(data, "hint");
+        hint = string_member(data, "command_hint");
+        if (!hint)
+                hint = string_member(data, "hint");
         if (hint)
                 (void)error_cure(reterr, 0, "%s", hint);
         layer = string_member(data, "layer");

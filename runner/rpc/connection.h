@@ -28,9 +28,9 @@ struct RpcServer {
         void (*on_end)(RpcConnection *connection, void *data);
         void (*on_room)(RpcConnection *connection, void *data);
         void (*on_answer)(RpcCall *call, const Error *error, void *data);
-        void (*on_error)(const RpcCall *call, Error *error);
         RpcConnection *connections;
         size_t connections_count;
+        bool tells_commands;
         int listen_fd; /* owned */
         uid_t uid;
         RpcPeers peers;
@@ -120,4 +120,4 @@ void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, co
                     const char *path);
 /* The same line, for whoever is not served at all. Freed by json_write_clear(). */
 void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, const Error *error,
-                     const char *path);
+                     const char *path, bool commands);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/hints.h"
+#include "rpc/hints.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 /* Hints for clients of methods.
  *
  * The hint of an Error is written for whoever types a command: "holt stop NAME lets it rest", "--ro
- * PATH". The socket of a session carries it like that, since the command line is the client there.
- * A client of holt serve has methods and policies, so it gets "session.stop lets it rest" and
- * "filesystem.read_only: ["PATH"]". The options come from the table of policy fields, so a new
- * field needs nothing here. */
+ * PATH". A client has methods and policies, so it gets "session.stop lets it rest" and
+ * "filesystem.read_only: ["PATH"]". The command line is a client of the sockets of sessions. There
+ * an error has the hint as it was written, too, as command_hint. The options come from the table of
+ * policy fields, so a new field needs nothing here. */
 #pragma once
 
 #include "base/error.h"

@@ -191,6 +191,8 @@ static const RpcField error_fields[] = {
         { "kind", RPC_STRING, RPC_ALWAYS, "the class of the error, from which exit codes follow" },
         { "errno", RPC_STRING, RPC_OR_NULL, "such as \"ENOENT\"" },
         { "hint", RPC_STRING, RPC_OR_NULL, "what to do about it" },
+        { "command_hint", RPC_STRING, RPC_SOMETIMES,
+          "the hint in words of the command line; only on the socket of a session" },
         { "layer", RPC_STRING, RPC_SOMETIMES, "the layer that the host refuses" },
         { "path", RPC_STRING, RPC_SOMETIMES,
           "the parameter that is wrong, such as \"$.params.id\"" },

@@ -16,10 +16,10 @@ enum {
 /* --- who is served --- */
 
 /* Tells a client why it is not served, as far as it can be told without waiting. */
-static void turn_away(int fd, const Error *error) {
+static void turn_away(const RpcServer *server, int fd, const Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        rpc_write_error(&w, NULL, 0, error, NULL);
+        rpc_write_error(&w, NULL, 0, error, NULL, server->tells_commands);
         if (w.error == 0)
                 (void)send(fd, w.data, w.length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -49,7 +49,7 @@ static void welcome(RpcServer *server, int client) {
         if (r == 0)
                 r = rpc_connection_new(server, fd, fd, &connection, &error);
         if (r < 0) {
-                turn_away(fd, &error);
+                turn_away(server, fd, &error);
                 return;
         }
         (void)TAKE_FD(fd);
@@ -167,8 +167,8 @@ void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection,
         server->on_room = fn;
 }
 
-void rpc_server_on_error(RpcServer *server, void (*fn)(const RpcCall *call, Error *error)) {
-        server->on_error = fn;
+void rpc_server_tell_commands(RpcServer *server) {
+        server->tells_commands = true;
 }
 
 void rpc_server_on_answer(RpcServer *server,

@@ -98,8 +98,9 @@ void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, 
 void rpc_server_on_answer(RpcServer *server,
                           void (*fn)(RpcCall *call, const Error *error, void *data));
 
-/* Called before an error answers a call, to change what the client reads of it. */
-void rpc_server_on_error(RpcServer *server, void (*fn)(const RpcCall *call, Error *error));
+/* Adds the hints of the command line to errors (rpc/hints.h): for a server whose clients are holt's
+ * own verbs. */
+void rpc_server_tell_commands(RpcServer *server);
 
 /* --- in a method's function --- */
 

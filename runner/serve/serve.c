@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/own-limits.h"
-#include "serve/hints.h"
 #include "serve/methods.h"
 #include "serve/socket.h"
 
@@ -32,11 +31,6 @@ static void serve_on_end(RpcConnection *connection, void *data) {
         owned_let_go(serve->server.owned, connection);
         if (!serve->socket_path)
                 loop_stop(serve->loop);
-}
-
-static void serve_on_error(const RpcCall *call, Error *error) {
-        (void)call;
-        hint_for_methods(error);
 }
 
 static void serve_on_room(RpcConnection *connection, void *data) {
@@ -94,7 +88,6 @@ int serve_run(const RpcMethod *methods, size_t count, const char *socket_path, E
                 return r;
         rpc_server_on_end(serve.rpc, serve_on_end);
         rpc_server_on_room(serve.rpc, serve_on_room);
-        rpc_server_on_error(serve.rpc, serve_on_error);
         r = serve_open(&serve, reterr);
         if (r == 0) {
                 owned_take_leftovers(serve.server.owned);

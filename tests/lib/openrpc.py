@@ -199,7 +199,8 @@ class Checker:
             raise Mismatch(f"{request['method']}: the document has no such error: {error}")
         self._check({"$ref": "#/components/schemas/ErrorData"}, error["data"], f"error of {request['method']}")
         hint = error["data"]["hint"] or ""
-        if not self.alone and (re.search(OPTIONS, hint) or re.search(VERBS, hint)):
+        told = "command_hint" in error["data"] and not self.alone
+        if told or re.search(OPTIONS, hint) or re.search(VERBS, hint):
             raise Mismatch(f"{request['method']}: the hint is for the command line: {hint!r}")
         if not method:
             return

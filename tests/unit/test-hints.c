@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "serve/hints.h"
+#include "rpc/hints.h"
 
 static void check(const char *hint, const char *wanted) {
         Error error = { 0 };
