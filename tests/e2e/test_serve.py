@@ -220,7 +220,7 @@ def test_a_client_may_talk_to_the_keeper_itself(sessions: Sessions, session: Ses
             assert rpc.refused("session.connect", session="none").kind == "missing"
             assert rpc.call("session.connect", session="w") == {}
             end = socket.socket(fileno=rpc.fds.pop())
-            with Rpc(end.fileno(), end.fileno(), end.close, end) as direct:
+            with Rpc(end.fileno(), end.fileno(), end.close, end, alone=True) as direct:
                 assert direct.call("session.show")["name"] == "w"
                 assert direct.call("exec", shell="echo in")["stdout"] == "in\n"
                 assert "session" in direct.refused("kv.keys", session="w").message

@@ -94,7 +94,7 @@ def test_a_session_where_a_server_listens(when: str, serve: Serve, sessions: Ses
             sessions.create("w", *options)
         with Rpc.of_server(socket, sessions.holt.identity) as rpc:
             if when == "by the server":
-                rpc.call("session.create", name="w", options=options)
+                rpc.call("session.create", name="w", workspace=str(workspace))
             argv = ["bash", "-c", ATTACK, "sh", "/workspace/run/s.sock", "/workspace/run"]
             answer = rpc.call("exec", session="w", argv=argv)
         assert answer["stdout"] == "THERE\n", answer
