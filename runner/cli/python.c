@@ -19,13 +19,11 @@
 #include "cli/tools.h"
 #include "cli/verbs.h"
 #include "keeper/connect.h"
+#include "sandbox/outcome.h"
 
 #define RUN_NAME "1" /* the one that this connection has */
 
-enum {
-        CODE_TIMEOUT = 124, /* the exit code */
-        PATIENCE = 1000,    /* msec for a slow reader, once holt is to end */
-};
+enum { PATIENCE = 1000 }; /* msec for a slow reader, once holt is to end */
 
 typedef struct PythonOptions {
         const char *code, *cwd, *timeout, *output;
@@ -490,7 +488,7 @@ static int python_python(const OptionResult *words, const void *data, Error *ret
         if (r == 0 && path)
                 r = read_code(name, options, path, &code, reterr);
         if (r == -ETIMEDOUT)
-                return CODE_TIMEOUT;
+                return EXIT_CODE_TIMEOUT;
         if (r == 0 && !utf8_valid(code ? code : options->code)) {
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",
                               path ? path : "-c");

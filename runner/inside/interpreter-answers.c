@@ -111,7 +111,7 @@ static void answer_run(Request *request, const JsonValue *root) {
         if (said)
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
-                code = 124;
+                code = EXIT_CODE_TIMEOUT;
         unrecorded = answer_note(request, cause, (int)code);
         if (!request->call)
                 return;
@@ -231,7 +231,9 @@ void request_answer_lost(Request *request) {
         const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
                                        : request->interpreter->broken ? CAUSE_LOST
                                                                       : out->cause);
-        const int code = request->timed_out ? 124 : out->exit_code ? out->exit_code : 1;
+        const int code = request->timed_out ? EXIT_CODE_TIMEOUT
+                         : out->exit_code   ? out->exit_code
+                                            : 1;
         const char *unrecorded;
         JsonWriter *w;
 

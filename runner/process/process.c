@@ -366,44 +366,40 @@ static void on_failed(Process *process, const SessionMessage *message) {
         answer_error(process);
 }
 
-/* The kernel counts, and says of none whom it was; several go together where one is not enough. An
- * end that nobody here asked for, just after the counter has grown, is taken for its doing. */
-static bool process_ended_by_oom(const Process *process, int signal) {
+/* The kernel's counter does not tell which process was killed, and several may be killed together.
+ * If it has just grown, a SIGKILL that nobody here sent is taken for the OOM killer's. */
+static bool process_maybe_oom(const Process *process, int signal) {
         Processes *all = process->all;
 
-        if (signal != SIGKILL)
+        if (signal != SIGKILL || process->timed_out || process->killed)
                 return false;
         if (oom_watch_killed(&all->oom))
                 all->oom_until = time_now_usec() + OOM_TOGETHER;
         return time_now_usec() < all->oom_until;
 }
 
-static Cause process_find_cause(const Process *process, int signal) {
-        if (process->timed_out)
-                return CAUSE_TIMEOUT;
-        if (!signal)
-                return CAUSE_EXITED;
-        if (process->killed)
-                return CAUSE_KILLED;
-        return process_ended_by_oom(process, signal) ? CAUSE_OOM : CAUSE_SIGNALED;
+/* status: as the monitor has reported it, or NULL if it has not. */
+static void process_conclude(Process *process, const int *status) {
+        Ending ending = { .reported = status,
+                          .status = status ? *status : 0,
+                          .timed_out = process->timed_out,
+                          .told_to_stop = process->killed };
+
+        ending.oom = status && process_maybe_oom(process, ending_signal(&ending));
+        process->running = false;
+        outcome_conclude(&process->outcome, &ending);
 }
 
 static void on_ended(Process *process, const SessionMessage *message) {
         Outcome *out = &process->outcome;
-        int signal = WIFSIGNALED(message->value) ? WTERMSIG(message->value) : 0;
 
         if (!process->running)
                 return;
-        process->running = false;
         process->alone = message->detail == 1;
         out->usage.user_us = message->user_us;
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;
-        out->signal = signal;
-        out->cause = process_find_cause(process, signal);
-        out->exit_code = process->timed_out ? 124
-                         : signal           ? 128 + signal
-                                            : WEXITSTATUS(message->value);
+        process_conclude(process, &message->value);
         /* What it has left goes on; what was told to end is still to be killed. */
         if (!process->timed_out && !process->killed)
                 loop_timer_set(process->timer, 0);
@@ -419,12 +415,7 @@ static void process_on_stopped(Process *process, const SessionMessage *message) 
 
 /* Without the monitor's word the end is not known. */
 static void settle_unknown(Process *process) {
-        process->running = false;
-        process->outcome.cause = process->timed_out ? CAUSE_TIMEOUT
-                                 : process->killed  ? CAUSE_KILLED
-                                                    : CAUSE_LOST;
-        process->outcome.signal = SIGKILL;
-        process->outcome.exit_code = process->timed_out ? 124 : 128 + SIGKILL;
+        process_conclude(process, NULL);
         process_settle(process);
 }
 

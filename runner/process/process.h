@@ -13,8 +13,9 @@
 #include "base/loop.h"
 #include "base/strings.h"
 #include "helpers/session-protocol.h"
+#include "sandbox/launch.h"
+#include "sandbox/outcome.h"
 #include "process/capture.h"
-#include "sandbox/supervise.h"
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,

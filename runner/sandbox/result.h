@@ -5,7 +5,7 @@
 
 #include "base/json-write.h"
 #include "sandbox/launch.h"
-#include "sandbox/supervise.h"
+#include "sandbox/outcome.h"
 
 /* "SIGTERM", or "SIG34" in buf. */
 const char *result_signal_name(int signal, char buf[16]);

@@ -19,18 +19,6 @@
 #include "sandbox/failure.h"
 #include "streams/waker.h"
 
-static const char *const cause_names[] = {
-        [CAUSE_EXITED] = "exited",   [CAUSE_SIGNALED] = "signaled",
-        [CAUSE_TIMEOUT] = "timeout", [CAUSE_KILLED] = "killed",
-        [CAUSE_OOM] = "oom",         [CAUSE_LOST] = "lost",
-        [CAUSE_ERROR] = "error",     [CAUSE_OUTPUT_LIMIT] = "output_limit",
-};
-static_assert(ELEMENTSOF(cause_names) == CAUSE_MAX, "every cause has a name");
-
-const char *cause_name(Cause cause) {
-        return cause_names[cause];
-}
-
 enum {
         KILL_PATIENCE = 500000,   /* usec that init has to kill and reap everything */
         DELIVERY_PAUSE = 1000000, /* usec that a reader may pause when holt has to end */
@@ -408,44 +396,22 @@ static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r
         usage->max_rss = (uint64_t)r->ru_maxrss * 1024;
 }
 
-/* By a SIGKILL that is not holt's own, while the OOM killer was at work in the cgroup. Should it
- * have been somebody else's, and the OOM killer's another process of the cgroup, nobody could tell.
- * The counter of the whole machine proves too little. */
-static bool supervise_ended_by_oom(const Supervisor *s, const OomKills *kills, int signal) {
-        return signal == SIGKILL && !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
-}
-
-/* signal: that has ended the command, or 0. */
-static Cause supervise_find_cause(const Supervisor *s, const OomKills *kills, int signal) {
-        if (s->timed_out)
-                return CAUSE_TIMEOUT;
-        if (output_passed(s->launch->output))
-                return CAUSE_OUTPUT_LIMIT;
-        if (!signal)
-                return s->undelivered ? CAUSE_KILLED : CAUSE_EXITED;
-        if (supervise_ended_by_oom(s, kills, signal))
-                return CAUSE_OOM;
-        if (s->told_to_stop)
-                return CAUSE_KILLED;
-        return s->ended ? CAUSE_SIGNALED : CAUSE_LOST;
-}
-
-static int find_exit_code(const Supervisor *s, const Outcome *out) {
-        if (out->cause == CAUSE_TIMEOUT)
-                return 124;
-        if (out->signal)
-                return 128 + out->signal;
-        if (out->cause == CAUSE_OUTPUT_LIMIT)
-                return 128 + SIGTERM;
-        return s->undelivered ? 128 + s->stop_signal : WEXITSTATUS(s->status);
+/* Only the cgroup's counter proves something. The OOM killer may have ended another process of the
+ * cgroup while somebody else killed the command; nobody could tell these apart. */
+static bool supervise_maybe_oom(const Supervisor *s, const OomKills *kills) {
+        return !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
 }
 
 static void fill_cause(Outcome *out, const Supervisor *s) {
-        int signal = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : 0;
+        const Ending ending = { .reported = s->ended,
+                                .status = s->status,
+                                .timed_out = s->timed_out,
+                                .output_passed = output_passed(s->launch->output),
+                                .told_to_stop = s->told_to_stop,
+                                .oom = supervise_maybe_oom(s, &out->oom_kills),
+                                .undelivered = s->undelivered ? s->stop_signal : 0 };
 
-        out->signal = s->ended ? signal : SIGKILL;
-        out->cause = supervise_find_cause(s, &out->oom_kills, out->signal);
-        out->exit_code = find_exit_code(s, out);
+        outcome_conclude(out, &ending);
 }
 
 /* Where the caller's file was full or the like the cause of the end stays, and the exit code is
