@@ -108,27 +108,21 @@ void exec_result_tell(const ExecResult *result) {
 
 /* --- for programs --- */
 
-static void write_signal(const ExecResult *result, JsonWriter *w) {
-        uint64_t number = result->result ? ask_number(result->result, "signal") : 0;
-        char buf[16];
-
+static int signal_of(const ExecResult *result) {
         if (result->lost)
-                number = SIGKILL;
-        json_write_string(w, "signal", number ? result_signal_name((int)number, buf) : NULL);
+                return SIGKILL;
+        return result->result ? (int)ask_number(result->result, "signal") : 0;
 }
 
 static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
-        if (!result->captured || !result->result) {
-                json_write_null(w, "output");
-                return;
-        }
-        json_write_object(w, "output");
-        json_write_uint(w, "bytes",
-                        ask_number(result->result, "stdout_bytes") +
-                                ask_number(result->result, "stderr_bytes") -
-                                exec_result_dropped(result->result));
-        json_write_uint(w, "dropped_bytes", exec_result_dropped(result->result));
-        json_write_end(w);
+        const JsonValue *from = result->result;
+
+        if (!result->captured || !from)
+                return result_write_output(w, false, 0, 0);
+        result_write_output(w, true,
+                            ask_number(from, "stdout_bytes") + ask_number(from, "stderr_bytes") -
+                                    exec_result_dropped(from),
+                            exec_result_dropped(from));
 }
 
 /* The session's, but for the time, which may be the call's. */
@@ -182,18 +176,17 @@ static const char *cause_of(const ExecResult *result) {
 }
 
 int exec_result_write(const ExecResult *result, JsonWriter *w) {
+        const ResultHead head = { .command = result->command,
+                                  .cause = cause_of(result),
+                                  .exit_code = exec_result_code(result),
+                                  .signal = signal_of(result),
+                                  .error = result->error };
+
         json_write_object(w, NULL);
         json_write_int(w, "holt", 1);
         json_write_string(w, "session", result->session);
         json_write_string(w, "id", result->id[0] ? result->id : NULL);
-        json_write_array(w, "command");
-        for (const char *const *word = result->command; word && *word; word++)
-                json_write_string(w, NULL, *word);
-        json_write_end(w);
-        json_write_string(w, "cause", cause_of(result));
-        json_write_int(w, "exit_code", exec_result_code(result));
-        write_signal(result, w);
-        result_write_error(w, result->error);
+        result_write_head(w, &head);
         write_member(result->result, "usage", false, w);
         write_member(result->show, "layers", false, w);
         write_limits(result, w);

@@ -87,17 +87,6 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
 
 /* --- the document --- */
 
-static void report_write_output(JsonWriter *w, const RunResult *result) {
-        if (!result->started || !result->plan->output) {
-                json_write_null(w, "output");
-                return;
-        }
-        json_write_object(w, "output");
-        json_write_uint(w, "bytes", result->outcome.output);
-        json_write_uint(w, "dropped_bytes", result->outcome.output_dropped);
-        json_write_end(w);
-}
-
 static const char *report_why_not(const RunResult *result, const Denial *denial) {
         return result_why_not(result->policy, &result->layers, denial);
 }
@@ -118,39 +107,33 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
-static void write_strings(JsonWriter *w, const char *key, const char *const *items) {
-        json_write_array(w, key);
-        for (; items && *items; items++)
-                json_write_string(w, NULL, *items);
-        json_write_end(w);
-}
-
 static void write_list(JsonWriter *w, const char *key, const StrList *list) {
-        write_strings(w, key, list ? (const char *const *)list->items : NULL);
+        json_write_array(w, key);
+        for (size_t i = 0; list && i < list->count; i++)
+                json_write_string(w, NULL, list->items[i]);
+        json_write_end(w);
 }
 
 static int write_document(JsonWriter *w, const RunResult *result) {
         const Outcome *out = &result->outcome;
-        char buf[16];
+        const ResultHead head = { .command = result->command,
+                                  .cause = cause_name(out->cause),
+                                  .exit_code = out->exit_code,
+                                  .signal = out->signal,
+                                  .error = result->error };
 
         json_write_object(w, NULL);
         json_write_int(w, "holt", 1);
-        write_strings(w, "command", result->command);
-        json_write_string(w, "cause", cause_name(out->cause));
-        json_write_int(w, "exit_code", out->exit_code);
-        json_write_string(w, "signal", out->signal ? result_signal_name(out->signal, buf) : NULL);
-        result_write_error(w, result->error);
+        result_write_head(w, &head);
         result_write_usage(w, &out->usage, &out->oom_kills);
         result_write_layers(w, result->started ? &result->layers : NULL,
                             result->identity && result->identity->from_root);
         result_write_limits(w, result->plan);
-        report_write_output(w, result);
+        result_write_output(w, result->started && result->plan->output, out->output,
+                            out->output_dropped);
         write_denials(w, result);
         write_list(w, "set_aside", result->moved);
-        if (out->replaced)
-                json_write_string(w, "replaced", out->replaced);
-        else
-                json_write_null(w, "replaced");
+        json_write_string(w, "replaced", out->replaced);
         write_list(w, "warnings", result->warnings);
         json_write_end(w);
         return json_write_finish(w);

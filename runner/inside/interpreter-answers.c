@@ -16,11 +16,20 @@ static const char *answer_note(const Request *request, const char *cause, int ex
         return session->note(session->data, request->params, w.data, request->came_ms);
 }
 
-/* What both a run that was answered and one that took its interpreter with it have. */
-static void answer_write_run(const Request *request, const char *cause, int exit_code,
-                             bool state_kept, JsonWriter *w) {
+/* Notes the end of a run, and begins its result with the members that every run has. NULL if nobody
+ * waits for the result. */
+static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exit_code,
+                                    bool state_kept) {
         Interpreter *i = request->interpreter;
         const Process *process = i->process;
+        const char *cause = cause_name(ended), *unrecorded = answer_note(request, cause, exit_code);
+        JsonWriter *w;
+
+        if (!request->call)
+                return NULL;
+        w = rpc_result(request->call);
+        if (unrecorded)
+                json_write_string(w, "unrecorded", unrecorded);
 
         json_write_string(w, "id", process->id);
         json_write_string(w, "cause", cause);
@@ -38,6 +47,7 @@ static void answer_write_run(const Request *request, const char *cause, int exit
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         i->all->session.write_denials(i->all->session.data, process, w);
         process_write_set_aside(process, w);
+        return w;
 }
 
 /* Members that are text, and no others: of an attacker's value, which may be no object. */
@@ -103,8 +113,7 @@ static void write_said(const JsonValue *root, JsonWriter *w) {
 
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
-        const char *cause = cause_name(request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED);
-        const char *unrecorded;
+        const Cause cause = request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED;
         uint64_t code = 1;
         JsonWriter *w;
 
@@ -112,13 +121,9 @@ static void answer_run(Request *request, const JsonValue *root) {
                 (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = EXIT_CODE_TIMEOUT;
-        unrecorded = answer_note(request, cause, (int)code);
-        if (!request->call)
+        w = answer_begin_run(request, cause, (int)code, true);
+        if (!w)
                 return;
-        w = rpc_result(request->call);
-        if (unrecorded)
-                json_write_string(w, "unrecorded", unrecorded);
-        answer_write_run(request, cause, (int)code, true, w);
         write_said(root, w);
         copy_usage(request, json_member(root, "usage"), w);
         rpc_reply(request->call);
@@ -228,22 +233,16 @@ static void write_lost_usage(const Request *request, JsonWriter *w) {
 void request_answer_lost(Request *request) {
         Process *process = request->interpreter->process;
         const Outcome *out = &process->outcome;
-        const char *cause = cause_name(request->timed_out             ? CAUSE_TIMEOUT
-                                       : request->interpreter->broken ? CAUSE_LOST
-                                                                      : out->cause);
+        const Cause cause = request->timed_out             ? CAUSE_TIMEOUT
+                            : request->interpreter->broken ? CAUSE_LOST
+                                                           : out->cause;
         const int code = request->timed_out ? EXIT_CODE_TIMEOUT
                          : out->exit_code   ? out->exit_code
                                             : 1;
-        const char *unrecorded;
-        JsonWriter *w;
+        JsonWriter *w = answer_begin_run(request, cause, code, false);
 
-        unrecorded = answer_note(request, cause, code);
-        if (!request->call)
+        if (!w)
                 return;
-        w = rpc_result(request->call);
-        if (unrecorded)
-                json_write_string(w, "unrecorded", unrecorded);
-        answer_write_run(request, cause, code, false, w);
         json_write_null(w, "result");
         json_write_array(w, "displays");
         json_write_end(w);

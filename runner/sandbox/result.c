@@ -39,6 +39,28 @@ void result_write_error(JsonWriter *w, const Error *error) {
         json_write_end(w);
 }
 
+void result_write_head(JsonWriter *w, const ResultHead *head) {
+        char buf[16];
+
+        json_write_array(w, "command");
+        for (const char *const *word = head->command; word && *word; word++)
+                json_write_string(w, NULL, *word);
+        json_write_end(w);
+        json_write_string(w, "cause", head->cause);
+        json_write_int(w, "exit_code", head->exit_code);
+        json_write_string(w, "signal", head->signal ? result_signal_name(head->signal, buf) : NULL);
+        result_write_error(w, head->error);
+}
+
+void result_write_output(JsonWriter *w, bool counted, uint64_t bytes, uint64_t dropped) {
+        if (!counted)
+                return json_write_null(w, "output");
+        json_write_object(w, "output");
+        json_write_uint(w, "bytes", bytes);
+        json_write_uint(w, "dropped_bytes", dropped);
+        json_write_end(w);
+}
+
 void result_write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills) {
         json_write_object(w, "usage");
         json_write_uint(w, "wall_us", usage->wall_us);

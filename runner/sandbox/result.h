@@ -10,6 +10,20 @@
 /* "SIGTERM", or "SIG34" in buf. */
 const char *result_signal_name(int signal, char buf[16]);
 
+/* What a person or a program asks first of a command: the members that every result document begins
+ * with. */
+typedef struct ResultHead {
+        const char *const *command; /* NULL-terminated, or NULL for none */
+        const char *cause;          /* as cause_name() says it */
+        int exit_code;
+        int signal;         /* that ended the command, or 0 */
+        const Error *error; /* NULL if holt did its part */
+} ResultHead;
+
+/* "command", "cause", "exit_code", "signal" and "error". */
+void result_write_head(JsonWriter *w, const ResultHead *head);
+/* "output": the bytes that the caller got, and those that were dropped; null if nobody counted. */
+void result_write_output(JsonWriter *w, bool counted, uint64_t bytes, uint64_t dropped);
 /* "error": null where error is NULL. */
 void result_write_error(JsonWriter *w, const Error *error);
 /* "usage"; kills, with which it has oom_kills, may be NULL. */
