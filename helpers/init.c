@@ -8,6 +8,10 @@
  * nothing, and holds no authority: seccomp, Landlock and the empty capability sets are in force
  * before its first instruction.
  *
+ * The system call filter is in force here, so every call made here, and in session-init.c, is in
+ * the group @basic (policy/syscalls-groups.c), which no policy can deny. A new call needs its row
+ * there.
+ *
  * It blocks every signal and reads SIGCHLD from a signalfd, so nothing inside can make it run a
  * handler; it is not dumpable, so nothing inside can open its memory or its control socket. */
 #include <asm/unistd.h>
