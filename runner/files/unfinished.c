@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file-id.h"
@@ -14,7 +15,13 @@
 #include "files/walk.h"
 
 #define NAME_PREFIX ".holt-"
-enum { DIGITS = 16, TRIES = 8, NOTES_MAX = 100000 };
+enum {
+        DIGITS = 16,
+        TRIES = 8,
+        NOTES_MAX = 100000,
+        LOCK_TRIES = 1000,
+        LOCK_PAUSE = 1000000, /* nsec */
+};
 
 /* --- names --- */
 
@@ -144,6 +151,17 @@ static int thing_find_and_remove(const UnfinishedNotes *notes, const char *name,
         return r < 0 ? r : thing_remove(&place, text + strlen(text) + 1);
 }
 
+/* A process that is killed drops its locks one after the other, usually within microseconds. A
+ * close(2) of a file on a network may hold it up. */
+static bool note_lock(int fd, bool wait) {
+        for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (!wait || errno != EWOULDBLOCK || i == LOCK_TRIES || walk_stopped())
+                        return false;
+                (void)nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE }, NULL);
+        }
+        return true;
+}
+
 static void note_sweep(const UnfinishedNotes *notes, const char *note, bool wait,
                        UnfinishedPlaceFn place, void *data) {
         _cleanup_close_ int fd = openat(notes->dir_fd, note,
@@ -151,8 +169,7 @@ static void note_sweep(const UnfinishedNotes *notes, const char *note, bool wait
         char text[PATH_MAX + FILE_ID_TEXT_MAX + 2] = "", name[UNFINISHED_NAME_SIZE];
         int r;
 
-        if (fd < 0 || flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB) < 0 ||
-            read(fd, text, sizeof(text) - 2) < 0)
+        if (fd < 0 || !note_lock(fd, wait) || read(fd, text, sizeof(text) - 2) < 0)
                 return;
         (void)snprintf(name, sizeof(name), NAME_PREFIX "%s", note + strlen(notes->prefix));
         r = thing_find_and_remove(notes, name, text, place, data);
