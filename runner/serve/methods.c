@@ -310,7 +310,7 @@ const RpcMethod serve_methods[] = {
                           RPC_ERROR(EXISTS) | RPC_ERROR(MISSING) | RPC_ERROR(BUSY) |
                           RPC_ERROR(DATA),
                 .example = { "{\"name\": \"work\", \"workspace\": \"/home/me/project\","
-                             " \"policy\": {\"limits\": {\"timeout\": \"5m\"}}}",
+                             " \"policy\": {\"holt\": 1, \"limits\": {\"timeout\": \"5m\"}}}",
                              "{\"name\": \"work\", \"made\": true}" },
                 .function = method_create,
         },
