@@ -76,7 +76,7 @@ static int reply_nothing(RpcCall *call) {
 }
 
 /* r is of an answer_...() into the call's result. */
-static int reply(RpcCall *call, int r, const Error *error) {
+static int data_method_reply(RpcCall *call, int r, const Error *error) {
         if (r < 0)
                 rpc_fail(call, error);
         else
@@ -87,10 +87,11 @@ static int reply(RpcCall *call, int r, const Error *error) {
 static int method_kv_get(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
-        return reply(call,
-                     answer_kv_get(keeper->store, rpc_string(call, "key"),
-                                   rpc_bool(call, "base64", false), rpc_result(call), error),
-                     error);
+        return data_method_reply(call,
+                                 answer_kv_get(keeper->store, rpc_string(call, "key"),
+                                               rpc_bool(call, "base64", false), rpc_result(call),
+                                               error),
+                                 error);
 }
 
 static int method_kv_set(RpcCall *call, void *data, Error *error) {
@@ -124,7 +125,7 @@ static int method_kv_keys(RpcCall *call, void *data, Error *error) {
                                rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
                                error);
 
-        return reply(call, r, error);
+        return data_method_reply(call, r, error);
 }
 
 static int method_history_list(RpcCall *call, void *data, Error *error) {
@@ -133,7 +134,7 @@ static int method_history_list(RpcCall *call, void *data, Error *error) {
                                rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
                                error);
 
-        return reply(call, r, error);
+        return data_method_reply(call, r, error);
 }
 
 static int method_history_begin(RpcCall *call, void *data, Error *error) {
@@ -175,7 +176,7 @@ static int method_audit_list(RpcCall *call, void *data, Error *error) {
                              rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
                              error);
 
-        return reply(call, r, error);
+        return data_method_reply(call, r, error);
 }
 
 /* --- the table --- */

@@ -60,7 +60,7 @@ static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
 }
 
 /* A call may narrow what the policy gives, and not widen it; 0 is none. */
-static uint64_t within(uint64_t asked, uint64_t limit) {
+static uint64_t exec_method_within(uint64_t asked, uint64_t limit) {
         return limit && (!asked || asked > limit) ? limit : asked;
 }
 
@@ -69,8 +69,9 @@ void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret
         const uint64_t asked = rpc_uint(call, "output_max", CAPTURE_KEPT);
         const char *keep = rpc_string(call, "keep");
 
-        *ret_timeout = within(rpc_uint(call, "timeout_ms", 0) * 1000, keeper->plan.timeout);
-        *ret_kept = (size_t)(asked ? within(asked, keeper->plan.output) : 0);
+        *ret_timeout = exec_method_within(rpc_uint(call, "timeout_ms", 0) * 1000,
+                                          keeper->plan.timeout);
+        *ret_kept = (size_t)(asked ? exec_method_within(asked, keeper->plan.output) : 0);
         *ret_keep_tail = keep && streq(keep, "tail");
 }
 
@@ -94,7 +95,8 @@ static void prepared_clear(Prepared *prepared) {
                 .spec = {.fds = { FD_NONE, FD_NONE, FD_NONE } }                                    \
         }
 
-static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared, Error *error) {
+static int exec_method_prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared,
+                               Error *error) {
         const char *cwd = rpc_string(call, "cwd");
         int r = fill_argv(call, &prepared->spec.argv, error);
 
@@ -120,7 +122,8 @@ static int prepare(const Keeper *keeper, const RpcCall *call, Prepared *prepared
         return r < 0 ? error_oom(error) : 0;
 }
 
-static int start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **ret, Error *error) {
+static int exec_method_start(Keeper *keeper, RpcCall *call, Prepared *prepared, Process **ret,
+                             Error *error) {
         int r = process_start(keeper->processes, &prepared->spec, ret, error);
 
         if (r < 0)
@@ -137,12 +140,12 @@ static int method_exec(RpcCall *call, void *data, Error *error) {
         Keeper *keeper = data;
         const char *input = rpc_string(call, "stdin");
         Process *process;
-        int r = prepare(keeper, call, &prepared, error);
+        int r = exec_method_prepare(keeper, call, &prepared, error);
 
         if (r < 0)
                 return r;
         prepared.spec.input = input ? INPUT_PIPE : INPUT_NONE;
-        r = start(keeper, call, &prepared, &process, error);
+        r = exec_method_start(keeper, call, &prepared, &process, error);
         if (r == 0 && input) {
                 r = process_write(process, input, strlen(input), error);
                 process_close_input(process);
@@ -153,7 +156,8 @@ static int method_exec(RpcCall *call, void *data, Error *error) {
 
 /* --- spawning, with the caller's fds or a terminal --- */
 
-static int take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec, Error *error) {
+static int exec_method_take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec,
+                                Error *error) {
         const uint64_t given = rpc_uint(call, "fds", 0);
         const int landlock = keeper->launch.layers.landlock_abi;
         size_t next = 0;
@@ -200,7 +204,7 @@ static int method_process_spawn(RpcCall *call, void *data, Error *error) {
         ProcessSpec *spec = &prepared.spec;
         Keeper *keeper = data;
         Process *process;
-        int r = prepare(keeper, call, &prepared, error);
+        int r = exec_method_prepare(keeper, call, &prepared, error);
 
         if (r < 0)
                 return r;
@@ -211,12 +215,12 @@ static int method_process_spawn(RpcCall *call, void *data, Error *error) {
         spec->give_master = rpc_bool(call, "master", false);
         spec->rows = (uint16_t)rpc_uint(call, "rows", 0);
         spec->columns = (uint16_t)rpc_uint(call, "columns", 0);
-        r = take_fds(keeper, call, spec, error);
+        r = exec_method_take_fds(keeper, call, spec, error);
         if (r == 0)
                 r = take_mode(call, &prepared, error);
         if (r < 0)
                 return r;
-        r = start(keeper, call, &prepared, &process, error);
+        r = exec_method_start(keeper, call, &prepared, &process, error);
         if (r < 0)
                 return r;
         keeper_note_begun(keeper, process); /* while init starts it */

@@ -76,7 +76,7 @@ static void write_stat(JsonWriter *w, const FileStat *stat) {
         json_write_string(w, "target", stat->target);
 }
 
-static bool is_full(FilesWork *work) {
+static bool files_method_is_full(FilesWork *work) {
         work->full = work->full || work->list.length > METHOD_ANSWER_MAX;
         return work->full;
 }
@@ -85,7 +85,7 @@ static int add_entry(void *data, const char *name, const FileStat *stat) {
         FilesWork *work = data;
         JsonWriter *w = &work->list;
 
-        if (is_full(work))
+        if (files_method_is_full(work))
                 return 0;
         json_write_object(w, NULL);
         json_write_name(w, "name", name);
@@ -102,7 +102,7 @@ static const char *path_or_cwd(const RpcCall *call) {
 }
 
 /* to is the name that the page begins behind. */
-static int run_list(FilesWork *work, Error *error) {
+static int files_method_run_list(FilesWork *work, Error *error) {
         int r;
 
         json_write_array(&work->list, NULL);
@@ -112,14 +112,15 @@ static int run_list(FilesWork *work, Error *error) {
         return r;
 }
 
-static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+static void files_method_answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_value(w, "entries", &work->list);
         method_write_next(w, "next", work);
 }
 
 static int method_files_list(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
+        static const FilesWorkKind kind = { files_method_run_list, files_method_answer_list,
+                                            .looks = true };
         const Keeper *keeper = data;
         FilesWork *work;
         int r = work_new(keeper->files, path_or_cwd(call), rpc_string(call, "after"), NULL, &work,
@@ -164,7 +165,7 @@ static int add_match(void *data, const char *name, uint64_t line, const char *te
         FilesWork *work = data;
         JsonWriter *w = &work->list;
 
-        if (is_full(work))
+        if (files_method_is_full(work))
                 return 0;
         json_write_object(w, NULL);
         json_write_name(w, "name", name);

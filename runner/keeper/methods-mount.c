@@ -19,7 +19,7 @@ enum { LIMIT_DEFAULT = 100 };
 /* --- paths --- */
 
 /* Of a path there, which a leading "/" makes no other; or of one as a command inside has it. */
-static const char *relative(const char *path) {
+static const char *mount_method_relative(const char *path) {
         const size_t mount = sizeof(MOUNT) - 1;
 
         if (str_starts(path, MOUNT) && (path[mount] == '/' || !path[mount]))
@@ -40,7 +40,7 @@ static bool leads_up(const char *path) {
 
 /* The path inside of what the call is about; owned by the caller. */
 static int take_path(const RpcCall *call, char **ret, Error *error) {
-        const char *path = relative(rpc_string(call, "path"));
+        const char *path = mount_method_relative(rpc_string(call, "path"));
         char quoted[160];
         int r;
 
@@ -61,7 +61,7 @@ static void write_path(JsonWriter *w, const char *path) {
 }
 
 static void write_call(const RpcCall *call, JsonWriter *w) {
-        write_path(w, relative(rpc_string(call, "path")));
+        write_path(w, mount_method_relative(rpc_string(call, "path")));
 }
 
 /* --- list --- */
@@ -99,7 +99,7 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
 }
 
 /* pattern is the prefix, to the path that the page begins behind. */
-static int run_list(FilesWork *work, Error *error) {
+static int mount_method_run_list(FilesWork *work, Error *error) {
         int r;
 
         json_write_array(&work->list, NULL);
@@ -109,20 +109,21 @@ static int run_list(FilesWork *work, Error *error) {
         return r;
 }
 
-static void answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+static void mount_method_answer_list(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_value(w, "items", &work->list);
         method_write_next(w, "next_cursor", work);
 }
 
 static int method_mount_list(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_list, answer_list, .looks = true };
+        static const FilesWorkKind kind = { mount_method_run_list, mount_method_answer_list,
+                                            .looks = true };
         const Keeper *keeper = data;
         const char *prefix = rpc_string(call, "prefix");
         const uint64_t limit = rpc_uint(call, "limit", LIMIT_DEFAULT);
         FilesWork *work;
         int r = work_new(keeper->files, MOUNT, rpc_string(call, "cursor"),
-                         prefix ? relative(prefix) : "", &work, error);
+                         prefix ? mount_method_relative(prefix) : "", &work, error);
         if (r < 0)
                 return r;
         work->limit = limit;

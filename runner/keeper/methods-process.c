@@ -45,7 +45,7 @@ static int method_process_list(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-static int find(const RpcCall *call, void *data, Process **ret, Error *error) {
+static int process_method_find(const RpcCall *call, void *data, Process **ret, Error *error) {
         Keeper *keeper = data;
 
         return process_find(keeper->processes, rpc_string(call, "id"), ret, error);
@@ -73,7 +73,7 @@ static int method_process_read(RpcCall *call, void *data, Error *error) {
         Process *process;
         const CaptureChunk *c;
         JsonWriter *w;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r < 0)
                 return r;
@@ -100,7 +100,7 @@ static int method_process_read(RpcCall *call, void *data, Error *error) {
 
 static int method_process_watch(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r == 0)
                 r = capture_watch(&process->output, rpc_call_connection(call),
@@ -117,7 +117,7 @@ static int method_process_watch(RpcCall *call, void *data, Error *error) {
 
 static int method_process_unwatch(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r < 0)
                 return r;
@@ -135,7 +135,7 @@ static int method_process_write(RpcCall *call, void *data, Error *error) {
         int r = method_take_content(call, "data", &bytes, &length, error);
 
         if (r == 0)
-                r = find(call, data, &process, error);
+                r = process_method_find(call, data, &process, error);
         if (r == 0)
                 r = process_write(process, bytes, length, error);
         if (r == 0)
@@ -145,7 +145,7 @@ static int method_process_write(RpcCall *call, void *data, Error *error) {
 
 static int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r < 0)
                 return r;
@@ -156,7 +156,7 @@ static int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
 
 static int method_process_resize(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r == 0)
                 r = process_resize(process, (uint16_t)rpc_uint(call, "rows", 0),
@@ -200,7 +200,7 @@ static int find_signal(const char *text, int *ret, Error *error) {
 
 static int method_process_signal(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int number = 0, r = find(call, data, &process, error);
+        int number = 0, r = process_method_find(call, data, &process, error);
 
         if (r == 0)
                 r = find_signal(rpc_string(call, "signal"), &number, error);
@@ -216,7 +216,7 @@ static int method_process_signal(RpcCall *call, void *data, Error *error) {
 
 static int method_process_resume(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r < 0)
                 return r;
@@ -227,7 +227,7 @@ static int method_process_resume(RpcCall *call, void *data, Error *error) {
 
 static int method_process_kill(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         if (r < 0)
                 return r;
@@ -245,7 +245,7 @@ WaitFor method_wait_for_end(const RpcCall *call, bool output) {
 
 static int method_process_wait(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = find(call, data, &process, error);
+        int r = process_method_find(call, data, &process, error);
 
         return r < 0 ? r
                      : keeper_wait(data, call, process,

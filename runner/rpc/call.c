@@ -194,7 +194,7 @@ void rpc_fail(RpcCall *call, const Error *error) {
         call_finish(call);
 }
 
-static int check_room(const RpcCall *call, size_t length, Error *reterr) {
+static int call_check_room(const RpcCall *call, size_t length, Error *reterr) {
         if (length > RPC_ANSWER_MAX) {
                 (void)error_set(reterr, ERROR_LIMIT, EMSGSIZE,
                                 "%s: the answer has %zu MiB; %d MiB are the most",
@@ -220,7 +220,7 @@ static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reter
                 return error_oom(reterr);
         if (!call->id)
                 return 0;
-        r = check_room(call, w->length, reterr);
+        r = call_check_room(call, w->length, reterr);
         if (r < 0)
                 return r;
         if (count > 0 && !call->connection->passes_fds)
@@ -306,7 +306,7 @@ typedef struct Refusal {
         Error error;
 } Refusal;
 
-static int refuse(Refusal *refusal, RpcErrorName name, int r) {
+static int call_refuse(Refusal *refusal, RpcErrorName name, int r) {
         refusal->name = name;
         return r;
 }
@@ -412,15 +412,15 @@ static int check_call(RpcCall *call, Refusal *refusal) {
 
         r = check_request(call, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_NO_REQUEST, r);
+                return call_refuse(refusal, RPC_NO_REQUEST, r);
         r = find_method(call, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_NO_METHOD, r);
+                return call_refuse(refusal, RPC_NO_METHOD, r);
         call->params = json_member(json_root(call->document), "params");
         r = rpc_check_params(call->method, call->params, &refusal->path, &refusal->error);
         if (r < 0)
-                return refuse(refusal, RPC_BAD_PARAMS, r);
-        return refuse(refusal, 0, check_limits(call, &refusal->error));
+                return call_refuse(refusal, RPC_BAD_PARAMS, r);
+        return call_refuse(refusal, 0, check_limits(call, &refusal->error));
 }
 
 static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCall **ret,
@@ -456,16 +456,16 @@ static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, R
                 (void)error_cure(&refusal->error, r,
                                  "Base64 is a third longer than its bytes. What is longer goes "
                                  "into a file, in parts or by a file descriptor.");
-                return refuse(refusal, RPC_NO_REQUEST, r);
+                return call_refuse(refusal, RPC_NO_REQUEST, r);
         }
         r = parse_call(c, line->bytes, line->length, ret, &refusal->error);
         if (r == -ENOMEM)
                 return r;
         refusal->error.kind = ERROR_PROTOCOL;
-        return refuse(refusal, RPC_NO_JSON, r);
+        return call_refuse(refusal, RPC_NO_JSON, r);
 }
 
-static void execute(RpcCall *call) {
+static void call_execute(RpcCall *call) {
         struct timespec now;
         Error error = { 0 };
 
@@ -520,7 +520,7 @@ void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         if (rpc_take_answer(c, json_root(call->document)))
                 return;
         if (check_call(call, &refusal) == 0)
-                execute(TAKE_PTR(call));
+                call_execute(TAKE_PTR(call));
         else
                 answer_refusal(c, call, &refusal);
         free(refusal.path);

@@ -257,7 +257,7 @@ static bool wait_queued(RpcClient *client) {
         return p.revents & ~POLLOUT;
 }
 
-static int receive(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
+static int client_receive(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
         FramingLine line;
         RpcFds fds;
 
@@ -281,7 +281,7 @@ static int receive(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr)
 
 int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr) {
         if (!client->kept)
-                return receive(client, wait, ret, reterr);
+                return client_receive(client, wait, ret, reterr);
         *ret = client->kept->message;
         client->kept->message = MESSAGE_NONE;
         drop_first(client);
@@ -289,7 +289,7 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
 }
 
 /* The server waits for answers to its requests, and so there are only so many. */
-static int keep(RpcClient *client, RpcMessage *message, Error *reterr) {
+static int client_keep(RpcClient *client, RpcMessage *message, Error *reterr) {
         Kept *kept, **at = &client->kept;
 
         if (!client->queued || !message->method)
@@ -338,9 +338,9 @@ int rpc_client_call(RpcClient *client, const char *method, const JsonWriter *par
         for (;;) {
                 _cleanup_(rpc_message_clear) RpcMessage message = MESSAGE_NONE;
 
-                r = receive(client, true, &message, &error);
+                r = client_receive(client, true, &message, &error);
                 if (r == 0 && !rpc_message_answers(&message, id)) {
-                        r = keep(client, &message, reterr);
+                        r = client_keep(client, &message, reterr);
                         if (r < 0)
                                 return r;
                         continue;

@@ -30,12 +30,12 @@ static void give_memory_back(void) {
 /* A client that does not read its answers is not read either. But while it has requests of ours to
  * answer it may be writing just that, and read no more itself until it is through; to what it may
  * ask in between there is room for RPC_QUEUE_ASKED. */
-static bool is_full(const RpcConnection *c) {
+static bool connection_is_full(const RpcConnection *c) {
         return c->held || c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
 }
 
 static bool wants_input(const RpcConnection *c) {
-        return !c->eof && !c->broken && !c->more && !is_full(c);
+        return !c->eof && !c->broken && !c->more && !connection_is_full(c);
 }
 
 static void read_input(RpcConnection *c) {
@@ -88,7 +88,7 @@ static void take_proof(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
 static void run_lines(RpcConnection *c) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
 
-        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !is_full(c); i++) {
+        for (int i = 0; i < LINES_MAX && c->more && !c->broken && !connection_is_full(c); i++) {
                 FramingLine line;
                 RpcFds fds;
 
@@ -146,7 +146,7 @@ bool rpc_has_room(RpcConnection *connection) {
 }
 
 int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *params) {
-        if (connection->broken || is_full(connection)) {
+        if (connection->broken || connection_is_full(connection)) {
                 connection->room_wanted = true;
                 return -EAGAIN;
         }
@@ -184,13 +184,13 @@ void rpc_connection_settle(RpcConnection *c) {
                 loop_watch_set(c->out_watch, out);
         if (c->in_watch)
                 loop_watch_set(c->in_watch, in | (c->out_watch ? 0 : out));
-        if (is_over(c) || (c->more && !is_full(c)) || (in && !c->in_watch) ||
+        if (is_over(c) || (c->more && !connection_is_full(c)) || (in && !c->in_watch) ||
             (c->large && is_idle(c)))
                 loop_timer_set(c->again, 1);
 }
 
 /* One turn. What is left waits for the next. */
-static void work(RpcConnection *c, bool readable) {
+static void connection_work(RpcConnection *c, bool readable) {
         c->working = true;
         if (readable && wants_input(c))
                 read_input(c);
@@ -231,7 +231,7 @@ static void on_input(void *data, uint32_t events) {
                 flush_output(c);
         if (events & (EPOLLHUP | EPOLLERR))
                 hung_up(c);
-        work(c, events & (EPOLLIN | EPOLLHUP | EPOLLERR));
+        connection_work(c, events & (EPOLLIN | EPOLLHUP | EPOLLERR));
 }
 
 static void on_output(void *data, uint32_t events) {
@@ -241,7 +241,7 @@ static void on_output(void *data, uint32_t events) {
                 flush_output(c);
         else
                 c->broken = true;
-        work(c, false);
+        connection_work(c, false);
 }
 
 static void on_again(void *data) {
@@ -249,7 +249,7 @@ static void on_again(void *data) {
 
         if (c->prove_until && time_now_usec() >= c->prove_until)
                 refuse_stranger(c);
-        work(c, !c->in_watch);
+        connection_work(c, !c->in_watch);
 }
 
 void rpc_connection_want_proof(RpcConnection *c) {
@@ -267,14 +267,14 @@ static bool is_socket(int fd, int *ret_domain) {
 }
 
 /* A regular file is always ready. */
-static int watch(RpcConnection *c, int fd, uint32_t events, LoopWatchFn fn, LoopWatch **ret,
-                 Error *reterr) {
+static int connection_watch(RpcConnection *c, int fd, uint32_t events, LoopWatchFn fn,
+                            LoopWatch **ret, Error *reterr) {
         int r = loop_watch(c->server->loop, fd, events, fn, c, ret, reterr);
 
         return r == -EPERM ? 0 : r;
 }
 
-static int begin(RpcConnection *c, int in_fd, int out_fd, Error *reterr) {
+static int connection_begin(RpcConnection *c, int in_fd, int out_fd, Error *reterr) {
         int domain, r;
 
         c->input.socket = is_socket(in_fd, &domain);
@@ -284,9 +284,9 @@ static int begin(RpcConnection *c, int in_fd, int out_fd, Error *reterr) {
         c->queue.fd = out_fd;
         r = loop_timer_new(c->server->loop, on_again, c, &c->again, reterr);
         if (r == 0)
-                r = watch(c, in_fd, EPOLLIN, on_input, &c->in_watch, reterr);
+                r = connection_watch(c, in_fd, EPOLLIN, on_input, &c->in_watch, reterr);
         if (r == 0 && in_fd != out_fd)
-                r = watch(c, out_fd, 0, on_output, &c->out_watch, reterr);
+                r = connection_watch(c, out_fd, 0, on_output, &c->out_watch, reterr);
         if (r < 0)
                 return r;
         c->in_fd = in_fd;
@@ -317,7 +317,7 @@ int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection *
         c->server = server;
         c->in_fd = c->out_fd = FD_NONE;
         c->input.framing.max = RPC_LINE_MAX;
-        r = begin(c, in_fd, out_fd, reterr);
+        r = connection_begin(c, in_fd, out_fd, reterr);
         if (r < 0) {
                 connection_free(c);
                 return r;

@@ -53,7 +53,7 @@ void framing_add(Framing *f, size_t length) {
 }
 
 /* Drops all bytes; those of the stream go on being counted. */
-static void drop(Framing *f) {
+static void framing_drop(Framing *f) {
         f->base += f->end;
         f->begin = f->scanned = f->end = f->size = 0;
         free(TAKE_PTR(f->data));
@@ -94,7 +94,7 @@ bool framing_next(Framing *f, FramingLine *ret) {
                         f->skipping = true;
                 }
                 if (f->skipping || f->begin == f->end)
-                        drop(f);
+                        framing_drop(f);
                 return false;
         }
         give_line(f, (size_t)(newline - f->data) - f->begin, ret);

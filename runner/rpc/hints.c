@@ -40,7 +40,7 @@ typedef struct Word {
 
 /* --- reading --- */
 
-static bool is(Word word, const char *text) {
+static bool hints_is(Word word, const char *text) {
         return word.length == strlen(text) && strncmp(word.start, text, word.length) == 0;
 }
 
@@ -67,7 +67,7 @@ static bool is_operand(Word word) {
                                              "or",  "says", "takes", "then" };
 
         for (size_t i = 0; i < ELEMENTSOF(prose); i++)
-                if (is(word, prose[i]))
+                if (hints_is(word, prose[i]))
                         return false;
         return word.length > 0;
 }
@@ -82,10 +82,10 @@ static bool is_value(Word word) {
                     isdigit((unsigned char)word.start[i]) || strchr("/=", word.start[i]))
                         return true;
         for (size_t i = 0; i < ELEMENTSOF(values); i++)
-                if (is(word, values[i]))
+                if (hints_is(word, values[i]))
                         return true;
         for (size_t i = 0; i < LAYER_MAX; i++)
-                if (is(word, layer_table[i].name))
+                if (hints_is(word, layer_table[i].name))
                         return true;
         return false;
 }
@@ -107,37 +107,37 @@ static void put_bytes(Text *text, const char *bytes, size_t length) {
         text->data[text->length] = '\0';
 }
 
-static void put(Text *text, const char *words) {
+static void hints_put(Text *text, const char *words) {
         put_bytes(text, words, strlen(words));
 }
 
 static void put_quoted(Text *text, Word word) {
-        put(text, "\"");
+        hints_put(text, "\"");
         put_bytes(text, word.start, word.length);
-        put(text, "\"");
+        hints_put(text, "\"");
 }
 
 static void put_list(Text *text, Word value) {
-        put(text, "[");
-        if (!is(value, "none"))
+        hints_put(text, "[");
+        if (!hints_is(value, "none"))
                 put_quoted(text, value);
-        put(text, "]");
+        hints_put(text, "]");
 }
 
 static void put_map(Text *text, Word value) {
         const char *equals = memchr(value.start, '=', value.length);
         const size_t name = equals ? (size_t)(equals - value.start) : value.length;
 
-        put(text, "{");
+        hints_put(text, "{");
         put_quoted(text, (Word){ value.start, name });
-        put(text, ": ");
+        hints_put(text, ": ");
         put_quoted(text, equals ? (Word){ equals + 1, value.length - name - 1 } : (Word){ "", 0 });
-        put(text, "}");
+        hints_put(text, "}");
 }
 
 /* Writes a value like a document. */
 static void put_value(Text *text, FieldKind kind, Word value) {
-        put(text, ": ");
+        hints_put(text, ": ");
         if (kind == FIELD_LIST)
                 put_list(text, value);
         else if (kind == FIELD_MAP)
@@ -158,9 +158,9 @@ static size_t replace_verb(Text *text, const char *from) {
                 return 0;
         word = word_at(from + strlen("holt "));
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-                if (!is(word, verbs[i].verb))
+                if (!hints_is(word, verbs[i].verb))
                         continue;
-                put(text, verbs[i].method);
+                hints_put(text, verbs[i].method);
                 for (unsigned n = 0; n < verbs[i].operands && is_operand(word_behind(word)); n++)
                         word = word_behind(word);
                 return (size_t)(word.start + word.length - from);
@@ -170,7 +170,7 @@ static size_t replace_verb(Text *text, const char *from) {
 
 static const PolicyField *field_of(Word option) {
         for (size_t i = 0; i < policy_fields_count; i++)
-                if (policy_fields[i].option && is(option, policy_fields[i].option))
+                if (policy_fields[i].option && hints_is(option, policy_fields[i].option))
                         return &policy_fields[i];
         return NULL;
 }
@@ -178,9 +178,9 @@ static const PolicyField *field_of(Word option) {
 static size_t replace_field(Text *text, Word option, const PolicyField *field) {
         const Word value = word_behind(option);
 
-        put(text, field->path);
+        hints_put(text, field->path);
         if (!field->option_arg) {
-                put(text, ": true");
+                hints_put(text, ": true");
                 return option.length;
         }
         if (!is_value(value))
@@ -196,9 +196,9 @@ static size_t replace_option(Text *text, const char *from) {
         if (field)
                 return replace_field(text, option, field);
         for (size_t i = 0; i < ELEMENTSOF(others); i++) {
-                if (!is(option, others[i].option))
+                if (!hints_is(option, others[i].option))
                         continue;
-                put(text, others[i].name);
+                hints_put(text, others[i].name);
                 if (!is_value(value))
                         return option.length;
                 put_value(text, i == 0 ? FIELD_LIST : FIELD_PATH, value);

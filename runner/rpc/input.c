@@ -37,7 +37,7 @@ static void take_fd(RpcFds *fds, int fd) {
         }
 }
 
-static void take_fds(RpcInput *input, struct msghdr *message) {
+static void input_take_fds(RpcInput *input, struct msghdr *message) {
         for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head;
              head = CMSG_NXTHDR(message, head)) {
                 size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -69,7 +69,7 @@ static RpcFds fds_of_line(RpcInput *input, uint64_t line) {
 
 /* --- reading --- */
 
-static ssize_t receive(RpcInput *input, char *room, size_t size, bool wait) {
+static ssize_t input_receive(RpcInput *input, char *room, size_t size, bool wait) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
@@ -86,7 +86,7 @@ static ssize_t receive(RpcInput *input, char *room, size_t size, bool wait) {
         if (n <= 0)
                 return n < 0 ? -errno : 0;
         framing_add(&input->framing, (size_t)n);
-        take_fds(input, &message);
+        input_take_fds(input, &message);
         return n;
 }
 
@@ -118,7 +118,7 @@ ssize_t rpc_input_read(RpcInput *input, bool wait) {
         if (r < 0)
                 return r;
         do
-                n = input->socket ? receive(input, room, size, wait)
+                n = input->socket ? input_receive(input, room, size, wait)
                                   : read_some(input, room, size, wait);
         while (n == -EINTR);
         return n;

@@ -130,7 +130,7 @@ void rpc_find_outgoings(const RpcMethod *methods, size_t count, RpcFound *ret) {
 
 /* --- text --- */
 
-static void widen(void *data, const RpcField *field) {
+static void reference_widen(void *data, const RpcField *field) {
         int *width = data;
 
         if ((int)strlen(field->name) > *width)
@@ -141,7 +141,7 @@ static int widest_param(const RpcMethod *method) {
         int widest = 0;
 
         for (size_t i = 0; i < method->params_count; i++)
-                widen(&widest, &(RpcField){ .name = method->params[i].name });
+                reference_widen(&widest, &(RpcField){ .name = method->params[i].name });
         return widest;
 }
 
@@ -182,7 +182,7 @@ static void print_field(void *data, const RpcField *field) {
 static void print_shape(const RpcShape *shape, FILE *out) {
         Printing printing = { .out = out };
 
-        rpc_each_field(shape, widen, &printing.width);
+        rpc_each_field(shape, reference_widen, &printing.width);
         rpc_each_field(shape, print_field, &printing);
 }
 
@@ -256,7 +256,7 @@ static void print_rest(const RpcMethod *methods, size_t count, FILE *out) {
 
 /* --- JSON --- */
 
-static void write_method(JsonWriter *w, const RpcMethod *method) {
+static void reference_write_method(JsonWriter *w, const RpcMethod *method) {
         json_write_object(w, method->name);
         json_write_string(w, "help", method->help);
         json_write_object(w, "params");
@@ -276,7 +276,7 @@ static void print_json(const RpcMethod *methods, size_t count, FILE *out) {
 
         json_write_object(&w, NULL);
         for (size_t i = 0; i < count; i++)
-                write_method(&w, &methods[i]);
+                reference_write_method(&w, &methods[i]);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)
                 (void)fwrite(w.data, 1, w.length, out);

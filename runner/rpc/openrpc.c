@@ -115,7 +115,7 @@ static int write_example(JsonWriter *w, const char *name, const RpcExample *exam
 
 /* --- methods --- */
 
-static int write_method(JsonWriter *w, const RpcMethod *method, Error *reterr) {
+static int openrpc_write_method(JsonWriter *w, const RpcMethod *method, Error *reterr) {
         int r;
 
         assert(method->result && method->example.params && method->example.result);
@@ -234,7 +234,8 @@ static void write_components(JsonWriter *w, const RpcMethod *methods, size_t cou
         json_write_end(w);
 }
 
-static int write_document(JsonWriter *w, const RpcMethod *methods, size_t count, Error *reterr) {
+static int openrpc_write_document(JsonWriter *w, const RpcMethod *methods, size_t count,
+                                  Error *reterr) {
         _cleanup_(rpc_found_clear) RpcFound outgoings;
         int r = 0;
 
@@ -243,7 +244,7 @@ static int write_document(JsonWriter *w, const RpcMethod *methods, size_t count,
         write_info(w);
         json_write_array(w, "methods");
         for (size_t i = 0; r == 0 && i < count; i++)
-                r = write_method(w, &methods[i], reterr);
+                r = openrpc_write_method(w, &methods[i], reterr);
         json_write_end(w);
         rpc_find_outgoings(methods, count, &outgoings);
         if (r == 0)
@@ -257,7 +258,7 @@ static int write_document(JsonWriter *w, const RpcMethod *methods, size_t count,
 
 int rpc_print_openrpc(const RpcMethod *methods, size_t count, FILE *out, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
-        int r = write_document(&w, methods, count, reterr);
+        int r = openrpc_write_document(&w, methods, count, reterr);
 
         if (r < 0)
                 return r;

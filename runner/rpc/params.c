@@ -28,7 +28,7 @@ typedef struct Check {
 } Check;
 
 /* Ends the error that has been set: what is allowed, and the path. */
-static int refuse(const Check *check, char *path) {
+static int params_refuse(const Check *check, char *path) {
         char text[RPC_PARAM_TEXT_MAX];
 
         free(*check->ret_path);
@@ -37,7 +37,7 @@ static int refuse(const Check *check, char *path) {
                           rpc_param_text(check->param, text), check->param->help);
 }
 
-static char *param_path(const RpcParam *param) {
+static char *params_path(const RpcParam *param) {
         return json_path_key("$.params", param->name);
 }
 
@@ -45,13 +45,13 @@ static int refuse_type(const Check *check, const JsonValue *value) {
         (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s has to be %s, not %s",
                         check->method->name, check->param->name, rpc_type_name(check->param->type),
                         json_type_name(json_type(value)));
-        return refuse(check, param_path(check->param));
+        return params_refuse(check, params_path(check->param));
 }
 
 static int refuse_size(const Check *check) {
         (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s is too large", check->method->name,
                         check->param->name);
-        return refuse(check, param_path(check->param));
+        return params_refuse(check, params_path(check->param));
 }
 
 static int check_value(const Check *check, const char *text) {
@@ -63,7 +63,7 @@ static int check_value(const Check *check, const char *text) {
         (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s cannot be \"%s\"",
                         check->method->name, check->param->name,
                         str_quote(text, quoted, sizeof(quoted)));
-        return refuse(check, param_path(check->param));
+        return params_refuse(check, params_path(check->param));
 }
 
 static int check_string(const Check *check, const JsonValue *value) {
@@ -80,7 +80,7 @@ static int refuse_path(const Check *check) {
         int r;
 
         free(*check->ret_path);
-        *check->ret_path = param_path(check->param);
+        *check->ret_path = params_path(check->param);
         r = error_set(check->reterr, ERROR_USAGE, 0, "%s: %s is not the base64 of a path",
                       check->method->name, check->param->name);
         return error_cure(check->reterr, r,
@@ -117,12 +117,12 @@ static int check_uint(const Check *check, const JsonValue *value) {
         (void)error_set(check->reterr, ERROR_USAGE, 0,
                         "%s: %s has to be an integer from %" PRIu64 " to %" PRIu64,
                         check->method->name, check->param->name, min, max);
-        return refuse(check, param_path(check->param));
+        return params_refuse(check, params_path(check->param));
 }
 
 /* An item or a member that is no string. */
 static int refuse_item(const Check *check, const JsonValue *item, size_t index) {
-        _cleanup_free_ char *above = param_path(check->param);
+        _cleanup_free_ char *above = params_path(check->param);
         char *path = NULL;
 
         if (above && json_key(item))
@@ -132,7 +132,7 @@ static int refuse_item(const Check *check, const JsonValue *item, size_t index) 
         (void)error_set(check->reterr, ERROR_USAGE, 0,
                         "%s: %s has %s in it, which has to be a string", check->method->name,
                         check->param->name, json_type_name(json_type(item)));
-        return refuse(check, path);
+        return params_refuse(check, path);
 }
 
 static int check_items(const Check *check, const JsonValue *value) {
@@ -161,7 +161,7 @@ static int check_name(const Check *check, const char *name) {
         (void)error_set(check->reterr, ERROR_USAGE, 0,
                         "%s: a name in %s has 1 to %d bytes and no \"=\"", check->method->name,
                         check->param->name, RPC_NAME_MAX);
-        return refuse(check, param_path(check->param));
+        return params_refuse(check, params_path(check->param));
 }
 
 static int check_map(const Check *check, const JsonValue *value) {
@@ -241,7 +241,7 @@ static int check_required(const RpcMethod *method, const JsonValue *params, char
                         continue;
                 (void)error_set(reterr, ERROR_USAGE, 0, "%s: %s is missing", method->name,
                                 param->name);
-                return refuse(&check, param_path(param));
+                return params_refuse(&check, params_path(param));
         }
         return 0;
 }
@@ -276,7 +276,7 @@ static const JsonValue *find_value(const RpcCall *call, const char *name, unsign
 }
 
 /* The bytes of a path, which the call keeps. */
-static const char *decode(const RpcCall *call, const char *text) {
+static const char *params_decode(const RpcCall *call, const char *text) {
         char *path = NULL;
 
         if (path_text_is_plain(text))
@@ -291,7 +291,7 @@ const char *rpc_string(const RpcCall *call, const char *name) {
 
         if (!value)
                 return NULL;
-        return is_path(call, name) ? decode(call, json_string(value)) : json_string(value);
+        return is_path(call, name) ? params_decode(call, json_string(value)) : json_string(value);
 }
 
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise) {

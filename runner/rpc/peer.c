@@ -131,7 +131,7 @@ static int stat_by_pid(const Peer *peer, struct stat *ret) {
         return r;
 }
 
-static int look(const Peer *peer, uid_t uid, const PeerNamespace *own, Error *reterr) {
+static int peer_look_at(const Peer *peer, uid_t uid, const PeerNamespace *own, Error *reterr) {
         struct stat st;
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
 
@@ -153,7 +153,7 @@ int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr) {
         if (r == 0)
                 r = check_uid(&peer.credentials, uid, reterr);
         if (r == 0)
-                r = look(&peer, uid, own, reterr);
+                r = peer_look_at(&peer, uid, own, reterr);
         (void)fd_close(peer.pidfd);
         return r;
 }

@@ -101,7 +101,7 @@ static void close_fds(RpcQueue *queue, RpcQueued *line) {
         line->fds_count = 0;
 }
 
-static void pop(RpcQueue *queue) {
+static void queue_pop(RpcQueue *queue) {
         RpcQueued *line = queue->first;
 
         close_fds(queue, line);
@@ -114,7 +114,7 @@ static void pop(RpcQueue *queue) {
 
 void rpc_queue_clear(RpcQueue *queue) {
         while (queue->first)
-                pop(queue);
+                queue_pop(queue);
 }
 
 static int copy_fds(RpcQueue *queue, RpcQueued *line, const int *fds, size_t count) {
@@ -129,7 +129,8 @@ static int copy_fds(RpcQueue *queue, RpcQueued *line, const int *fds, size_t cou
         return 0;
 }
 
-static int push(RpcQueue *queue, const char *bytes, size_t length, const int *fds, size_t count) {
+static int queue_push(RpcQueue *queue, const char *bytes, size_t length, const int *fds,
+                      size_t count) {
         RpcQueued *line;
         int r;
 
@@ -170,11 +171,11 @@ int rpc_queue_send(RpcQueue *queue, const char *bytes, size_t length, const int 
                 length -= (size_t)n;
                 count = 0;
         }
-        return length > 0 ? push(queue, bytes, length, fds, count) : 0;
+        return length > 0 ? queue_push(queue, bytes, length, fds, count) : 0;
 }
 
 /* As many lines as one message may have: one with fds goes alone. Returns how many. */
-static size_t gather(const RpcQueue *queue, struct iovec iov[GATHER_MAX]) {
+static size_t queue_gather(const RpcQueue *queue, struct iovec iov[GATHER_MAX]) {
         size_t count = 0;
 
         for (RpcQueued *line = queue->first; line && count < GATHER_MAX; line = line->next) {
@@ -199,14 +200,14 @@ static void note_sent(RpcQueue *queue, size_t n) {
                         return;
                 }
                 n -= left;
-                pop(queue);
+                queue_pop(queue);
         }
 }
 
 int rpc_queue_flush(RpcQueue *queue) {
         while (!rpc_queue_empty(queue)) {
                 struct iovec iov[GATHER_MAX];
-                size_t count = gather(queue, iov);
+                size_t count = queue_gather(queue, iov);
                 ssize_t n = send_some(queue, iov, count, queue->first->fds,
                                       queue->first->fds_count);
 

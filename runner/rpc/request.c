@@ -90,7 +90,7 @@ RpcRequest *rpc_request_cancel(RpcRequest *request) {
 /* --- answers --- */
 
 /* The request is gone by the time that its owner is told. */
-static void tell(RpcRequest *request, const RpcAnswer *answer) {
+static void request_tell(RpcRequest *request, const RpcAnswer *answer) {
         const RpcAnswerFn fn = request->fn;
         void *data = request->data;
 
@@ -102,7 +102,7 @@ void rpc_requests_end(RpcConnection *c) {
         static const RpcAnswer gone = { .why = "its client has gone" };
 
         while (c->requests)
-                tell(c->requests, &gone);
+                request_tell(c->requests, &gone);
 }
 
 /* The number in "t12"; 0 of what is no such id. */
@@ -114,7 +114,7 @@ static uint64_t read_id(const char *text) {
         return number;
 }
 
-static RpcRequest *find(const RpcConnection *c, uint64_t number) {
+static RpcRequest *request_find(const RpcConnection *c, uint64_t number) {
         for (RpcRequest *request = c->requests; request; request = request->next)
                 if (request->number == number)
                         return request;
@@ -135,7 +135,7 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
 
         if (json_member(root, "method") || (!answer.result && !answer.error))
                 return false;
-        request = id ? find(c, read_id(id)) : NULL;
+        request = id ? request_find(c, read_id(id)) : NULL;
         if (!request)
                 return true;
         if (answer.result)
@@ -144,7 +144,7 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
                 answer.why = text_member(answer.error, "message");
         if (!answer.result && !answer.why)
                 answer.why = "an error without a message";
-        tell(request, &answer);
+        request_tell(request, &answer);
         return true;
 }
 
@@ -159,8 +159,8 @@ bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
 
         if (number == 0 || number > c->last_request) /* a client may have such ids of its own */
                 return false;
-        request = find(c, number);
+        request = request_find(c, number);
         if (request)
-                tell(request, &bad);
+                request_tell(request, &bad);
         return true;
 }

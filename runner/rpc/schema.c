@@ -46,7 +46,7 @@ static void param_string(JsonWriter *w, const RpcParam *param) {
 }
 
 /* The text of a path that is not UTF-8 is longer than the path. */
-static void param_path(JsonWriter *w, const RpcParam *param) {
+static void schema_path(JsonWriter *w, const RpcParam *param) {
         (void)param;
         write_type(w, "string", false);
 }
@@ -83,7 +83,7 @@ static void param_object(JsonWriter *w, const RpcParam *param) {
 }
 
 static void (*const param_types[])(JsonWriter *w, const RpcParam *param) = {
-        [RPC_STRING] = param_string, [RPC_PATH] = param_path,       [RPC_BOOL] = param_bool,
+        [RPC_STRING] = param_string, [RPC_PATH] = schema_path,      [RPC_BOOL] = param_bool,
         [RPC_UINT] = param_uint,     [RPC_STRINGS] = param_strings, [RPC_MAP] = param_map,
         [RPC_OBJECT] = param_object,
 };

@@ -29,7 +29,7 @@ static int check_peer(const RpcServer *server, int fd, Error *reterr) {
                                                : peer_check_uid(fd, server->uid, reterr);
 }
 
-static int check_room(const RpcServer *server, Error *reterr) {
+static int server_check_room(const RpcServer *server, Error *reterr) {
         if (server->connections_count < RPC_CONNECTIONS_MAX)
                 return 0;
         (void)error_set(reterr, ERROR_LIMIT, 0, "%d connections are open already",
@@ -37,7 +37,7 @@ static int check_room(const RpcServer *server, Error *reterr) {
         return error_cure(reterr, -EBUSY, "Close one that is not needed any more.");
 }
 
-static void welcome(RpcServer *server, int client) {
+static void server_welcome_client(RpcServer *server, int client) {
         _cleanup_close_ int fd = client;
         RpcConnection *connection;
         Error error;
@@ -45,7 +45,7 @@ static void welcome(RpcServer *server, int client) {
 
         r = check_peer(server, fd, &error);
         if (r == 0)
-                r = check_room(server, &error);
+                r = server_check_room(server, &error);
         if (r == 0)
                 r = rpc_connection_new(server, fd, fd, &connection, &error);
         if (r < 0) {
@@ -80,7 +80,7 @@ static void on_listen(void *data, uint32_t events) {
                 int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
                 if (fd >= 0)
-                        welcome(server, fd);
+                        server_welcome_client(server, fd);
                 else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
                         return pause_accepting(server);
                 else if (errno != EINTR && errno != ECONNABORTED)
