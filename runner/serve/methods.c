@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "keeper/keeper.h"
 #include "policy/load.h"
 #include "session/directory.h"
@@ -32,6 +33,27 @@ static int create_take_cwd(const RpcCall *call, SessionSpec *spec, Error *error)
         return spec->settings.cwd ? 0 : error_oom(error);
 }
 
+/* The path of a policy file starts from cwd, as all paths of the call do. */
+static int create_apply_named(const char *name, SessionSpec *spec, Error *error) {
+        _cleanup_free_ char *path = NULL;
+        const char *named;
+        int r;
+
+        if (streq(name, "-")) {
+                r = error_set(error, ERROR_USAGE, 0, "policy_name: \"-\" names no policy file");
+                return error_cure(error, r, "Give the document itself as policy.");
+        }
+        path = policy_name_is_file(name) ? path_join(spec->settings.cwd, name) : strdup(name);
+        if (!path)
+                return error_oom(error);
+        named = path;
+        r = policy_files_apply(&spec->settings.policy, &named, 1, error);
+        if (r == 0)
+                return policy_files_inputs(NULL, &spec->settings.inputs, error);
+        policy_files_forget();
+        return r;
+}
+
 /* policy_name first, if both are given: the document adds to it. */
 static int create_take_policy(const RpcCall *call, SessionSpec *spec, Error *error) {
         const char *name = rpc_string(call, "policy_name");
@@ -40,10 +62,10 @@ static int create_take_policy(const RpcCall *call, SessionSpec *spec, Error *err
         int r = 0;
 
         spec->preset = name || (document && json_member(document, "extends"));
-        if (name || !document)
-                r = policy_files_apply(policy, &name, name ? 1 : 0, error);
-        if (r == 0)
-                r = policy_files_inputs(NULL, &spec->settings.inputs, error);
+        if (name)
+                r = create_apply_named(name, spec, error);
+        else if (!document)
+                r = policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", error);
         return r == 0 && document
                        ? policy_load_value(policy, document, "policy", ORIGIN_CALLER, error)
                        : r;

@@ -272,3 +272,7 @@ int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
                 name = strdup(POLICY_PROJECT_FILE);
         return name ? load_project(policy, workspace_fd, name, reterr) : error_oom(reterr);
 }
+
+void policy_files_forget(void) {
+        plan_inputs_clear(&files_read);
+}

@@ -31,6 +31,9 @@ int policy_files_apply(Policy *policy, const char *const *names, size_t count, E
  */
 int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr);
 
+/* Closes them instead, after an error: a server goes on with other policies. */
+void policy_files_forget(void);
+
 /* Lets the project's own file narrow policy.
  *
  * workspace_fd  borrowed; a directory, which the sandbox may have written in: the file is opened

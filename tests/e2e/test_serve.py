@@ -76,13 +76,26 @@ def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace
 
 
 def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) -> None:
-    """The document adds to the preset or the file, which is found from the server's directory."""
+    """The document adds to the preset or the file, whose path starts from cwd."""
     file = workspace / "policy.json"
     file.write_text('{"holt": 1, "extends": "strict", "limits": {"pids": 50}}')
     with sessions.serve() as rpc:
         rpc.call("session.create", name="a", policy_name=str(file), policy={"holt": 1, "limits": {"timeout": "9s"}})
         shown = rpc.call("session.show", session="a")
         assert (shown["preset"], shown["limits"]["pids"], shown["limits"]["timeout_us"]) == ("strict", 50, 9000000)
+        rpc.call("session.create", name="b", policy_name="./policy.json", cwd=str(workspace))
+        assert rpc.call("session.show", session="b")["preset"] == "strict"
+
+
+def test_a_bad_policy_file_leaves_nothing_for_the_next_session(sessions: Sessions, workspace: Path) -> None:
+    """It would be one of the files that the next session's commands must not write."""
+    file = workspace / "policy.json"
+    file.write_text('{"holt": 1, "limits": {"pids": "many"}}')
+    with sessions.serve() as rpc:
+        for _ in range(3):
+            assert rpc.refused("session.create", name="a", policy_name=str(file)).kind == "policy"
+        rpc.call("session.create", name="a", workspace=str(workspace), policy_name="standard")
+        assert rpc.call("exec", session="a", shell="rm policy.json")["exit_code"] == 0
 
 
 @pytest.mark.parametrize(
@@ -94,6 +107,8 @@ def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) ->
         ({"policy_name": "no-such-preset"}, "no-such-preset"),
         ({"policy_name": "strict", "policy": {"holt": 1, "extends": "ci"}}, "extends"),
         ({"policy_name": "/no/such.json"}, "/no/such.json"),
+        ({"policy_name": "-"}, '"-" names no policy file'),
+        ({"policy_name": "/dev/stdin"}, "policy file /dev/stdin"),
         ({"tier": "huge"}, 'tier cannot be "huge"'),
         ({"idle": "soon"}, 'idle: "soon"'),
         ({"allow_degraded": ["nothing"]}, '"nothing"'),
