@@ -67,7 +67,7 @@ enum {
         "{" METHOD_OUTCOME_EXAMPLE                                                                 \
         ", \"signal\": null, \"stdout_bytes\": 5, \"stderr_bytes\": 0" more "}"
 
-/* --- the history --- */
+/* --- functions --- */
 
 /* Rules for the function of a method:
  *
@@ -83,6 +83,8 @@ enum {
  *   removes it if the keeper was killed.
  * - A method that starts code takes the parameter tools: method_take_grant().
  * - If it only reads the database, it uses store/rows.h, as verbs do for a session at rest. */
+
+/* --- the history --- */
 
 /* Puts an answered call of the areas files and mount into the history, unless it is part of an act;
  * rpc_server_on_answer(). */
