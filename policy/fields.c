@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of policy fields, and what each refuses beyond its kind.
+/* The table of policy fields, and the checks beyond those of their kinds.
  *
- * A row is all that a new field needs: JSON loader, schema, flag, help and merge rule come from it.
- */
+ * A new field needs only a row: the JSON loader, schema, flag, help and merge rule come from it. */
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@ static int field_refuse(const char **ret_why, const char *why) {
         return -EINVAL;
 }
 
-/* Walks the parts of *path, "." and empty ones left out; false at the end. */
+/* Walks the parts of *path, without "." and empty ones. Returns false at the end. */
 static bool next_part(const char **path, const char **ret_part, size_t *ret_length) {
         const char *p = *path;
 
@@ -40,8 +39,8 @@ static bool part_is(const char *part, size_t length, const char *name) {
         return strlen(name) == length && memcmp(part, name, length) == 0;
 }
 
-/* The number of parts, or -EINVAL where one is "..": it would be taken apart by name before any
- * link is looked at, and mean another place than the one that is written. */
+/* Returns the number of parts, or -EINVAL if one is "..". ".." would be removed from the text
+ * before any link is followed, so the path could mean another place. */
 static int field_count_parts(const char *path) {
         const char *part;
         size_t length;
@@ -57,7 +56,8 @@ static int field_count_parts(const char *path) {
 
 static int field_check_path(const char *path, const char **ret_why) {
         if (strlen(path) > POLICY_PATH_MAX)
-                return field_refuse(ret_why, "is longer than any path can be (4095 bytes)");
+                return field_refuse(ret_why,
+                                    "is longer than the kernel allows for a path (4095 bytes)");
         if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
                 return field_refuse(ret_why,
                                     "starts with \"~\", which only a shell expands; write the "
@@ -71,24 +71,22 @@ int policy_target_check(const char *target, const char **ret_why) {
         int parts;
 
         if (target[0] != '/')
-                return field_refuse(ret_why,
-                                    "is not an absolute path; a place inside starts with /");
+                return field_refuse(ret_why, "is not absolute; a path inside starts with /");
         if (strlen(target) > POLICY_PATH_MAX)
-                return field_refuse(ret_why, "is longer than any path can be (4095 bytes)");
+                return field_refuse(ret_why,
+                                    "is longer than the kernel allows for a path (4095 bytes)");
         parts = field_count_parts(target);
         if (parts < 0)
-                return field_refuse(ret_why, "has a \"..\" in it; write the place inside without");
+                return field_refuse(ret_why, "contains \"..\"; write the path inside without it");
         if (parts == 0 || !next_part(&rest, &part, &length))
-                return field_refuse(ret_why,
-                                    "is / itself, the sandbox's root; choose a directory in it");
+                return field_refuse(ret_why, "is the sandbox's root; choose a directory below it");
         if (part_is(part, length, "proc") || part_is(part, length, "dev"))
                 return field_refuse(ret_why,
-                                    "is in /proc or /dev, which the sandbox makes itself; choose "
+                                    "is in /proc or /dev, which the sandbox creates itself; choose "
                                     "another place");
         if (parts == 1 && part_is(part, length, "etc"))
-                return field_refuse(ret_why,
-                                    "is /etc, which the sandbox makes itself; choose a file or "
-                                    "directory in it");
+                return field_refuse(ret_why, "is /etc, which the sandbox creates itself; choose a "
+                                             "file or directory in it");
         return 0;
 }
 
@@ -101,7 +99,7 @@ const char *policy_bind_split(const char *text, size_t *ret_path_length) {
         return found ? found + 1 : NULL;
 }
 
-/* PATH[:TARGET] */
+/* Checks PATH[:TARGET]. */
 static int check_bind(const char *text, const char **ret_why) {
         const char *target;
         size_t length;
@@ -116,9 +114,8 @@ static int check_bind(const char *text, const char **ret_why) {
         if (target)
                 return policy_target_check(target, ret_why);
         if (strchr(text, ':'))
-                return field_refuse(ret_why,
-                                    "has a target that is not absolute; write PATH:/TARGET (as "
-                                    "well where the colon is part of PATH)");
+                return field_refuse(ret_why, "has a target that is not absolute; write "
+                                             "PATH:/TARGET (also if the colon is part of PATH)");
         /* A relative path becomes its own target when the plan makes it absolute. */
         return text[0] == '/' && field_count_parts(text) >= 0 ? policy_target_check(text, ret_why)
                                                               : 0;
@@ -133,15 +130,15 @@ static int check_hide(const char *path, const char **ret_why) {
                 return r;
         r = field_count_parts(path);
         if (r < 0)
-                return field_refuse(ret_why, "has a \"..\" in it; write the path without");
+                return field_refuse(ret_why, "contains \"..\"; write the path without it");
         if (r == 0)
-                return field_refuse(ret_why, "is the whole tree; name a file or directory in it");
-        /* Half of all programs read there, and what is there is the sandbox's own. */
+                return field_refuse(ret_why,
+                                    "is the whole file tree; name a file or directory in it");
+        /* Half of all programs read files in /proc or /dev, and the sandbox has its own. */
         if (path[0] == '/' && next_part(&path, &part, &length) &&
             (part_is(part, length, "proc") || part_is(part, length, "dev")))
-                return field_refuse(ret_why,
-                                    "is in /proc or /dev, which the sandbox makes itself, with "
-                                    "nothing of the host's");
+                return field_refuse(ret_why, "is in /proc or /dev, which the sandbox creates "
+                                             "itself without any file of the host");
         return 0;
 }
 
@@ -164,10 +161,9 @@ static int check_env_name(const char *text, const char **ret_why) {
         size_t length = env_name_length(text);
 
         if (length > 0 && text[length] == '=')
-                return field_refuse(ret_why,
-                                    "has a value; a variable that is passed has only a name");
+                return field_refuse(ret_why, "has a value; to pass a variable, give only its name");
         if (length == 0 || text[length] != '\0')
-                return field_refuse(ret_why, "is not the name of a variable (" ENV_NAME_RULE ")");
+                return field_refuse(ret_why, "is not a valid variable name (" ENV_NAME_RULE ")");
         return 0;
 }
 
@@ -176,7 +172,7 @@ static int check_env_set(const char *text, const char **ret_why) {
 
         if (length == 0 || (text[length] != '=' && text[length] != '\0'))
                 return field_refuse(
-                        ret_why, "does not start with the name of a variable (" ENV_NAME_RULE ")");
+                        ret_why, "does not start with a valid variable name (" ENV_NAME_RULE ")");
         if (text[length] == '\0')
                 return field_refuse(ret_why, "has no value; write NAME=VALUE");
         return 0;
@@ -185,9 +181,8 @@ static int check_env_set(const char *text, const char **ret_why) {
 static int check_network(const char *text, const char **ret_why) {
         if (streq(text, "none"))
                 return 0;
-        return field_refuse(ret_why,
-                            "is not there: this version has no network yet but a loopback of the "
-                            "sandbox's own; write \"none\"");
+        return field_refuse(ret_why, "is not supported: in this version, a sandbox has no network "
+                                     "except its own loopback; write \"none\"");
 }
 
 static int set_workspace_paths(Policy *policy, const char *path, const char *target,
@@ -202,7 +197,7 @@ static int set_workspace_paths(Policy *policy, const char *path, const char *tar
         return r;
 }
 
-/* As --ro has it (check_bind()). */
+/* Refuses a path that --ro would refuse too (check_bind()). */
 static int refuse_workspace(const char *value, Error *reterr) {
         char quoted[160];
         const char *why = "";
@@ -212,8 +207,8 @@ static int refuse_workspace(const char *value, Error *reterr) {
                          str_quote(value, quoted, sizeof(quoted)), why);
 }
 
-/* --workspace DIR[:TARGET]|none. The mode of an earlier word stays, so that a policy that says "ro"
- * is not widened by naming a directory; after "none" there is no such word. */
+/* Handles --workspace DIR[:TARGET]|none. DIR keeps the mode that was set before, so that it does
+ * not widen a policy that says "ro". After "none" there is no mode to keep. */
 static int set_workspace(Policy *policy, const char *value, Error *reterr) {
         _cleanup_(policy_clear) Policy trial = { .workspace_mode = WORKSPACE_READ_WRITE };
         _cleanup_free_ char *path = NULL;
@@ -230,7 +225,7 @@ static int set_workspace(Policy *policy, const char *value, Error *reterr) {
         path = strndup(value, length);
         if (!path)
                 return error_oom(reterr);
-        /* Both or neither. */
+        /* Set both paths or neither. */
         r = set_workspace_paths(&trial, path, target, reterr);
         if (r < 0)
                 return r;
@@ -241,8 +236,8 @@ static int set_workspace(Policy *policy, const char *value, Error *reterr) {
         return set_workspace_paths(policy, path, target, reterr);
 }
 
-/* A caller who adds "ro" to be safe does not mean to show a directory that is not there by an
- * earlier word. */
+/* Refuses a mode after "none". A caller who adds "ro" for safety does not mean to show a workspace
+ * that the policy has removed. */
 static int set_workspace_mode(Policy *policy, const char *value, Error *reterr) {
         const bool none = policy->workspace_mode == WORKSPACE_NONE;
         int r = policy_set(policy, "filesystem.workspace.mode", value, ORIGIN_CALLER,
@@ -251,13 +246,13 @@ static int set_workspace_mode(Policy *policy, const char *value, Error *reterr) 
         if (r < 0 || !none || policy->workspace_mode == WORKSPACE_NONE)
                 return r;
         r = error_set(reterr, ERROR_USAGE, 0,
-                      "--workspace-mode %s: the policy has no workspace by now "
-                      "(filesystem.workspace.mode is \"none\")",
+                      "--workspace-mode %s: the policy has no workspace (filesystem.workspace.mode "
+                      "is \"none\")",
                       value);
-        return error_cure(reterr, r, "Name the directory before it: --workspace DIR");
+        return error_cure(reterr, r, "Name the directory first: --workspace DIR");
 }
 
-/* --env NAME=VALUE sets, --env NAME passes the caller's. */
+/* Handles --env NAME=VALUE, which sets, and --env NAME, which passes the caller's value. */
 static int set_env(Policy *policy, const char *value, Error *reterr) {
         return policy_set(policy, strchr(value, '=') ? "env.set" : "env.pass", value, ORIGIN_CALLER,
                           "--env", reterr);
@@ -319,14 +314,14 @@ const PolicyField policy_fields[] = {
           .option = "--workspace",
           .option_arg = "DIR[:TARGET]",
           .set_option = set_workspace,
-          .help = "directory to work in, or none (default: this one; session: its own)",
+          .help = "workspace directory, or none (default: this one; session: its own)",
           .unset = "the working directory" },
         { .path = "filesystem.workspace.target",
           .kind = FIELD_PATH,
           .offset = AT(workspace_target),
           .check = policy_target_check,
-          .help = "where the workspace is inside (default: at its own path)",
-          .unset = "at its own path" },
+          .help = "path of the workspace inside (default: its own path)",
+          .unset = "its own path" },
         { .path = "filesystem.workspace.mode",
           .kind = FIELD_ENUM,
           .offset = AT(workspace_mode),
@@ -336,21 +331,21 @@ const PolicyField policy_fields[] = {
           .option = "--workspace-mode",
           .option_arg = "rw|ro|none",
           .set_option = set_workspace_mode,
-          .help = "whether the command may write in the workspace" },
+          .help = "whether commands may write in the workspace" },
         { .path = "filesystem.files.source",
           .kind = FIELD_PATH,
           .offset = AT(files),
           .check = field_check_path,
           .option = "--files",
           .option_arg = "DIR",
-          .help = "directory at /mnt/files, read-write" },
+          .help = "host directory for /mnt/files, read-write" },
         { .path = "filesystem.rootfs",
           .kind = FIELD_PATH,
           .offset = AT(rootfs),
           .check = field_check_path,
           .option = "--rootfs",
           .option_arg = "DIR",
-          .help = "system tree to use instead of the host's",
+          .help = "system tree that replaces the host's",
           .unset = "the host's" },
         { .path = "filesystem.read_only",
           .kind = FIELD_LIST,
@@ -358,21 +353,21 @@ const PolicyField policy_fields[] = {
           .check = check_bind,
           .option = "--ro",
           .option_arg = "PATH[:TARGET]",
-          .help = "file or directory of the host that may be read" },
+          .help = "host file or directory that commands may read" },
         { .path = "filesystem.read_write",
           .kind = FIELD_LIST,
           .offset = AT(read_write),
           .check = check_bind,
           .option = "--rw",
           .option_arg = "PATH[:TARGET]",
-          .help = "file or directory of the host that may be read and written" },
+          .help = "host file or directory that commands may read and write" },
         { .path = "filesystem.tmpfs",
           .kind = FIELD_LIST,
           .offset = AT(tmpfs),
           .check = policy_target_check,
           .option = "--tmpfs",
           .option_arg = "TARGET",
-          .help = "private empty directory, in memory" },
+          .help = "empty private directory in memory" },
         { .path = "filesystem.hide",
           .kind = FIELD_LIST,
           .offset = AT(hide),
@@ -380,7 +375,7 @@ const PolicyField policy_fields[] = {
           .check = check_hide,
           .option = "--hide",
           .option_arg = "PATH",
-          .help = "path that can't be read, relative to the workspace or absolute inside" },
+          .help = "path that commands can't read, in the workspace or absolute" },
         { .path = "filesystem.protect",
           .kind = FIELD_LIST,
           .offset = AT(protect),
@@ -389,7 +384,7 @@ const PolicyField policy_fields[] = {
           .check = check_protect,
           .option = "--protect",
           .option_arg = "PATH",
-          .help = "path in the workspace that can't be changed; \"none\" drops the preset's" },
+          .help = "workspace path that commands can't change; \"none\" drops the preset's" },
         { .path = "filesystem.tmp_size",
           .kind = FIELD_BYTES,
           .offset = AT(tmp_size),
@@ -397,12 +392,12 @@ const PolicyField policy_fields[] = {
           .min = 64 << 10,
           .option = "--tmp-size",
           .option_arg = "SIZE",
-          .help = "room for all private files in memory together" },
+          .help = "maximum size of all private files in memory together" },
         { .path = "filesystem.allow_wide",
           .kind = FIELD_BOOL,
           .offset = AT(allow_wide),
           .option = "--allow-wide",
-          .help = "let /, a home directory and the like be given read-write" },
+          .help = "allow wide directories, such as / or a home, read-write" },
         { .path = "network.mode",
           .kind = FIELD_ENUM,
           .offset = AT(network),
@@ -412,14 +407,14 @@ const PolicyField policy_fields[] = {
           .check = check_network,
           .option = "--network",
           .option_arg = "none",
-          .help = "what can be reached; this version has no more than a loopback" },
+          .help = "network that commands can reach; only \"none\" in this version" },
         { .path = "python.program",
           .kind = FIELD_PATH,
           .offset = AT(python),
           .check = field_check_path,
           .option = "--python",
           .option_arg = "PROGRAM",
-          .help = "the interpreter of holt python: a name, or its path inside",
+          .help = "interpreter for holt python: a name, or its path inside",
           .unset = "python3" },
         { .path = "python.wheels",
           .kind = FIELD_PATH,
@@ -427,7 +422,7 @@ const PolicyField policy_fields[] = {
           .check = field_check_path,
           .option = "--wheels",
           .option_arg = "DIR",
-          .help = "wheels that pip and imports install from, at /mnt/wheels" },
+          .help = "host directory of wheels for pip and imports, at /mnt/wheels" },
         { .path = "env.set",
           .kind = FIELD_MAP,
           .offset = AT(env_set),
@@ -435,12 +430,12 @@ const PolicyField policy_fields[] = {
           .option = "--env",
           .option_arg = "NAME[=VALUE]",
           .set_option = set_env,
-          .help = "variable to set, or without a value to pass on" },
+          .help = "variable to set; without a value, pass on yours" },
         { .path = "env.pass",
           .kind = FIELD_LIST,
           .offset = AT(env_pass),
           .check = check_env_name,
-          .help = "variables of the caller to pass on, where they are set" },
+          .help = "variables to pass on from your environment, if they are set" },
         { .path = "limits.timeout",
           .kind = FIELD_DURATION,
           .offset = AT(timeout),
@@ -449,14 +444,14 @@ const PolicyField policy_fields[] = {
           .min = 1000,
           .option = "--timeout",
           .option_arg = "TIME",
-          .help = "wall time until everything is ended, or none" },
+          .help = "wall time after which all processes end, or none" },
         { .path = "limits.kill_after",
           .kind = FIELD_DURATION,
           .offset = AT(kill_after),
           .merge = MERGE_MIN,
           .option = "--kill-after",
           .option_arg = "TIME",
-          .help = "time between TERM and KILL when the timeout is over" },
+          .help = "time between TERM and KILL after the timeout" },
         { .path = "limits.memory",
           .kind = FIELD_BYTES,
           .offset = AT(memory),
@@ -465,7 +460,7 @@ const PolicyField policy_fields[] = {
           .min = 1 << 20,
           .option = "--memory",
           .option_arg = "SIZE",
-          .help = "data of each process, or none" },
+          .help = "maximum data of each process, or none" },
         { .path = "limits.pids",
           .kind = FIELD_UINT,
           .offset = AT(pids),
@@ -475,17 +470,17 @@ const PolicyField policy_fields[] = {
           .max = 1 << 22, /* PID_MAX_LIMIT */
           .option = "--pids",
           .option_arg = "N",
-          .help = "processes and threads, or none" },
+          .help = "maximum number of processes and threads, or none" },
         { .path = "limits.open_files",
           .kind = FIELD_UINT,
           .offset = AT(open_files),
           .merge = MERGE_MIN,
           .none = true,
-          .min = 64, /* the launch itself takes some forty, a mount one each */
+          .min = 64, /* the launch itself needs about forty, and one for each mount */
           .max = 1 << 30,
           .option = "--open-files",
           .option_arg = "N",
-          .help = "open files of each process, or none for the caller's own limit" },
+          .help = "maximum open files of each process, or none for your own limit" },
         { .path = "limits.file_size",
           .kind = FIELD_BYTES,
           .offset = AT(file_size),
@@ -494,7 +489,7 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--file-size",
           .option_arg = "SIZE",
-          .help = "length of each file that is written, or none" },
+          .help = "maximum size of each written file, or none" },
         { .path = "limits.output",
           .kind = FIELD_BYTES,
           .offset = AT(output),
@@ -503,7 +498,7 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--output",
           .option_arg = "SIZE",
-          .help = "bytes of stdout and stderr together until everything is ended, or none" },
+          .help = "bytes of stdout and stderr after which all processes end, or none" },
         { .path = "syscalls.preset",
           .kind = FIELD_ENUM,
           .offset = AT(syscall_preset),
@@ -512,14 +507,14 @@ const PolicyField policy_fields[] = {
           .ranks = syscall_ranks,
           .option = "--syscalls",
           .option_arg = "default|strict",
-          .help = "set of system calls that is allowed" },
+          .help = "set of allowed system calls" },
         { .path = "syscalls.allow",
           .kind = FIELD_LIST,
           .offset = AT(syscalls_allow),
           .check = syscalls_name_check,
           .option = "--allow-syscall",
           .option_arg = "NAME|@GROUP",
-          .help = "system call to allow beyond the set" },
+          .help = "system call to add to the set" },
         { .path = "syscalls.deny",
           .kind = FIELD_LIST,
           .offset = AT(syscalls_deny),
@@ -527,7 +522,7 @@ const PolicyField policy_fields[] = {
           .check = syscalls_deny_check,
           .option = "--deny-syscall",
           .option_arg = "NAME|@GROUP",
-          .help = "system call to take from the set" },
+          .help = "system call to remove from the set" },
         { .path = "layers.landlock",
           .kind = FIELD_ENUM,
           .offset = AT(landlock),
@@ -536,6 +531,6 @@ const PolicyField policy_fields[] = {
           .ranks = landlock_ranks,
           .option = "--landlock",
           .option_arg = "auto|require|off",
-          .help = "Landlock: where the kernel has it, or else an error, or not at all" },
+          .help = "Landlock: if the kernel has it, or required, or off" },
 };
 const size_t policy_fields_count = ELEMENTSOF(policy_fields);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: presets/NAME.json... -> presets.c, the tables of policy_presets[], so that the
- * launcher needs no JSON. Reads through the same loader as any policy file; a preset that it would
- * refuse fails the build. */
+/* Build-time tool: turns presets/NAME.json... into presets.c, the tables of policy_presets[], so
+ * that the launcher needs no JSON. It uses the loader of policy files, so a preset that the loader
+ * would refuse fails the build. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "policy/load.h"
 #include "policy/syscalls.h"
 
-/* What is being made can't be asked for yet; a preset extends none. */
+/* A stub: a preset extends no other, and the real table does not exist yet. */
 const Preset policy_presets[1];
 const size_t policy_presets_count = 0;
 
-/* Nor can the syscall tables, which are made by another tool. tests/unit/test-policy-print.c loads
+/* Another stub: another tool generates the syscall tables. tests/unit/test-policy-print.c loads
  * each preset with the real check. */
 int syscalls_name_check(const char *name, const char **ret_why) {
         (void)name;
@@ -29,7 +29,7 @@ int syscalls_deny_check(const char *name, const char **ret_why) {
 typedef struct Input {
         char bytes[64 << 10];
         size_t length;
-        char name[32]; /* of the preset */
+        char name[32]; /* the preset's name */
 } Input;
 
 static int input_read(const char *path, Input *ret, Error *reterr) {
@@ -57,8 +57,9 @@ static void print_string(const char *text) {
         (void)putchar('"');
 }
 
-/* One row, tried as policy_preset() will: a value that can be loaded and not set again (a limit
- * that the preset forgets, and that has no "none") fails here and not at a user's. */
+/* Prints one row and sets it again like policy_preset() will. A value that can be loaded but not
+ * set again then fails the build, not a user's run. An example is a limit that the preset omits, if
+ * its field does not accept "none". */
 static int gen_print_row(const PolicyField *field, const char *text, Policy *again, Error *reterr) {
         int r = policy_set(again, field->path, text, ORIGIN_PRESET, field->path, reterr);
 

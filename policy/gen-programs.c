@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: prints syscalls-programs.c, the built-in programs and syscalls_builtin(). It is
- * built with the target's syscalls-numbers.c, which is all that depends on an architecture, and
- * runs on the building one. */
+/* Build-time tool: prints syscalls-programs.c, the built-in programs and syscalls_builtin(). It
+ * runs on the build machine, with the target's syscalls-numbers.c: nothing else depends on the
+ * architecture. */
 #include <stdio.h>
 
 #include "syscalls-table.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: prints syscalls-numbers.c, the numbers of all rows on the architecture that holt
- * is built for ("x86_64" or "aarch64"). Only this links libseccomp, which knows the numbers of
- * every architecture. */
+/* Build-time tool: prints syscalls-numbers.c, the numbers of all rows on the target architecture
+ * ("x86_64" or "aarch64"). Only this tool links libseccomp, which knows the numbers of every
+ * architecture. */
 #include <errno.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -20,9 +20,8 @@ static const Arch arches[] = {
         { "aarch64", SCMP_ARCH_AARCH64, "AUDIT_ARCH_AARCH64" },
 };
 
-/* From 424 on a call has one number everywhere. libseccomp knows those that were there at its
- * release, and for some that came to aarch64 later it says that there are none; so these go first.
- */
+/* From 424 on, a call has the same number on every architecture. libseccomp knows only the calls of
+ * its release, and denies some that came to aarch64 later. So this table is looked at first. */
 static const struct {
         const char *name;
         int nr;
@@ -75,7 +74,7 @@ static const struct {
         { "file_setattr", 469 },
 };
 
-/* x86_64's own that are younger than some libseccomp: 6.11 and 6.18. */
+/* Calls only of x86_64, newer than some releases of libseccomp: from Linux 6.11 and 6.18. */
 static const struct {
         const char *name;
         int nr;
@@ -84,7 +83,7 @@ static const struct {
         { "uprobe", 336 },
 };
 
-/* -1 where the architecture has no such call. */
+/* Returns -1 if the architecture has no such call. */
 static int gen_number_of(const char *name, const Arch *arch) {
         int nr;
 
@@ -94,12 +93,13 @@ static int gen_number_of(const char *name, const Arch *arch) {
         for (size_t i = 0; i < ELEMENTSOF(x86_64_numbers); i++)
                 if (streq(x86_64_numbers[i].name, name))
                         return arch->seccomp_arch == SCMP_ARCH_X86_64 ? x86_64_numbers[i].nr : -1;
-        /* Negative numbers stand for the calls of other architectures, and for no call at all. */
+        /* libseccomp returns negative numbers for calls of other architectures and for unknown
+         * names. */
         nr = seccomp_syscall_resolve_name_arch(arch->seccomp_arch, name);
         return nr < 0 ? -1 : nr;
 }
 
-/* A name that no architecture has is a slip in the table, and would leave the call that was meant
+/* A name that no architecture has is a typing mistake in the table; the intended call would stay
  * unknown. */
 static int gen_check_row(const SyscallRow *row) {
         for (size_t i = 0; i < ELEMENTSOF(arches); i++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of a sandbox by name: what --allow-degraded takes, what a report lists, what doctor
- * tries. */
+/* The layers of a sandbox by name, for --allow-degraded, reports and holt doctor. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +7,7 @@
 #include "base/strings.h"
 
 typedef enum Layer {
-        LAYER_NONE, /* an error that belongs to no layer */
+        LAYER_NONE, /* for an error that belongs to no layer */
         LAYER_USER,
         LAYER_MOUNT,
         LAYER_PID,
@@ -29,17 +28,17 @@ typedef enum Layer {
 
 typedef struct LayerInfo {
         const char *name;
-        bool degradable;  /* whether --allow-degraded may name it: the others carry the rest */
-        const char *what; /* what it gives, for people */
+        bool degradable;  /* --allow-degraded may name it; the other layers carry the rest */
+        const char *what; /* the protection it gives, for people */
 } LayerInfo;
 
 extern const LayerInfo layer_table[LAYER_MAX];
 
 #define LAYER_BIT(layer) (1U << (layer))
 
-/* The layer called name, or LAYER_NONE. */
+/* The layer with that name, or LAYER_NONE. */
 Layer layer_from_name(const char *name);
 
-/* The LAYER_BITs of what --allow-degraded was given, added to *ret. 0, or -EINVAL for what is no
- * layer that can be left out. */
+/* Adds the LAYER_BITs of the names in layers to *ret. Returns 0, or -EINVAL if a name is no layer
+ * that may be left out. */
 int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr);

@@ -18,7 +18,7 @@ typedef struct Loader {
         Error *reterr;
 } Loader;
 
-/* A place in the document, and what the fields below it start with. */
+/* An object in the document, and the prefix of its fields. */
 typedef struct Spot {
         const char *path;   /* "$.limits" */
         const char *prefix; /* "limits.", or "" at the top */
@@ -26,8 +26,8 @@ typedef struct Spot {
 
 static int fail_type(const Loader *l, const JsonValue *value, const char *path,
                      const char *expected) {
-        return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: %s, where %s should be", l->name,
-                         path, json_type_name(json_type(value)), expected);
+        return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: expected %s, not %s", l->name, path,
+                         expected, json_type_name(json_type(value)));
 }
 
 /* --- the top --- */
@@ -39,7 +39,7 @@ static int check_version(Loader *l, const JsonValue *value, const char *path) {
         if (json_uint(value, JSON_INTEGER_MAX, &version) == 0 && version == DOCUMENT_VERSION)
                 return 0;
         r = error_set(l->reterr, ERROR_POLICY, 0,
-                      "%s: %s: not a version of policy documents that this holt reads", l->name,
+                      "%s: %s: this holt does not know that version of policy documents", l->name,
                       path);
         return error_cure(l->reterr, r, "Write \"holt\": %d.", DOCUMENT_VERSION);
 }
@@ -58,16 +58,16 @@ static int load_extends(Loader *l, const JsonValue *value, const char *path) {
                 return fail_type(l, value, path, "the name of a preset");
         if (l->origin == ORIGIN_CALLER)
                 return policy_preset(l->policy, name, where, l->reterr);
-        (void)error_set(l->reterr, ERROR_POLICY, 0, "%s: a %s does not choose the preset", where,
+        (void)error_set(l->reterr, ERROR_POLICY, 0, "%s: a %s must not choose the preset", where,
                         l->origin == ORIGIN_PROJECT ? "project's own file" : "preset");
-        return error_cure(l->reterr, -EPERM, "The caller does: --policy NAME.");
+        return error_cure(l->reterr, -EPERM, "Choose it on the command line: --policy NAME.");
 }
 
-/* Members of the top that are no fields. */
+/* Members of the top object that are not fields. */
 static const struct {
         const char *key;
         int (*load)(Loader *l, const JsonValue *value,
-                    const char *path); /* NULL: load_base() has */
+                    const char *path); /* NULL if load_base() handles the member */
 } top_members[] = {
         { "holt", NULL },
         { "extends", NULL },
@@ -75,8 +75,8 @@ static const struct {
         { "$schema", load_check_text },
 };
 
-/* The version first, since another one may mean anything, then the preset, which all the rest comes
- * on top of. */
+/* Checks the version first, because another version may mean anything. Then loads the preset, which
+ * everything else builds on. */
 static int load_base(Loader *l, const JsonValue *root) {
         const JsonValue *version = json_member(root, "holt");
         const JsonValue *extends = json_member(root, "extends");
@@ -84,7 +84,7 @@ static int load_base(Loader *l, const JsonValue *root) {
 
         if (!version) {
                 r = error_set(l->reterr, ERROR_POLICY, 0,
-                              "%s: $.holt: the document's version is missing", l->name);
+                              "%s: $.holt: the version of the document is missing", l->name);
                 return error_cure(l->reterr, r, "Write \"holt\": %d.", DOCUMENT_VERSION);
         }
         r = check_version(l, version, "$.holt");
@@ -159,7 +159,7 @@ static int load_duration(Loader *l, const PolicyField *field, const JsonValue *v
                          const char *path) {
         if (!json_string(value))
                 return fail_type(l, value, path,
-                                 field->none ? "a time like \"10m\" or \"90s\", or \"none\","
+                                 field->none ? "a time like \"10m\" or \"90s\", or \"none\""
                                              : "a time like \"10m\" or \"90s\"");
         return set_text(l, field, json_string(value), path);
 }
@@ -199,7 +199,7 @@ static int load_pair(Loader *l, const PolicyField *field, const JsonValue *membe
         if (!value)
                 return fail_type(l, member, place, "a string");
         if (strchr(key, '='))
-                return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: a name with \"=\" in it",
+                return error_set(l->reterr, ERROR_POLICY, 0, "%s: %s: a name that contains \"=\"",
                                  l->name, place);
         text = str_format("%s=%s", key, value);
         return text ? set_text(l, field, text, place) : error_oom(l->reterr);
@@ -227,7 +227,7 @@ static_assert(ELEMENTSOF(kind_loaders) == FIELD_KIND_MAX, "every kind is loaded"
 
 /* --- objects --- */
 
-/* The next name behind prefix in a field's path, or false where the field is somewhere else. */
+/* Returns the next name after prefix in a field's path, or false if the field is elsewhere. */
 static bool child_name(const PolicyField *field, const char *prefix, char *name, size_t size) {
         const char *rest = field->path + strlen(prefix);
         size_t length;
@@ -260,7 +260,7 @@ static int fail_unknown(const Loader *l, const Spot *spot, const char *key, cons
         for (size_t i = 0; i < policy_fields_count && n < ELEMENTSOF(names); i++) {
                 if (!child_name(&policy_fields[i], spot->prefix, names[n], sizeof(names[n])))
                         continue;
-                /* Fields of one group stand together. */
+                /* Fields of one group are next to each other. */
                 if (n > 0 && streq(names[n - 1], names[n]))
                         continue;
                 load_allow(allowed, sizeof(allowed), &nearest, names[n++]);
@@ -280,7 +280,7 @@ static bool is_group(const char *prefix) {
 
 static int load_object(Loader *l, const JsonValue *object, const Spot *spot);
 
-/* A member that is a field, or a group of fields; a key with a "." in it is neither. */
+/* Loads a member that is a field or a group of fields. A key that contains "." is neither. */
 static int load_member(Loader *l, const JsonValue *member, const Spot *spot, const char *path) {
         const char *key = json_key(member);
         _cleanup_free_ char *name = str_format("%s%s", spot->prefix, key);

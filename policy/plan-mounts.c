@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a plan that is the file tree: what of the host is where inside. */
+/* The part of a plan that builds the file tree: which host files appear at which place inside. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* --- mounts --- */
 
-/* Who has asked for a mount: a place in a document, else the option. */
+/* The origin of a mount: its place in a document, or else the option. */
 static const char *asked_by(const Policy *policy, const char *field, const char *text,
                             const char *option) {
         const PolicyNote *note = policy_note(policy, field, text);
@@ -17,12 +17,13 @@ static const char *asked_by(const Policy *policy, const char *field, const char 
         return note ? note->where : option;
 }
 
-/* The same with what was asked for, for errors. Owned by the caller; NULL when memory is out. */
+/* The origin together with the requested text, for errors. Owned by the caller; NULL if memory is
+ * out. */
 static char *make_origin(const char *where, const char *text) {
         return str_format("%s%s %s", where, where[0] == '-' ? "" : ":", text);
 }
 
-/* Adds a mount and takes source and target (NULL counts as memory being out). */
+/* Adds a mount. Takes ownership of source and target; a NULL there means that memory is out. */
 static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, char *source,
                           char *target, const char *where, const char *text, Error *reterr) {
         PlanMount *mount;
@@ -31,7 +32,7 @@ static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, 
                 free(source);
                 free(target);
                 return error_set(reterr, ERROR_POLICY, 0,
-                                 "more than %d mounts; give a common parent directory instead",
+                                 "more than %d mounts; mount a common parent directory instead",
                                  PLAN_MOUNTS_MAX);
         }
         mount = &plan->mounts[plan->mounts_count++];
@@ -46,7 +47,7 @@ static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, 
         return 0;
 }
 
-/* PATH[:TARGET]; without a target the place inside is the same as outside. */
+/* Adds a mount for PATH[:TARGET]. Without a target, the path inside is the one outside. */
 static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags, const char *where,
                     const char *text, Error *reterr) {
         size_t length;
@@ -89,7 +90,7 @@ static int add_read_write(LaunchPlan *plan, const Policy *policy, const PlanCont
         return 0;
 }
 
-/* What a session has without being asked lies in its own directory. */
+/* The session's own directory holds everything that a session has by default. */
 static const char *own_directory(const PlanContext *context) {
         return context->session ? context->session : context->cwd;
 }
@@ -216,45 +217,45 @@ int plan_writable(const LaunchPlan *plan, StrList *ret) {
 static int compare_targets(const void *a, const void *b) {
         const PlanMount *x = a, *y = b;
 
-        /* What hides comes after all that could lie above or below it. */
+        /* Hidden paths come last, after every mount above or below them. */
         if ((x->kind == PLAN_HIDE) != (y->kind == PLAN_HIDE))
                 return x->kind == PLAN_HIDE ? 1 : -1;
         return strcmp(x->target, y->target);
 }
 
-/* What to give in place of it, by the option that asked for it; else by a policy file. */
+/* The advice for a too-wide mount, by the option that asked for it; the last row is for a policy
+ * file. */
 static const struct {
         const char *option, *cure;
 } wide_cures[] = {
         { "--workspace ",
-          "Change to a project's own directory, or name one with --workspace DIR." },
-        { "--files ", "Name a directory that is for this alone: --files DIR" },
-        { "--rw ", "Name the directory in it that the command needs: --rw DIR; to be read only: "
-                   "--ro DIR" },
-        { "--ro ", "Name the directory in it that the command needs: --ro DIR; what is below /usr "
-                   "is there anyway." },
-        { "", "Name a directory in it there, the one that the command needs." },
+          "Change to the project's own directory, or name it with --workspace DIR." },
+        { "--files ", "Name a directory that serves only this purpose: --files DIR" },
+        { "--rw ", "Name the directory in it that the command needs: --rw DIR. If it only reads, "
+                   "use --ro DIR." },
+        { "--ro ", "Name the directory in it that the command needs: --ro DIR. /usr is visible "
+                   "anyway." },
+        { "", "Name only the directory in it that the command needs." },
 };
 
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
-        /* Nobody need have said so. */
+        /* The current directory is the default, so nobody may have asked for it. */
         const bool here = streq(mount->origin, "--workspace .");
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "%s: %s is too wide to hand to a command that nobody has vetted",
+                          "%s: %s is too wide to share with a command that nobody has vetted",
                           here ? "the workspace is the working directory" : mount->origin, path);
         size_t i = 0;
 
         while (!str_starts(mount->origin, wide_cures[i].option))
                 i++;
-        /* Nothing can be allowed to lie over the root. */
+        /* Nothing may be mounted over the root, so no option allows it. */
         return error_cure(reterr, r, "%s%s", wide_cures[i].cure,
                           streq(mount->target, "/")
                                   ? ""
-                                  : "\nIf this is what you want, say so: --allow-wide");
+                                  : "\nIf you want to share it anyway, pass --allow-wide");
 }
 
-/* The fields were checked as they were written; a relative path has only now become its own target.
- */
+/* Checks a target again: a relative path has only now become its own target. */
 static int check_target(const PlanMount *mount, Error *reterr) {
         const char *why;
 
@@ -262,12 +263,12 @@ static int check_target(const PlanMount *mount, Error *reterr) {
                 return 0;
         if (mount->kind == PLAN_BIND && streq(mount->target, "/") && streq(mount->source, "/"))
                 return plan_refuse_wide(mount, "/", reterr);
-        return error_set(reterr, ERROR_POLICY, 0, "%s: the place inside, %s, %s: PATH:/TARGET",
+        return error_set(reterr, ERROR_POLICY, 0, "%s: the path inside, %s, %s: PATH:/TARGET",
                          mount->origin, mount->target, why);
 }
 
-/* The keeper writes there at each start: to nothing of the host's, and to nothing that is hidden.
- */
+/* Refuses a mount or hidden path at the keeper's own directory. The keeper writes there at each
+ * start, so it must neither belong to the host nor be hidden. */
 static int check_own(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
         const bool covers = path_below(PLAN_SESSION_OWN, mount->target);
         int r;
@@ -276,14 +277,15 @@ static int check_own(const LaunchPlan *plan, const PlanMount *mount, Error *rete
             !(covers || (mount->kind == PLAN_BIND && path_below(mount->target, PLAN_SESSION_OWN))))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
-                      "%s: %s " PLAN_SESSION_OWN ", where a session has what is holt's own",
-                      mount->origin, covers ? "covers" : "lies in");
+                      "%s: %s " PLAN_SESSION_OWN ", which holt uses in a session", mount->origin,
+                      covers ? "covers" : "lies in");
         return error_cure(reterr, r,
-                          mount->kind == PLAN_BIND ? "Choose another place inside: PATH:/TARGET"
-                                                   : "Name what below it is to be hidden.");
+                          mount->kind == PLAN_BIND
+                                  ? "Choose another path inside: PATH:/TARGET"
+                                  : "Name the path below it that you want to hide.");
 }
 
-/* Whether anything of the fixed tree but a plain directory of the root is at path or above it. */
+/* Whether path lies at or below a part of the fixed tree, except a plain directory of the root. */
 static bool below_system(const char *path) {
         for (size_t i = 0; i < tree_system_count; i++) {
                 size_t length = strlen(tree_system[i]);
@@ -303,7 +305,8 @@ static bool below_private(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Sorts parents before children and says of each target whether it has to be made, and where. */
+/* Sorts parents before children, and decides for each target whether and where it must be created.
+ */
 static int order_mounts(LaunchPlan *plan, Error *reterr) {
         qsort(plan->mounts, plan->mounts_count, sizeof(*plan->mounts), compare_targets);
         for (size_t i = 0; i < plan->mounts_count; i++) {
@@ -319,7 +322,7 @@ static int order_mounts(LaunchPlan *plan, Error *reterr) {
                         continue;
                 if (i > 0 && streq(mount->target, mount[-1].target))
                         return error_set(reterr, ERROR_POLICY, 0,
-                                         "%s and %s both have the target %s; keep one",
+                                         "%s and %s both have the target %s; remove one",
                                          mount[-1].origin, mount->origin, mount->target);
                 for (size_t j = 0; j < i; j++)
                         if (path_below(mount->target, plan->mounts[j].target))
@@ -345,9 +348,8 @@ bool plan_guards_others(const char *path) {
         return path_below(path, ".git") || streq(path, "HEAD") || streq(path, ".holt.json");
 }
 
-/* The part of a read-write mount's own plan that depends on the policy: the paths of every
- * repository.
- */
+/* Adds the guards of another read-write mount that depend on the policy: the paths that count in
+ * every repository. */
 static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mount,
                      Error *reterr) {
         LaunchPlan *other = &plan->others[plan->others_count++];
@@ -368,7 +370,7 @@ static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mo
         return r;
 }
 
-/* A session's own directories are nobody's on the host. */
+/* Skips a session's own directories, which nobody on the host uses. */
 static int add_others(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         int r = 0;
 
@@ -389,7 +391,7 @@ static int add_others(LaunchPlan *plan, const Policy *policy, Error *reterr) {
 }
 
 static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
-        /* A session's own workspace is nobody's on the host: what git makes in it is to stay. */
+        /* Nobody on the host uses a session's own workspace, so git's new files in it may stay. */
         const bool own = plan->root.source && !policy->workspace_source;
         int r = 0;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_make() in parts; see plan.c. */
+/* The parts of plan_make(); see plan.c. */
 #pragma once
 
 #include "policy/plan.h"
 
-/* The tree (plan-mounts.c): rootfs, mounts in order, guards. As plan_make(). */
+/* Plans the file tree (plan-mounts.c): rootfs, mounts in order, guards. Returns like plan_make().
+ */
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr);

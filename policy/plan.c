@@ -9,7 +9,7 @@
 #include "policy/plan-parts.h"
 #include "policy/syscalls.h"
 
-/* The kernel takes no argument or variable longer than 32 pages (MAX_ARG_STRLEN, execve(2)). */
+/* The kernel accepts arguments and variables of up to 32 pages (MAX_ARG_STRLEN, execve(2)). */
 enum { ARG_STRLEN_MAX = 32 * 4096 };
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -101,7 +101,7 @@ static const char *env_lookup(const char *const *env, const char *name) {
         return NULL;
 }
 
-/* Sets NAME=VALUE, in place of an earlier one. */
+/* Sets NAME=VALUE and replaces an earlier value. */
 static int env_set(StrList *env, const char *name, size_t length, const char *value) {
         char *item = str_format("%.*s=%s", (int)length, name, value);
 
@@ -114,8 +114,8 @@ static int env_set(StrList *env, const char *name, size_t length, const char *va
         return strlist_take(env, item);
 }
 
-/* pip(1) reads its options from these: it installs from the wheels alone, into the home, which
- * Debian would otherwise have it refuse (PEP 668). */
+/* Sets the variables that pip(1) reads its options from. pip then installs only from the wheels,
+ * and into the home directory, which Debian's pip would otherwise refuse (PEP 668). */
 static int env_wheels(StrList *env) {
         static const char *const pairs[][2] = {
                 { "PIP_FIND_LINKS", PLAN_WHEELS },
@@ -130,8 +130,8 @@ static int env_wheels(StrList *env) {
         return 0;
 }
 
-/* LANG and TERM describe the caller's terminal; without them programs fall back to ASCII and dumb
- * output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
+/* Passes LANG and TERM, which describe the caller's terminal. Without them programs fall back to
+ * ASCII and dumb output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
 static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                     Error *reterr) {
         const char *lang = env_lookup(context->env, "LANG");
@@ -176,11 +176,11 @@ int plan_check_lengths(const StrList *list, const char *what, Error *reterr) {
 
                 if (length >= ARG_STRLEN_MAX) {
                         char start[48];
-                        int r = error_set(reterr, ERROR_SETUP, E2BIG,
-                                          "%s %zu (\"%s\") is %zu bytes, and the kernel takes at "
-                                          "most %d in one",
-                                          what, i, str_quote(list->items[i], start, sizeof(start)),
-                                          length, ARG_STRLEN_MAX - 1);
+                        int r = error_set(
+                                reterr, ERROR_SETUP, E2BIG,
+                                "%s %zu (\"%s\") has %zu bytes, and the kernel accepts at most %d",
+                                what, i, str_quote(list->items[i], start, sizeof(start)), length,
+                                ARG_STRLEN_MAX - 1);
 
                         return error_cure(reterr, r, "Pass it on stdin or in a file.");
                 }
@@ -188,8 +188,8 @@ int plan_check_lengths(const StrList *list, const char *what, Error *reterr) {
         return 0;
 }
 
-/* A shell of one's own gets a prompt that says where one is; no rc file of the host is there to set
- * it. */
+/* Gives an interactive shell a prompt that names the sandbox, because no rc file of the host sets
+ * one. */
 static int plan_shell(LaunchPlan *plan) {
         int r = strlist_add(&plan->argv, "bash");
 
@@ -212,8 +212,9 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
         return r < 0 ? r : plan_check_lengths(&plan->env, "environment variable", reterr);
 }
 
-/* Inside, the command starts where the caller stands when that is in the workspace, else at its
- * top; those of a session at its top, wherever the session was made. */
+/* Chooses the directory in which the command starts. If the caller's directory lies in the
+ * workspace, it is that directory; otherwise the workspace's top. Commands of a session always
+ * start at the top. */
 static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
         const PlanMount *workspace = NULL;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launch plan: a policy turned into steps. Pure data without a pointer into any document.
+/* The launch plan: a policy turned into steps. It is pure data without a pointer into any document.
  *
- * plan_make() fills what follows from the policy and the caller's own facts;
- * runner/sandbox/prepare.c then opens every host path and fills the members marked "prepared".
- * After clone the child reads it and writes nothing but its Error. */
+ * plan_make() fills in everything that follows from the policy and the caller's context.
+ * runner/sandbox/prepare.c then opens every host path and fills in the members marked "prepared".
+ * After clone the child reads the plan and writes only its Error. */
 #pragma once
 
 #include <linux/filter.h>
@@ -23,22 +23,21 @@ enum {
         PLAN_MOUNTS_MAX = 256,
 };
 
-#define PLAN_SESSION_WORKSPACE "/workspace" /* where a session has its workspace */
-#define PLAN_SESSION_OWN "/run/holt"        /* ... and what the keeper puts inside */
+#define PLAN_SESSION_WORKSPACE "/workspace" /* a session's workspace */
+#define PLAN_SESSION_OWN "/run/holt"        /* the keeper's own directory inside */
 
 /* --- the fixed part of every sandbox, as tables (tree.c) --- */
 
-/* A top directory of the system tree: copied as a link where the host has merged /usr, bound
- * read-only where it has a directory, left out where it has nothing. */
+/* Top directories of the system tree. Each is copied as a link if the host has merged /usr, bound
+ * read-only if it is a directory, and left out if it does not exist. */
 extern const char *const tree_system[];
 extern const size_t tree_system_count;
 
-/* Names in /etc that are taken from the system tree; a '*' at the end matches any ending. Sorted.
- */
+/* Names in /etc that come from the system tree, sorted. A '*' at the end matches any ending. */
 extern const char *const tree_etc[];
 extern const size_t tree_etc_count;
 
-/* Files of /etc that are written afresh. */
+/* A file of /etc that holt writes. */
 typedef struct TreeFile {
         const char *name, *text;
 } TreeFile;
@@ -53,84 +52,85 @@ typedef struct TreeNode {
 extern const TreeNode tree_nodes[];
 extern const size_t tree_nodes_count;
 
-/* Nodes of the host's /dev that are bound. */
+/* Device nodes of the host's /dev that are bound. */
 extern const char *const tree_devices[];
 extern const size_t tree_devices_count;
 
-/* Directories of the private tmpfs and where they go. */
+/* Directories of the private tmpfs and their targets. */
 typedef struct TreePrivate {
         const char *name, *target;
         mode_t mode;
-        bool lasting; /* in a session it is a directory of the root, and lasts */
+        bool lasting; /* in a session, a directory of the root that lasts */
 } TreePrivate;
 extern const TreePrivate tree_private[];
 extern const size_t tree_private_count;
 
-/* Top directories, besides tree_system[], that are made afresh for each sandbox even where the root
- * lasts. */
+/* Top directories that are new in each sandbox, even if the root lasts. tree_system[] has more of
+ * them. */
 extern const char *const tree_covered[];
 extern const size_t tree_covered_count;
 
-/* Parts of /proc that are read-only or masked (as the OCI runtime specification's defaults have
- * it). */
+/* Parts of /proc that are read-only or masked, like the defaults of the OCI runtime specification.
+ */
 typedef struct TreeProc {
         const char *name;
-        bool masked; /* nothing can be read; otherwise read-only */
+        bool masked; /* unreadable; otherwise read-only */
 } TreeProc;
 extern const TreeProc tree_proc[];
 extern const size_t tree_proc_count;
 
-/* --- what the caller asked for --- */
+/* --- the caller's requests --- */
 
 /* Whoever compares with PLAN_BIND means files of the host. If another way to show them is needed,
  * it is a flag, so that all these checks hold for it. */
 typedef enum PlanMountKind {
         PLAN_BIND,    /* source on the host */
         PLAN_PRIVATE, /* an empty directory of the private tmpfs */
-        PLAN_HIDE,    /* an empty file or directory of mode 0 over what is there, if anything is */
+        PLAN_HIDE,    /* an empty file or directory of mode 0 over an existing path */
         PLAN_MOUNT_KIND_MAX,
 } PlanMountKind;
 
 enum {
         PLAN_READ_ONLY = 1 << 0,
-        PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: made with its parents */
-        PLAN_IN_ROOT = 1 << 2, /* ... in the root itself, which turns read-only before the attach */
+        PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: create it and its parents */
+        PLAN_IN_ROOT = 1 << 2, /* the target lies in the root itself, which becomes read-only before
+                                  the attach */
         PLAN_WIDE_CHECK = 1 << 3,    /* refuse too-wide sources */
-        PLAN_SHOWN = 1 << 4,         /* only to be looked at, with the rights of a stranger */
-        PLAN_NO_LINKS = 1 << 5,      /* no symlink on the way to the source is followed */
-        PLAN_MAY_GO = 1 << 6,        /* hidden for as long as it is there: the host may remove it */
-        PLAN_HIDE_ABSOLUTE = 1 << 7, /* asked for by an absolute path, which may be the host's */
-        PLAN_HIDE_SHOWN = 1 << 8,    /* prepared: ... and a mount of the plan shows that one */
+        PLAN_SHOWN = 1 << 4,         /* visible with the rights of a stranger */
+        PLAN_NO_LINKS = 1 << 5,      /* do not follow a symlink on the way to the source */
+        PLAN_MAY_GO = 1 << 6,        /* hidden while it exists: the host may remove it */
+        PLAN_HIDE_ABSOLUTE = 1 << 7, /* requested as an absolute path, which may mean the host's */
+        PLAN_HIDE_SHOWN = 1 << 8,    /* prepared: a mount of the plan shows that host path */
 };
 
-/* Which file or directory a session's source must be. */
+/* Identifies the file or directory that a session's source must be. */
 typedef struct PlanRecord {
-        bool known;   /* false: what is at the path now becomes it */
-        bool changed; /* prepared: the rest is new, and has to be stored */
-        bool renamed; /* prepared: another file has its place, which holt accepts from the host */
-        int fd;       /* prepared: O_PATH of the source, as the host has it; or FD_NONE */
+        bool known;   /* false: record the current file at the path */
+        bool changed; /* prepared: the other members are new, and must be stored */
+        bool renamed; /* prepared: the host has put another file in its place, which holt accepts */
+        int fd;       /* prepared: O_PATH of the source on the host, or FD_NONE */
         FileId id;
-        FileId parent; /* the directory of a source that is no directory; mode 0 otherwise */
+        FileId parent; /* the parent directory, if the source is a file; otherwise mode 0 */
 } PlanRecord;
 
 typedef struct PlanMount {
         PlanMountKind kind;
         unsigned flags;
-        char *source;       /* absolute host path; NULL but for PLAN_BIND */
+        char *source;       /* absolute host path; only for PLAN_BIND, otherwise NULL */
         char *target;       /* absolute path inside, normal form */
         char *origin;       /* for errors: "--ro ~/.pyenv", "x.json: $.filesystem.hide[0]: .env" */
         PlanRecord *record; /* owned; NULL if the source may be anything */
 
         /* prepared */
         int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */
-        bool tree;      /* fd is a mount to be moved as it is */
-        bool directory; /* of the source */
+        bool tree;      /* fd is a mount, to be moved unchanged */
+        bool directory; /* the source is a directory */
         char *real;     /* the kernel's own path of the source; owned */
-        dev_t device;   /* of the source, compared by the child when it opens it again */
+        dev_t device;   /* the source's device; the child compares it when it opens the source again
+                         */
         ino_t inode;
-        uint64_t
-                mount_id; /* of the mount on the host that the source is in; 0 if it is not known */
-        uid_t owner;      /* of the source on the host */
+        uint64_t mount_id; /* the host mount that contains the source; 0 if unknown */
+        uid_t owner;       /* the source's owner on the host */
 } PlanMount;
 
 /* A path that the policy protects (relative to the workspace, normal form). */
@@ -138,97 +138,99 @@ typedef struct PlanGuard {
         char *path;
 
         /* prepared */
-        bool pinned;  /* it exists, and is mounted read-only over itself */
-        int fd;       /* O_PATH of it, or FD_NONE; while it is open, no other file gets its inode */
-        dev_t device; /* ... which these name */
+        bool pinned; /* it exists, and a read-only mount over itself protects it */
+        int fd; /* O_PATH of it, or FD_NONE; an open fd keeps its inode number from being reused */
+        dev_t device; /* its device and inode numbers */
         ino_t inode;
         bool directory;
-        bool submodule; /* the .git of one, found in the index of the repository above */
+        bool submodule; /* a submodule's .git, found in the index of the repository above */
 } PlanGuard;
 
-/* What git's directory in the workspace has that git does not make there (guards/strays.h). */
+/* Names in the workspace's git directory that git does not create there (guards/strays.h). */
 typedef struct PlanStrays {
         StrList paths;   /* relative to the workspace */
-        StrList targets; /* of each, with what tells it from another of that name */
-        size_t work;     /* that it took to find them */
+        StrList targets; /* the target of each, with data that tells it from others of that name */
+        size_t work;     /* the number of steps that the search took */
 } PlanStrays;
 
-enum { PLAN_CPUS_MAX = 8192 }; /* of one machine; as CONFIG_NR_CPUS has it at most */
+enum { PLAN_CPUS_MAX = 8192 }; /* processors of one machine; the largest CONFIG_NR_CPUS */
 
-/* Files that holt has read and obeys, and that the sandbox must not change. */
+/* Files that holt has read and obeys. The sandbox must not change them. */
 typedef struct PlanInputs {
         struct PlanInput {
-                char *path; /* on the host, as it was given */
-                int fd;     /* by which it was read: the path must still lead there */
+                char *path; /* on the host, in the caller's spelling */
+                int fd;     /* the fd that holt read; the path must still lead to this file */
         } * items;
         size_t count;
 } PlanInputs;
 
-/* path is copied, fd is taken over in any case. 0 or -ENOMEM. */
+/* Copies path, and takes ownership of fd, also on failure. Returns 0 or -ENOMEM. */
 int plan_inputs_add(PlanInputs *inputs, const char *path, int fd);
 void plan_inputs_clear(PlanInputs *inputs);
 
 typedef struct LaunchPlan {
         /* the tree */
-        PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's */
+        PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's own */
         PlanMount *mounts;
         size_t mounts_count;
         PlanGuard *guards;
         size_t guards_count;
         PlanInputs inputs;
-        PlanStrays strays; /* prepared: the caller's */
-        size_t links_work; /* prepared: that it took to find git's submodules */
-        /* One for each other read-write mount. If it is a git repository, it gets the guards of
-         * one: as its workspace, in a plan of which only mounts, workspace, guards, strays and
-         * links_work are set. The mounts are borrowed of this plan from guards_prepare() on. */
+        PlanStrays strays; /* prepared: those in the caller's workspace */
+        size_t links_work; /* prepared: the number of steps that the search for git's submodules
+                              took */
+        /* One plan for each other read-write mount. If the mount is a git repository, it gets a
+         * repository's guards, like a workspace. Only mounts, workspace, guards, strays and
+         * links_work are set in such a plan. After guards_prepare() its mounts are borrowed from
+         * this plan. */
         struct LaunchPlan *others;
         size_t others_count;
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */
-        bool cwd_asked;  /* by --cwd */
+        bool cwd_asked;  /* --cwd was given */
         bool allow_wide;
 
-        /* While the sandbox lives and anything is watched: an O_PATH fd of its root, in its mount
-         * namespace (guards/watch.h). NULL otherwise. */
+        /* An O_PATH fd of the sandbox's root, in its mount namespace, while the sandbox lives and a
+         * file is watched (guards/watch.h). NULL otherwise. */
         const int *inside_fd;
 
-        /* of a session; source is NULL for a single run */
-        PlanMount root;  /* what "/" is inside, writable and lasting */
-        PlanMount state; /* the session's own directory, which is not inside */
+        /* only for a session; in a single run, source is NULL */
+        PlanMount root;  /* the lasting, writable "/" */
+        PlanMount state; /* the session's own directory, which is not visible inside */
 
         /* the command */
         StrList argv;
         StrList env;
         const char *hostname;
 
-        /* limits; 0 is none */
+        /* limits; 0 means no limit */
         uint64_t timeout, kill_after; /* usec */
         uint64_t memory, pids, open_files, file_size;
-        unsigned cpus;   /* processors that all starts on */
+        unsigned cpus;   /* number of processors for the sandbox */
         uint64_t output; /* bytes of stdout and stderr together */
-        unsigned long cpu_set[PLAN_CPUS_MAX / (8 * sizeof(unsigned long))]; /* prepared: which they
-                                                                             are, where cpus is
-                                                                             not 0 */
-        char *pids_origin; /* where pids is 1, which is too few: as policy_limit_text() */
+        unsigned long cpu_set[PLAN_CPUS_MAX /
+                              (8 * sizeof(unsigned long))]; /* prepared: the chosen processors, if
+                                                               cpus is not 0 */
+        char *pids_origin; /* policy_limit_text(), if pids is 1, which is too few */
 
         /* confinement */
         LandlockMode landlock;
         unsigned syscall_preset;
         struct sock_filter
-                *program; /* compiled for this plan, or NULL for the built-in of the preset */
+                *program; /* compiled for this plan; NULL for the preset's built-in program */
         struct sock_filter *program_quiet; /* the same without user notification */
         unsigned short program_length, program_quiet_length;
         int report_fd;     /* borrowed: a file that the command must not reach, or FD_NONE */
-        unsigned degraded; /* LAYER_BITs that the caller lets go, should the host refuse them */
+        unsigned degraded; /* LAYER_BITs that may be missing if the host refuses them */
 } LaunchPlan;
 
-/* What plan_make() has to know of the caller. All borrowed. */
+/* The caller's context, which plan_make() needs. All members are borrowed. */
 typedef struct PlanContext {
         const char *cwd;         /* absolute */
-        const char *const *argv; /* the command; empty for a shell */
+        const char *const *argv; /* the command; empty starts a shell */
         const char *const
-                *env; /* the caller's environment: only what the policy passes is looked up */
+                *env; /* the caller's environment; only variables that the policy passes are read */
         const char *inside_cwd; /* --cwd, or NULL */
         const char *session;    /* the session's directory, absolute; NULL for a single run */
         unsigned degraded;      /* LAYER_BITs of --allow-degraded */
@@ -236,43 +238,41 @@ typedef struct PlanContext {
 
 void plan_clear(LaunchPlan *plan);
 
-/* 0, or -EINVAL for what only shows when paths are made absolute (two mounts on one target, an
- * argument or variable that execve(2) would refuse for its size, a target below a file), or
- * -ENOMEM. */
+/* Returns 0, -EINVAL or -ENOMEM. -EINVAL is for mistakes that show only after paths are made
+ * absolute: two mounts on one target, a target below a file, or an argument or variable that is too
+ * long for execve(2). */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
 
-/* -E2BIG where one of the words, each a "what", is longer than execve(2) takes (MAX_ARG_STRLEN):
- * 128 KiB on machines with pages of 4 KiB. 0 otherwise. */
+/* Returns -E2BIG if a word of the list is longer than execve(2) accepts (MAX_ARG_STRLEN), which is
+ * 128 KiB on machines with pages of 4 KiB. `what` names a word in the error. 0 otherwise. */
 int plan_check_lengths(const StrList *list, const char *what, Error *reterr);
 
-/* Adds to a plan that REST (starting with a slash, or "") below the target of a mount is hidden.
- * 0, -EINVAL (too many mounts) or -ENOMEM. */
+/* Hides REST, which is "" or starts with a slash, below the target of a mount. Returns 0, -EINVAL
+ * (too many mounts) or -ENOMEM. */
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
 
-/* Refuses a mount whose source, path, is too wide to be written. Returns -EINVAL. */
+/* Refuses a writable mount whose source, path, is too wide. Returns -EINVAL. */
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);
 
 /* The workspace's mount, or NULL. */
 const PlanMount *plan_workspace(const LaunchPlan *plan);
 
-/* The innermost mount of the plan (requested mounts only) whose target is path or above it, or
- * NULL. */
+/* The innermost requested mount whose target is path or a parent of it, or NULL. */
 const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);
 
-/* Adds the host paths of all that the sandbox will be able to write. 0 or -ENOMEM. */
+/* Adds the host paths of everything that the sandbox can write. Returns 0 or -ENOMEM. */
 int plan_writable(const LaunchPlan *plan, StrList *ret);
 
-/* The plan that has the guards of mount: plan itself for the workspace, one of its others, or NULL.
- */
+/* The plan with the guards of mount: plan itself for the workspace, one of its others, or NULL. */
 const LaunchPlan *plan_guarding(const LaunchPlan *plan, const PlanMount *mount);
 
-/* Whether path, which the policy protects in the workspace, is protected in every repository that
- * is mounted read-write: git's and holt's own files. Others are names of the workspace alone. */
+/* Whether a protected path of the workspace is protected in every repository that is mounted
+ * read-write. That applies to files of git and of holt; other paths count only in the workspace. */
 bool plan_guards_others(const char *path);
 
-/* Whether anything is guarded, in the workspace or another mount. */
+/* Whether any path is guarded, in the workspace or another mount. */
 bool plan_has_guards(const LaunchPlan *plan);
 
-/* Whether anything in .git is protected, and so the submodules. A policy that protects nothing of
- * git's, as after --protect none, protects no submodule. */
+/* Whether the policy protects any path in .git. Only then are submodules protected too; --protect
+ * none, for example, protects none. */
 bool plan_protects_git(const LaunchPlan *plan);

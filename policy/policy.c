@@ -6,9 +6,8 @@
 #include <string.h>
 
 static const char project_cure[] =
-        "The project's own file may narrow what the caller gave and never widen it: it lies where\n"
-        "the sandbox can write. Give this by a flag or in a policy file of your own (--policy "
-        "FILE).";
+        "The project's own file may only narrow your policy, because the sandbox can write to it.\n"
+        "Use a flag or a policy file of your own (--policy FILE).";
 
 static void *policy_member(Policy *policy, const PolicyField *field) {
         return (char *)policy + field->offset;
@@ -54,7 +53,7 @@ typedef struct TextUnit {
         uint64_t factor;
 } TextUnit;
 
-/* Largest first; the last always fits. */
+/* Largest first; the last unit always fits. */
 static const TextUnit text_durations[] = {
         { "d", 86400000000ULL }, { "h", 3600000000ULL }, { "m", 60000000ULL },
         { "s", 1000000ULL },     { "ms", 1000ULL },      { "us", 1 },
@@ -112,7 +111,7 @@ static char *text_list(const PolicyField *field, const void *value, size_t i) {
 
 /* --- setting --- */
 
-/* What was said, by whom, and where: what each setter needs for its error. */
+/* The text of a value, its origin and its place: setters need them for errors. */
 typedef struct Word {
         const PolicyField *field;
         const char *text;
@@ -138,12 +137,12 @@ static int refuse_project(const Word *word, const char *in_force) {
                                 in_force);
         else
                 (void)error_set(word->reterr, ERROR_POLICY, 0,
-                                "%s: %s is not for the project's own file to set", word->where,
+                                "%s: %s must not be set in the project's own file", word->where,
                                 word->field->path);
         return error_cure(word->reterr, -EPERM, "%s", project_cure);
 }
 
-/* Each returns 0, a negative errno, or KEPT where no new value has come. */
+/* Each setter returns 0, a negative errno, or KEPT if the old value stays. */
 enum { KEPT = 1 };
 
 static int set_string(const Word *word, void *value) {
@@ -160,12 +159,12 @@ static int set_bool(const Word *word, void *value) {
         bool yes = streq(word->text, "true");
 
         if (!yes && !streq(word->text, "false"))
-                return policy_refuse_value(word, "is neither true nor false");
+                return policy_refuse_value(word, "must be true or false");
         *(bool *)value = yes;
         return 0;
 }
 
-/* The highest value: the field's own, or what base/strings.h takes. */
+/* The highest value: the field's own, or the limit of base/strings.h. */
 static uint64_t number_max(const PolicyField *field) {
         if (field->max)
                 return field->max;
@@ -230,7 +229,7 @@ static int set_number(const Word *word, void *value) {
 
         if (r < 0)
                 return refuse_number(word, r);
-        /* A project that would be content with more is no reason to fail: the lower one holds. */
+        /* A project with a wider limit is no error: the lower one stays in force. */
         if (word->origin == ORIGIN_PROJECT && *old != unlimited &&
             (new == unlimited || new >= *old))
                 return KEPT;
@@ -238,7 +237,7 @@ static int set_number(const Word *word, void *value) {
         return 0;
 }
 
-/* "rw, ro or none" */
+/* Returns a list such as "rw, ro or none". */
 static char *name_list(const char *const *names) {
         char *all = strdup("");
 
@@ -321,10 +320,10 @@ char *policy_field_text(const Policy *policy, const PolicyField *field, size_t i
         return kinds[field->kind].text(field, member_const(policy, field), i);
 }
 
-/* --- where values come from --- */
+/* --- origins of values --- */
 
 const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text) {
-        /* The last one: an item may have gone with its list and come back. */
+        /* The last note counts, because a list may have dropped an item and got it back. */
         for (size_t i = policy->notes_count; i > 0; i--) {
                 const PolicyNote *note = &policy->notes[i - 1];
 
@@ -342,14 +341,15 @@ char *policy_limit_text(const Policy *policy, const PolicyField *field) {
                 return str_format("the preset %s; raise it with %s %s", policy->preset,
                                   field->option, field->option_arg);
         if (note->origin == ORIGIN_PROJECT)
-                return str_format("the workspace's %s; raise it there, no option can", note->where);
+                return str_format("the workspace's %s; raise it there, since no option can",
+                                  note->where);
         if (streq(note->where, field->option))
                 return str_format("%s; raise it there", note->where);
         return str_format("%s; raise it there, or with %s %s", note->where, field->option,
                           field->option_arg);
 }
 
-/* A preset leaves none: it comes first, and most runs have nothing else. */
+/* Adds a note, except for presets: they come first, and most runs have nothing else. */
 static int add_note(Policy *policy, const Word *word) {
         const bool list = word->field->kind == FIELD_LIST;
         PolicyNote *notes;
@@ -367,8 +367,8 @@ static int add_note(Policy *policy, const Word *word) {
         return (list && !note.text) || !note.where ? error_oom(word->reterr) : 0;
 }
 
-/* A control character in a path or a name is a mistake or an attack on whoever reads it in a log;
- * the value of a variable may well have a newline. */
+/* In a path or a name, a control character is a mistake, or an attack on the readers of a log.
+ * Values of variables may contain newlines. */
 static bool has_control(const char *text) {
         for (; *text; text++)
                 if ((unsigned char)*text < 0x20 || *text == 0x7f)
@@ -382,7 +382,7 @@ static int check_word(const Word *word) {
         if (word->text[0] == '\0')
                 return policy_refuse_value(word, "is empty");
         if (word->field->kind != FIELD_MAP && has_control(word->text))
-                return policy_refuse_value(word, "has a control character in it");
+                return policy_refuse_value(word, "contains a control character");
         if (!word->field->check || (word->field->none && streq(word->text, "none")))
                 return 0;
         return word->field->check(word->text, &why) < 0 ? policy_refuse_value(word, why) : 0;
@@ -395,7 +395,7 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
         int r;
 
         if (!field)
-                return error_set(reterr, ERROR_POLICY, 0, "%s: there is no policy field %s", where,
+                return error_set(reterr, ERROR_POLICY, 0, "%s: no policy field is called %s", where,
                                  path);
         r = check_word(&word);
         if (r < 0)
@@ -431,14 +431,14 @@ static int preset_unknown(const char *name, const char *where, Error *reterr) {
                 (void)strncat(all, i == 0 ? "" : ", ", sizeof(all) - strlen(all) - 1);
                 (void)strncat(all, policy_presets[i].name, sizeof(all) - strlen(all) - 1);
         }
-        (void)error_set(reterr, ERROR_POLICY, 0, "%s: there is no preset \"%s\"", where,
+        (void)error_set(reterr, ERROR_POLICY, 0, "%s: no preset is called \"%s\"", where,
                         str_quote(name, quoted, sizeof(quoted)));
         if (where[0] != '-')
-                return error_cure(
-                        reterr, -ENOENT,
-                        "\"extends\" takes the name of a preset, and no file: %s. Files are "
-                        "put together by more than one --policy.",
-                        all);
+                return error_cure(reterr, -ENOENT,
+                                  "\"extends\" takes the name of a preset (%s), not a file. To "
+                                  "combine files, "
+                                  "repeat --policy.",
+                                  all);
         return error_cure(reterr, -ENOENT,
                           "The presets are %s. A policy file has a \"/\" in its name or ends in "
                           "\".json\".",
@@ -452,10 +452,11 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
                 return preset_unknown(name, where, reterr);
         if (policy->preset) {
                 (void)error_set(reterr, ERROR_POLICY, 0,
-                                "%s: the preset %s would drop what came since the preset %s", where,
-                                name, policy->preset);
-                return error_cure(reterr, -EEXIST,
-                                  "A policy starts from one preset: give it first, and only one.");
+                                "%s: the preset %s would drop changes made since the preset %s",
+                                where, name, policy->preset);
+                return error_cure(
+                        reterr, -EEXIST,
+                        "A policy starts from one preset. Give only one, and give it first.");
         }
         for (size_t i = 0; i < preset->count; i++) {
                 int r = policy_set(policy, preset->rows[i].path, preset->rows[i].text,

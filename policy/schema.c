@@ -7,17 +7,18 @@
 
 /* --- the table as a tree --- */
 
-/* What is written for groups and fields; fields of one group stand together in the table. */
+/* The functions that write groups and fields. Fields of one group are next to each other in the
+ * table. */
 typedef struct Writer {
         JsonWriter *w;
-        const Policy *policy, *preset; /* of a document */
+        const Policy *policy, *preset; /* for a document */
         bool (*wanted)(const struct Writer *writer, const PolicyField *field);
         void (*begin)(JsonWriter *w, const char *name);
         void (*end)(JsonWriter *w);
         int (*field)(const struct Writer *writer, const PolicyField *field, const char *name);
 } Writer;
 
-/* The end of the fields that start with the first length bytes of field i's path. */
+/* Returns the end of the fields whose paths share the first length bytes with field i. */
 static size_t group_end(size_t i, size_t length) {
         const char *prefix = policy_fields[i].path;
 
@@ -26,7 +27,7 @@ static size_t group_end(size_t i, size_t length) {
         return i;
 }
 
-/* Writes fields i to end, whose paths start with the same depth bytes. */
+/* Writes the fields from i to end. Their paths share the first depth bytes. */
 static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth) {
         while (i < end) {
                 const PolicyField *field = &policy_fields[i];
@@ -57,7 +58,7 @@ static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth
 
 /* --- the schema --- */
 
-/* As base/strings.h reads them. */
+/* The notation that base/strings.h reads. */
 #define DURATION_PATTERN "[0-9]+(\\.[0-9]{1,6})?(us|ms|s|m|h|d)?"
 #define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB?|B)?|[kmgt]|kB)?"
 #define ENV_NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
@@ -74,7 +75,7 @@ static void schema_bool(JsonWriter *w, const PolicyField *field) {
         json_write_string(w, "type", "boolean");
 }
 
-/* One of the alternatives of a number. */
+/* Writes one alternative of a number. */
 static void schema_integer(JsonWriter *w, const PolicyField *field) {
         json_write_object(w, NULL);
         json_write_string(w, "type", "integer");
@@ -186,18 +187,18 @@ static void schema_text(JsonWriter *w, const char *name, const char *description
 
 static void schema_top(JsonWriter *w) {
         json_write_object(w, "holt");
-        json_write_string(w, "description", "version of the document");
+        json_write_string(w, "description", "version of the document format");
         json_write_uint(w, "const", 1);
         json_write_end(w);
         json_write_object(w, "extends");
-        json_write_string(w, "description", "preset that all the rest comes on top of");
+        json_write_string(w, "description", "preset to start from");
         json_write_array(w, "enum");
         for (size_t i = 0; i < policy_presets_count; i++)
                 json_write_string(w, NULL, policy_presets[i].name);
         json_write_end(w);
         json_write_end(w);
         schema_text(w, "description", "for people");
-        schema_text(w, "$schema", "where this schema is, for editors");
+        schema_text(w, "$schema", "URL of this schema, for editors");
 }
 
 void policy_schema_print(JsonWriter *w) {
@@ -235,8 +236,8 @@ static bool schema_is_list(const PolicyField *field) {
         return field->kind == FIELD_LIST || field->kind == FIELD_MAP;
 }
 
-/* Whether an emptied list has to be said: what the preset has would come back otherwise, since a
- * document only adds. */
+/* Whether the document must empty a list first. A document only adds, so the preset's items would
+ * come back otherwise. */
 static bool list_was_emptied(const Writer *writer, const PolicyField *field) {
         const StrList *list = schema_list_of(writer->policy, field);
         const StrList *base = schema_list_of(writer->preset, field);

@@ -5,10 +5,10 @@
 #include "base/json-write.h"
 #include "policy/policy.h"
 
-/* The JSON Schema (draft 2020-12) of policy documents. It is as strict as policy_load() on names
- * and types, and looser on paths. */
+/* Writes the JSON Schema (draft 2020-12) of policy documents. It is as strict as policy_load()
+ * about names and types, and looser about paths. */
 void policy_schema_print(JsonWriter *w);
 
-/* A document that policy_load() makes the same policy of.
- * 0, or -ENOMEM; w may then have a part of it. */
+/* Writes a document from which policy_load() makes the same policy. Returns 0, or -ENOMEM; w may
+ * then contain a part of it. */
 int policy_document_print(const Policy *policy, JsonWriter *w);

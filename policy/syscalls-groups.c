@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which system call is in which group, and what is done with it in the presets.
+/* The group of each system call, and its action in each preset.
  *
- * The code that calls is hostile, has no capability, and can get none. So a call is refused for one
- * of these: it reaches past the namespaces (@keyring, @handle, @clock), it makes new ones
- * (@namespace), it has been a rich source of kernel holes while ordinary programs don't need it
- * (@io_uring, @bpf, @userfault, @perf), it looks into other processes (@ptrace), or the kernel
- * would refuse it anyway and a report says why a program fails (@mount, @module). What only narrows
- * (Landlock, seccomp, capset) is allowed, and so are calls that fail harmlessly without a
- * capability and that ordinary programs make (setuid, chown).
+ * The calling code is hostile, has no capability, and can get none. A call is refused for one of
+ * these reasons:
  *
- * ENOSYS where libraries have something to fall back on, EPERM where the call is meant. A group is
- * allowed or refused as a whole, so that --allow-syscall @file never brings along what nobody
- * thought of.
+ * - It reaches beyond the namespaces (@keyring, @handle, @clock).
+ * - It creates namespaces (@namespace).
+ * - It has been a rich source of kernel holes, and ordinary programs do not need it (@io_uring,
+ *   @bpf, @userfault, @perf).
+ * - It inspects other processes (@ptrace).
+ * - The kernel would refuse it anyway, and a report explains why a program fails (@mount, @module).
  *
- * strict leaves out what commands of an agent hardly ever use. */
+ * Calls that only narrow rights (Landlock, seccomp, capset) are allowed. Calls that ordinary
+ * programs make and that fail harmlessly without a capability (setuid, chown) are allowed too.
+ *
+ * The answer is ENOSYS if libraries have a fallback, and EPERM otherwise. A group is allowed or
+ * refused as a whole, so that --allow-syscall @file never allows a call that nobody considered.
+ *
+ * strict omits calls that an agent's commands rarely use. */
 #include "syscalls-table.h"
 
 const SyscallGroup syscall_groups[GROUP_MAX] = {
@@ -22,7 +26,7 @@ const SyscallGroup syscall_groups[GROUP_MAX] = {
 #undef GROUP_ROW
 };
 
-/* Its versions do not agree on a body in braces. */
+/* Versions of clang-format disagree about a body in braces. */
 /* clang-format off */
 #define GATED_ROW(group, name, in_default, in_strict, gate) \
         { name, GROUP_##group, \
@@ -42,18 +46,18 @@ static_assert(SYSCALLS_PRESET_MAX == 2, "a row has an action for each preset");
 #define ENOSYS_(group, name) ROW(group, name, ACTION_ENOSYS, ACTION_ENOSYS)
 #define REPORT_EPERM(group, name) ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM)
 #define REPORT_ENOSYS(group, name) ROW(group, name, ACTION_NOTIFY_ENOSYS, ACTION_NOTIFY_ENOSYS)
-/* No policy makes these work, so the report names no grant for them. */
+/* No policy makes these calls work, so the report suggests no grant. */
 #define REPORT_OWN(group, name)                                                                    \
         GATED_ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM, GATE_OWN)
 #define REPORT_HOST(group, name)                                                                   \
         GATED_ROW(group, name, ACTION_NOTIFY_EPERM, ACTION_NOTIFY_EPERM, GATE_HOST)
 
 const SyscallRow syscall_rows[] = {
-        /* None of these can be denied. Once the filter is loaded, the launcher's child still hands
-         * over the notification fd, which nobody can answer before that, puts its own fds in place
-         * and executes init; init runs under it too. uretprobe and uprobe are called by the
-         * kernel's own trampolines and by nothing else: a refusal kills a program that is being
-         * probed from the host (Linux 6.11 to 6.13; later ones don't ask the filter). */
+        /* None of these can be denied. After the filter is loaded, the launcher's child still hands
+         * over the notification fd, moves its own fds into place and executes init. Nobody could
+         * answer a notification before that. init runs under the filter too. Only the kernel's own
+         * trampolines call uretprobe and uprobe: a refusal would kill a program that the host is
+         * probing (Linux 6.11 to 6.13; later kernels do not ask the filter). */
         ALLOW(BASIC, "arch_prctl"),
         ALLOW(BASIC, "brk"),
         ALLOW(BASIC, "close"),
@@ -108,7 +112,7 @@ const SyscallRow syscall_rows[] = {
         ALLOW(FILE, "fchownat"),
         ALLOW(FILE, "fgetxattr"),
         ALLOW(FILE, "file_getattr"),
-        EOPNOTSUPP_(FILE, "file_setattr"), /* sets what the ioctls set that are refused */
+        EOPNOTSUPP_(FILE, "file_setattr"), /* sets the attributes that the refused ioctls set */
         ALLOW(FILE, "flistxattr"),
         ALLOW(FILE, "fremovexattr"),
         ALLOW(FILE, "fstat"),
@@ -160,8 +164,8 @@ const SyscallRow syscall_rows[] = {
         CHECK(FILE, "mknod", MKNOD),
         CHECK(FILE, "mknodat", MKNODAT),
 
-        /* vmsplice lends pages of its own memory to a pipe, which is half of many a kernel exploit
-         * and of hardly any program. */
+        /* vmsplice lends pages of the caller's memory to a pipe. Many kernel exploits use it, and
+         * hardly any program. */
         ALLOW(IO, "cachestat"),
         ALLOW(IO, "copy_file_range"),
         ALLOW(IO, "dup"),
@@ -227,8 +231,8 @@ const SyscallRow syscall_rows[] = {
         ALLOW(PROCESS, "waitid"),
         CHECK_STRICTER(PROCESS, "personality", PERSONALITY),
 
-        /* Without a capability these change nothing or fail as they should, and login-like
-         * programs, test suites and package managers call them. */
+        /* Without a capability these calls change nothing or fail cleanly. Login-like programs,
+         * test suites and package managers use them. */
         ALLOW(IDENTITY, "capget"),
         ALLOW(IDENTITY, "capset"),
         ALLOW(IDENTITY, "getegid"),
@@ -364,8 +368,8 @@ const SyscallRow syscall_rows[] = {
         NOT_STRICT(SYSV_IPC, "shmdt"),
         NOT_STRICT(SYSV_IPC, "shmget"),
 
-        /* fs.aio-max-nr is one count for the whole host: a sandbox that takes it all stops the
-         * databases outside. ENOSYS is what a kernel without CONFIG_AIO says. */
+        /* fs.aio-max-nr is one count for the whole host: a sandbox that uses it up would stop
+         * databases outside. ENOSYS is the answer of a kernel without CONFIG_AIO. */
         REPORT_ENOSYS(AIO, "io_cancel"),
         REPORT_ENOSYS(AIO, "io_destroy"),
         REPORT_ENOSYS(AIO, "io_getevents"),
@@ -375,7 +379,7 @@ const SyscallRow syscall_rows[] = {
 
         REPORT_EPERM(BPF, "bpf"),
 
-        /* The adjtimex pair also reads, so it is called where no clock is to be set; the C
+        /* The adjtimex pair can also read, so programs call it without setting a clock. The C
          * libraries need neither. */
         REPORT_HOST(CLOCK, "clock_settime"),
         REPORT_HOST(CLOCK, "settimeofday"),
@@ -385,12 +389,12 @@ const SyscallRow syscall_rows[] = {
         REPORT_EPERM(FANOTIFY, "fanotify_init"),
         REPORT_EPERM(FANOTIFY, "fanotify_mark"),
 
-        /* systemd's and glib's helpers ask for a handle to tell mount points apart, and do without.
-         */
+        /* Helpers of systemd and glib ask for a handle to tell mount points apart, and work without
+         * it. */
         REPORT_HOST(HANDLE, "open_by_handle_at"),
         EPERM_(HANDLE, "name_to_handle_at"),
 
-        /* libuv, and with it node, probes the first. */
+        /* libuv, and therefore node, probes the first one. */
         REPORT_ENOSYS(IO_URING, "io_uring_enter"),
         REPORT_ENOSYS(IO_URING, "io_uring_register"),
         REPORT_ENOSYS(IO_URING, "io_uring_setup"),
@@ -398,8 +402,7 @@ const SyscallRow syscall_rows[] = {
         REPORT_HOST(KEXEC, "kexec_file_load"),
         REPORT_HOST(KEXEC, "kexec_load"),
 
-        /* ENOSYS is what a kernel without CONFIG_KEYS says, and what Kerberos and PAM fall back on.
-         */
+        /* ENOSYS is the answer of a kernel without CONFIG_KEYS; Kerberos and PAM then fall back. */
         REPORT_ENOSYS(KEYRING, "add_key"),
         REPORT_ENOSYS(KEYRING, "keyctl"),
         REPORT_ENOSYS(KEYRING, "request_key"),
@@ -408,7 +411,7 @@ const SyscallRow syscall_rows[] = {
         REPORT_HOST(MODULE, "finit_module"),
         REPORT_HOST(MODULE, "init_module"),
 
-        /* libmount tries the last two before /proc/self/mountinfo, which tells the same. */
+        /* libmount tries the last two before /proc/self/mountinfo, which has the same contents. */
         REPORT_OWN(MOUNT, "chroot"),
         REPORT_OWN(MOUNT, "fsconfig"),
         REPORT_OWN(MOUNT, "fsmount"),
@@ -424,16 +427,15 @@ const SyscallRow syscall_rows[] = {
         ENOSYS_(MOUNT, "listmount"),
         ENOSYS_(MOUNT, "statmount"),
 
-        /* clone3 has its flags in memory, where a filter can't look: every C library falls back on
-           clone. */
+        /* clone3 has its flags in memory, which a filter cannot read. Every C library falls back on
+         * clone. */
         REPORT_OWN(NAMESPACE, "setns"),
         REPORT_EPERM(NAMESPACE, "unshare"),
         ENOSYS_(NAMESPACE, "clone3"),
 
         REPORT_EPERM(PERF, "perf_event_open"),
 
-        /* The names of the host and a label of one's own are set by scripts that don't mind a
-           refusal. */
+        /* Scripts set the host names, and processes label themselves. Neither minds a refusal. */
         REPORT_HOST(PRIVILEGED, "acct"),
         REPORT_HOST(PRIVILEGED, "ioperm"),
         REPORT_HOST(PRIVILEGED, "iopl"),
@@ -445,16 +447,17 @@ const SyscallRow syscall_rows[] = {
         EPERM_(PRIVILEGED, "setdomainname"),
         EPERM_(PRIVILEGED, "sethostname"),
 
-        /* Graphics drivers ask kcmp whether two descriptors are one file, and do without. */
+        /* Graphics drivers ask kcmp whether two descriptors are the same file, and work without it.
+         */
         REPORT_EPERM(PTRACE, "pidfd_getfd"),
         REPORT_EPERM(PTRACE, "process_vm_readv"),
         REPORT_EPERM(PTRACE, "process_vm_writev"),
         REPORT_EPERM(PTRACE, "ptrace"),
         EPERM_(PTRACE, "kcmp"),
 
-        /* memfd_secret takes pages out of the kernel's direct map, for which the whole host pays;
-         * openat2 has the mode of a new file in memory, where a filter can't look for set-id bits,
-         * and callers fall back on openat; the next three are 16-bit and 32-bit segments. */
+        /* memfd_secret removes pages from the kernel's direct map, which slows the whole host.
+         * openat2 has a new file's mode in memory, which a filter cannot check for set-id bits;
+         * callers fall back on openat. The next three create 16-bit and 32-bit segments. */
         ENOSYS_(RARE, "memfd_secret"),
         ENOSYS_(RARE, "openat2"),
         ENOSYS_(RARE, "get_thread_area"),
@@ -469,17 +472,17 @@ const SyscallRow syscall_rows[] = {
 
         REPORT_EPERM(USERFAULT, "userfaultfd"),
 
-        /* system.posix_acl_access is a chmod whose mode is in memory, and system.posix_acl_default
-         * takes the place of the umask of whoever creates files later. The attribute's name is in
-         * memory, too: another thread could change it after any check. So all names are refused,
+        /* Setting system.posix_acl_access is a chmod with its mode in memory, and
+         * system.posix_acl_default replaces the umask of later creators. The attribute's name is in
+         * memory too, and another thread could change it after any check. So all names are refused,
          * and user.* is lost. cp, install and mv call these for each file and take EOPNOTSUPP for a
-         * file system without ACLs. A report for each would cost more than the copy. */
+         * file system without ACLs. One report for each file would cost more than the copy. */
         EOPNOTSUPP_(XATTR, "fsetxattr"),
         EOPNOTSUPP_(XATTR, "lsetxattr"),
         EOPNOTSUPP_(XATTR, "setxattr"),
         EOPNOTSUPP_(XATTR, "setxattrat"),
 
-        /* remap_file_pages has been an emulation by mmap since Linux 4.0. */
+        /* remap_file_pages is only an emulation by mmap since Linux 4.0. */
         ENOSYS_(OBSOLETE, "_sysctl"),
         ENOSYS_(OBSOLETE, "afs_syscall"),
         ENOSYS_(OBSOLETE, "create_module"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data behind syscalls.h: for syscalls.c, the generators and the unit test only. */
+/* The data behind syscalls.h, only for syscalls.c, the generators and the unit test. */
 #pragma once
 
 #include <stddef.h>
@@ -8,9 +8,9 @@
 #include "policy/policy.h"
 #include "policy/syscalls.h"
 
-/* What is done with a call, or with a call whose argument has been looked at. Of the refusals,
- * those called NOTIFY are reported; the others are answered in the filter, because programs probe
- * them all the time, or because nobody would act on the report. */
+/* The action for a call, or for a call with a checked argument. Refusals called NOTIFY are
+ * reported. The filter answers the others itself, because programs probe them constantly or nobody
+ * would act on a report. */
 typedef enum SyscallAction {
         ACTION_ALLOW,
         ACTION_EPERM,
@@ -23,7 +23,7 @@ typedef enum SyscallAction {
         ACTION_EPROTONOSUPPORT,
         ACTION_NOTIFY_EPERM,
         ACTION_NOTIFY_ENOSYS,
-        ACTION_PRETEND, /* 0 is answered and nothing done */
+        ACTION_PRETEND, /* answers 0 and does nothing */
         ACTION_KILL,
         ACTION_CHECK_FIRST, /* from here on, syscall_checks[action - ACTION_CHECK_FIRST] decides */
         ACTION_CHECK_CLONE = ACTION_CHECK_FIRST,
@@ -52,42 +52,42 @@ typedef enum SyscallAction {
         ACTION_MAX,
 } SyscallAction;
 
-/* X(identifier, name, what it is for) */
+/* X(identifier, name, purpose) */
 #define SYSCALL_GROUPS(X)                                                                          \
-        X(BASIC, "@basic", "what holt's init, and any program, can't start or end without")        \
-        X(FILE, "@file", "files by name, and what is known of them")                               \
-        X(IO, "@io", "reading, writing, waiting, by descriptor")                                   \
+        X(BASIC, "@basic", "calls that holt's init and every program need to start and end")       \
+        X(FILE, "@file", "files by name, and their metadata")                                      \
+        X(IO, "@io", "reading, writing and waiting by descriptor")                                 \
         X(PROCESS, "@process", "processes, their limits and priorities")                           \
         X(IDENTITY, "@identity", "user, group and capabilities of the caller itself")              \
         X(MEMORY, "@memory", "the caller's own memory")                                            \
         X(SIGNAL, "@signal", "signals")                                                            \
-        X(TIME, "@time", "reading clocks, timers")                                                 \
-        X(SCHED, "@sched", "scheduling, waiting of threads")                                       \
+        X(TIME, "@time", "reading clocks; timers")                                                 \
+        X(SCHED, "@sched", "scheduling and waiting of threads")                                    \
         X(NETWORK, "@network", "sockets: local, IPv4 and IPv6, and the routing netlink")           \
-        X(SECURITY, "@security", "giving up more: Landlock, seccomp")                              \
+        X(SECURITY, "@security", "giving up rights: Landlock, seccomp")                            \
         X(MQUEUE, "@mqueue", "POSIX message queues; not in strict")                                \
         X(NUMA, "@numa", "placing memory on nodes; not in strict")                                 \
         X(SYSV_IPC, "@sysv_ipc", "System V shared memory, semaphores, messages; not in strict")    \
-        X(AIO, "@aio", "the old asynchronous I/O, whose contexts the whole host shares")           \
+        X(AIO, "@aio", "old asynchronous I/O; the whole host shares its contexts")                 \
         X(BPF, "@bpf", "loading BPF")                                                              \
         X(CLOCK, "@clock", "setting the host's clock")                                             \
         X(FANOTIFY, "@fanotify", "watching whole file systems")                                    \
-        X(HANDLE, "@handle", "opening files by handle, past every directory")                      \
-        X(IO_URING, "@io_uring", "I/O by rings, which no filter sees")                             \
+        X(HANDLE, "@handle", "opening files by handle, which bypasses directories")                \
+        X(IO_URING, "@io_uring", "I/O by rings, which filters cannot see")                         \
         X(KEXEC, "@kexec", "loading another kernel")                                               \
-        X(KEYRING, "@keyring", "kernel keyrings, which know no namespace")                         \
+        X(KEYRING, "@keyring", "kernel keyrings, which ignore namespaces")                         \
         X(MODULE, "@module", "kernel modules")                                                     \
         X(MOUNT, "@mount", "changing the tree of mounts or its root")                              \
         X(NAMESPACE, "@namespace", "making and entering namespaces")                               \
         X(PERF, "@perf", "performance counters")                                                   \
         X(PRIVILEGED, "@privileged", "managing the host: accounts, quotas, log, ports, names")     \
         X(PTRACE, "@ptrace", "memory and descriptors of other processes")                          \
-        X(RARE, "@rare", "what few programs use, and none needs")                                  \
+        X(RARE, "@rare", "calls that few programs use and none needs")                             \
         X(REBOOT, "@reboot", "restarting the host")                                                \
         X(SWAP, "@swap", "swap space")                                                             \
         X(USERFAULT, "@userfault", "page faults handled by programs")                              \
         X(XATTR, "@xattr", "setting extended attributes, ACLs among them")                         \
-        X(OBSOLETE, "@obsolete", "what Linux has dropped, or should")
+        X(OBSOLETE, "@obsolete", "calls that Linux has dropped, or should")
 
 typedef enum SyscallGroupId {
 #define GROUP_ENUM(id, name, help) GROUP_##id,
@@ -103,31 +103,32 @@ typedef struct SyscallGroup {
 
 extern const SyscallGroup syscall_groups[GROUP_MAX];
 
-/* What the kernel asks for where the filter lets a call through. It never is there for a command in
- * a sandbox, unless that may make a user namespace of its own, where it has every capability. */
+/* The kernel's own demand for a call that the filter allows. A command in a sandbox never meets it,
+ * unless it may create a user namespace, where it has every capability. */
 typedef enum SyscallGate {
-        GATE_NONE, /* nothing, or it depends on the arguments or on a setting of the host */
-        GATE_OWN,  /* a capability over the user namespace of the caller */
-        GATE_HOST, /* a capability over that of the host */
+        GATE_NONE, /* no demand, or one that depends on the arguments or on a setting of the host */
+        GATE_OWN,  /* a capability over the caller's user namespace */
+        GATE_HOST, /* a capability over the host's user namespace */
 } SyscallGate;
 
-/* The name is in the row, not behind a pointer, so that the table needs no relocation at start. */
+/* The row contains the name itself, not a pointer, so that the table needs no relocation at start.
+ */
 typedef struct SyscallRow {
         char name[24];
         uint8_t group;                        /* SyscallGroupId */
         uint8_t actions[SYSCALLS_PRESET_MAX]; /* SyscallAction in each preset */
-        uint8_t gate;                         /* SyscallGate; only of calls that are reported */
+        uint8_t gate;                         /* SyscallGate; only for reported calls */
 } SyscallRow;
 
-/* Every call that x86_64 or aarch64 has had up to Linux 6.18. */
+/* Every call that x86_64 or aarch64 has up to Linux 6.18. */
 extern const SyscallRow syscall_rows[];
 extern const size_t syscall_rows_count;
 
-/* Values of one argument. An argument is looked at as the kernel does: its low 32 bits, under mask.
- * Ranges are sorted and apart from each other; what is in none is answered with otherwise. */
+/* Values of one argument. Like in the kernel, only its low 32 bits under mask count. Ranges are
+ * sorted and do not overlap; values outside all of them get the action `otherwise`. */
 typedef struct CheckRange {
         uint32_t first, last;
-        SyscallAction action; /* may be another check, of the next argument */
+        SyscallAction action; /* may be a check of the next argument */
 } CheckRange;
 
 typedef struct SyscallCheck {
@@ -136,27 +137,26 @@ typedef struct SyscallCheck {
         SyscallAction otherwise;
         const CheckRange *ranges;
         size_t count;
-        bool high;       /* of a pointer: its other 32 bits */
-        const char *why; /* of one that is reported: what is refused, and never granted */
+        bool high;       /* check the high 32 bits of a pointer */
+        const char *why; /* for a reported argument: its name for people, and never a grant */
 } SyscallCheck;
 
 extern const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST];
 
-/* --- generated for the target architecture by gen-syscalls.c: syscalls-numbers.c --- */
+/* --- generated by gen-syscalls.c for the target architecture: syscalls-numbers.c --- */
 
 enum {
         SYSCALL_NUMBERS_END = 512
-}; /* native numbers are below; from 512 on x86_64 has those of x32 */
+}; /* native numbers are lower; on x86_64, numbers of x32 start at 512 */
 
 extern const uint32_t syscalls_audit_arch; /* AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64 */
-extern const int16_t
-        syscall_numbers[]; /* of each row; -1 where the architecture has no such call */
+extern const int16_t syscall_numbers[]; /* for each row; -1 if the architecture has no such call */
 extern const size_t syscall_numbers_count;
 
 /* --- for the generators and the test --- */
 
-/* The row of a call's name, or -ENOENT. */
+/* The row of the call with that name, or -ENOENT. */
 int syscall_row_find(const char *name);
 
-/* The number of seccomp(2) that the action gives; not for a check. */
+/* The seccomp(2) return value of an action that is no check. */
 uint32_t syscall_action_value(SyscallAction action, bool notify);

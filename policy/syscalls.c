@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation.
  *
- * A preset's row gives each call an action; allow and deny change some; numbers in a row that have
- * the same action are a run, and the runs cover all 32 bits. The program finds the run by binary
- * search. A check is a search of the same kind over an argument instead of the number.
+ * A preset's row gives each call an action, which the allow and deny lists may change. Consecutive
+ * numbers with the same action form a run, and the runs cover all 32 bits. The program finds a
+ * number's run by binary search. A check is the same kind of search over an argument.
  *
- * Classic BPF jumps only forward, by at most 255, so the program is written from its end: whatever
- * an instruction jumps to is there already. A place is called by its label, the number of
- * instructions from it to the end. No instruction but a load runs into the one after it, so a
- * return can be repeated, and a long jump put in, between any two others. */
+ * Classic BPF jumps only forward, by at most 255 instructions. So the program is written from its
+ * end: every jump target exists already. A label names a place by the number of instructions from
+ * it to the end. Only a load continues with the next instruction. So a return can be repeated, and
+ * a long jump inserted, between any two others. */
 #include "syscalls-table.h"
 
 #include <errno.h>
@@ -19,19 +19,19 @@
 
 #include "base/nearest.h"
 
-/* Linux 5.0, younger than the kernel headers of some hosts that holt is built on. */
+/* Linux 5.0; some build hosts have older kernel headers. */
 #ifndef SECCOMP_RET_USER_NOTIF
 #define SECCOMP_RET_USER_NOTIF 0x7fc00000U
 #endif
 
 enum {
         X32_BIT = 0x40000000,               /* __X32_SYSCALL_BIT */
-        RUNS_MAX = SYSCALL_NUMBERS_END + 2, /* one for each number, and what lies above */
-        LEAF_MAX = 4,                       /* comparisons one after the other, see find_leaf() */
+        RUNS_MAX = SYSCALL_NUMBERS_END + 2, /* one for each number, and one above */
+        LEAF_MAX = 4,                       /* consecutive comparisons, see find_leaf() */
         JUMP_MAX = 255,
 };
 
-/* Values from first up to the next run's first. */
+/* The values from `first` up to the next run's first. */
 typedef struct Run {
         uint32_t first;
         SyscallAction action;
@@ -43,17 +43,18 @@ typedef struct Runs {
 } Runs;
 
 typedef struct Program {
-        struct sock_filter *filter; /* written from filter[max - 1] down */
+        struct sock_filter *filter; /* written backwards from filter[max - 1] */
         size_t max, count;
         bool notify;
         bool full;
-        size_t labels[ACTION_MAX]; /* where an action is carried out; 0 before the first use */
+        size_t labels[ACTION_MAX]; /* the place that carries out an action; 0 before its first use
+                                    */
 } Program;
 
 /* --- actions --- */
 
-/* Those in the filter; a reported one's errno is what the launcher, or a filter without reports,
- * answers. */
+/* The filter's own actions. The errno of a reported action is the answer of the launcher, or of a
+ * filter without reports. */
 static const struct {
         int errnum;
         bool notify;
@@ -86,8 +87,8 @@ static bool is_refusal(SyscallAction action) {
         return action != ACTION_ALLOW && action < ACTION_CHECK_FIRST;
 }
 
-/* How the call is refused, wherever it is. It has to be one answer for all presets, because the
- * launcher has only the number to go by. */
+/* Returns the refusal of a call, which must be the same in all presets: the launcher knows only the
+ * number. */
 static SyscallAction row_refusal(const SyscallRow *row) {
         for (size_t preset = 0; preset < SYSCALLS_PRESET_MAX; preset++)
                 if (is_refusal(row->actions[preset]))
@@ -108,8 +109,8 @@ static size_t syscalls_emit(Program *p, struct sock_filter instruction) {
         return p->count;
 }
 
-/* A label for target within limit of the next instruction: itself, or a copy of the return that it
- * is, or a long jump to it. */
+/* Returns a label for target within limit of the next instruction. It is target itself, a copy of
+ * target's return, or a long jump to target. */
 static size_t bring_near(Program *p, size_t target, size_t limit) {
         size_t distance = p->count - target;
         const struct sock_filter *there;
@@ -125,7 +126,7 @@ static size_t bring_near(Program *p, size_t target, size_t limit) {
 static size_t emit_jump(Program *p, unsigned short test, uint32_t value, size_t yes, size_t no) {
         struct sock_filter jump = BPF_JUMP((unsigned short)(BPF_JMP | BPF_K | test), value, 0, 0);
 
-        /* Bringing the second near may move the first away by one. */
+        /* Bringing the second target near may move the first one away by one. */
         yes = bring_near(p, yes, JUMP_MAX - 1);
         no = bring_near(p, no, JUMP_MAX);
         jump.jt = (uint8_t)(p->count - yes);
@@ -161,8 +162,8 @@ static bool is_single(const Runs *runs, size_t i) {
                                    : runs->items[i].first == UINT32_MAX;
 }
 
-/* Whether runs low to high are single numbers, LEAF_MAX at most, in a sea of one action: then an
- * equality test for each is shorter than a search, which needs two for each. */
+/* Whether runs low to high are at most LEAF_MAX single numbers among one other action. An equality
+ * test for each is then shorter than a search, which needs two tests for each. */
 static bool find_leaf(const Runs *runs, size_t low, size_t high, SyscallAction *ret_sea) {
         for (size_t candidate = low; candidate <= high && candidate < low + 2; candidate++) {
                 SyscallAction sea = runs->items[candidate].action;
@@ -205,12 +206,13 @@ static size_t emit_search(Program *p, const Runs *runs, size_t low, size_t high)
         return emit_jump(p, BPF_JGE, runs->items[middle].first, yes, no);
 }
 
-/* The search that a load runs into: its first instruction is the last one written. */
+/* Emits the search after a load, which continues there. So the search's first instruction must be
+ * the one written last. */
 static void emit_search_next(Program *p, const Runs *runs) {
         size_t label = emit_search(p, runs, 0, runs->count - 1);
 
         assert(label == p->count);
-        (void)label; /* NDEBUG */
+        (void)label; /* for NDEBUG */
 }
 
 static size_t emit_load(Program *p, size_t offset) {
@@ -230,7 +232,7 @@ static size_t emit_check(Program *p, const SyscallCheck *check) {
                 runs_add(&runs, range->first, range->action);
                 next = range->last + 1;
         }
-        if (next != 0) /* which it is when the last range reached the end */
+        if (next != 0) /* 0 if the last range reaches the end */
                 runs_add(&runs, next, check->otherwise);
 
         emit_search_next(p, &runs);
@@ -242,8 +244,8 @@ static size_t emit_check(Program *p, const SyscallCheck *check) {
                                     4UL * check->high);
 }
 
-/* Tests for the calls that open files stand before the search. The kernel's bitmap can't answer
- * them, since a mode may have to be looked at, and no other call that is checked is as frequent. */
+/* Emits the tests for calls that open files, in front of the search. Their modes must be checked,
+ * so the kernel's bitmap cannot answer them, and no other checked call is as frequent. */
 static size_t emit_first(Program *p, const uint8_t actions[SYSCALL_NUMBERS_END], size_t search) {
         for (uint32_t nr = 0; nr < SYSCALL_NUMBERS_END; nr++)
                 if (actions[nr] == ACTION_CHECK_OPEN || actions[nr] == ACTION_CHECK_OPENAT)
@@ -251,7 +253,7 @@ static size_t emit_first(Program *p, const uint8_t actions[SYSCALL_NUMBERS_END],
         return search;
 }
 
-/* actions is by number. */
+/* The index of actions is the call's number. */
 static void emit_program(Program *p, const uint8_t actions[SYSCALL_NUMBERS_END]) {
         Runs runs = { .count = 0 };
         size_t search, native, foreign;
@@ -259,14 +261,15 @@ static void emit_program(Program *p, const uint8_t actions[SYSCALL_NUMBERS_END])
         for (uint32_t nr = 0; nr < SYSCALL_NUMBERS_END; nr++)
                 runs_add(&runs, nr, actions[nr]);
         runs_add(&runs, SYSCALL_NUMBERS_END, ACTION_ENOSYS);
-        /* x32 has the same AUDIT_ARCH as x86_64. Everything from its bit on, -1 too, is killed. */
+        /* x32 has the same AUDIT_ARCH as x86_64. Every number from its bit on is killed, including
+         * -1. */
         if (syscalls_audit_arch == AUDIT_ARCH_X86_64)
                 runs_add(&runs, X32_BIT, ACTION_KILL);
 
         search = emit_search(p, &runs, 0, runs.count - 1);
         search = emit_first(p, actions, search);
-        assert(search == p->count); /* the load runs into it */
-        (void)search;               /* NDEBUG */
+        assert(search == p->count); /* the load continues with it */
+        (void)search;               /* for NDEBUG */
         native = emit_load(p, offsetof(struct seccomp_data, nr));
         foreign = action_label(p, ACTION_KILL);
         (void)emit_jump(p, BPF_JEQ, syscalls_audit_arch, native, foreign);
@@ -303,12 +306,12 @@ static const char *nearest_name(const char *name) {
 
 int syscalls_name_check(const char *name, const char **ret_why) {
 #define GROUP_NAME(id, name, help) " " name
-        static const char no_group[] = "is not a group of system calls; there are" SYSCALL_GROUPS(
-                GROUP_NAME);
+        static const char no_group[] =
+                "is not a group of system calls; the groups are" SYSCALL_GROUPS(GROUP_NAME);
 #undef GROUP_NAME
         static const char no_call[] =
-                "is not a system call of Linux 6.18 on x86_64 or aarch64; the names are those of "
-                "section 2 of the manual, and a group of them starts with @";
+                "is not a system call of Linux 6.18 on x86_64 or aarch64; use names from section 2 "
+                "of the manual, or a group such as @mount";
         static char why[80];
         const char *meant;
 
@@ -402,7 +405,7 @@ static int refuse_name(const char *name, const char *why, Error *reterr) {
                          str_quote(name, quoted, sizeof(quoted)), why);
 }
 
-/* Calls change(row, action, whole group) on what name stands for. */
+/* Calls change(row, action, whole group) for each call that name means. */
 static int for_each_named(const char *name, uint8_t *actions,
                           int (*change)(const SyscallRow *row, uint8_t *action, bool by_group),
                           Error *reterr) {
@@ -422,8 +425,8 @@ static int for_each_named(const char *name, uint8_t *actions,
         return 0;
 }
 
-/* Named outright, a call is allowed whatever its arguments; by its group, as far as the default
- * preset has it. */
+/* Allows a call. By its own name, it is allowed with any arguments; by its group, with those of the
+ * default preset. */
 static int allow_row(const SyscallRow *row, uint8_t *action, bool by_group) {
         SyscallAction usual = row->actions[SYSCALLS_DEFAULT];
 
@@ -431,7 +434,7 @@ static int allow_row(const SyscallRow *row, uint8_t *action, bool by_group) {
         return 0;
 }
 
-/* What is refused already keeps its answer. */
+/* A call that is refused already keeps its answer. */
 static int deny_row(const SyscallRow *row, uint8_t *action, bool by_group) {
         (void)by_group;
         if (row->group == GROUP_BASIC)

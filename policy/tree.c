@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed part of every sandbox: what of the system is there, and what is made afresh. */
+/* The fixed part of every sandbox: the visible parts of the system, and new files. */
 #include "policy/plan.h"
 
 const char *const tree_system[] = {
@@ -7,8 +7,9 @@ const char *const tree_system[] = {
 };
 const size_t tree_system_count = ELEMENTSOF(tree_system);
 
-/* What programs need to start, resolve, verify and render; nothing that tells of the host or its
- * users. Each name costs every launch a look, and each that is there a copy or a mount. */
+/* Files that programs need to start, resolve names, verify certificates and render text. None of
+ * them reveals the host or its users. Each name costs every launch a look-up, and each existing one
+ * a copy or a mount. */
 const char *const tree_etc[] = {
         "alternatives",    "crypto-policies", "debian_version",  "fonts",           "java",
         "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
@@ -19,9 +20,11 @@ const char *const tree_etc[] = {
 };
 const size_t tree_etc_count = ELEMENTSOF(tree_etc);
 
-/* Host uids that are not mapped show as 65534, so root's files in /usr belong to "nobody" here. */
+/* Host uids that are not mapped appear as 65534, so root's files in /usr belong to "nobody" inside.
+ */
 const TreeFile tree_etc_files[] = {
-        /* What git can see here it was given; who owns it on the host is no reason to refuse it. */
+        /* The sandbox shows git only files that it was given, so a foreign owner is no reason to
+         * refuse them. */
         { "gitconfig", "[safe]\n\tdirectory = *\n" },
         { "passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                     "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
@@ -70,12 +73,12 @@ const TreePrivate tree_private[] = {
 };
 const size_t tree_private_count = ELEMENTSOF(tree_private);
 
-/* The rest of a session's root is its own. */
+/* The rest of a session's root belongs to the session. */
 const char *const tree_covered[] = { "etc", "dev", "proc", "run" };
 const size_t tree_covered_count = ELEMENTSOF(tree_covered);
 
-/* Anyone may write to the files of pressure, which makes a monitor in the host's kernel. Reading
- * them tells how busy the host is, to the microsecond. */
+/* Everybody may write to the files of pressure, which creates a monitor in the host's kernel.
+ * Reading them reveals the host's load, to the microsecond. */
 const TreeProc tree_proc[] = {
         { "sys", false },        { "sysrq-trigger", false },
         { "irq", false },        { "bus", false },

@@ -174,7 +174,7 @@ def test_show_for_people_says_what_is_unset(holt: Holt) -> None:
     lines = holt(["policy", "show"]).ok().out.splitlines()
 
     assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("filesystem.workspace.")] == [
-        "(the working directory)", "(at its own path)", "rw",
+        "(the working directory)", "(its own path)", "rw",
     ]
 
 
@@ -279,7 +279,7 @@ def test_one_process_is_too_few_whoever_says_so(holt: Holt, put: Make) -> None:
     result = holt(["run", "--pids", "100", "--", "true"])
 
     assert result.code == 125
-    assert ".holt.json: $.limits.pids; raise it there, no option can" in result.cure
+    assert ".holt.json: $.limits.pids; raise it there, since no option can" in result.cure
 
 
 def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:

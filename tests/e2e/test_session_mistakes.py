@@ -74,7 +74,7 @@ LINES = (
     ("files w mkdir none/x", "cannot make the directory none/x", "--parents makes the directories above it, too."),
     ("files w get dir", "cannot read dir", "Directories are copied by holt cp -r w:dir ."),
     ("python w none.py", 'cannot read "none.py"', "code itself comes behind -c."),
-    ("python w --load", "nothing was saved in /home/agent/.local/state/holt/python.pickle",
+    ("python w --load", "no variables were saved in /home/agent/.local/state/holt/python.pickle",
      "holt python w --save keeps the variables first."),
     ("logs w p99", 'there is no process "p99"', "holt ps w lists them"),
     # a home that only a shell knows

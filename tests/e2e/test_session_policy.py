@@ -83,10 +83,10 @@ def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, s
 
 
 @pytest.mark.parametrize("options, said", (
-    (("--rw", "d:/run"), "covers /run/holt, where a session has what is holt's own"),
+    (("--rw", "d:/run"), "covers /run/holt, which holt uses in a session"),
     (("--ro", "d:/run/holt/python"), "lies in /run/holt"),
     (("--workspace", "d:/run/holt"), "covers /run/holt"),
-    (("--hide", "/run"), "Name what below it is to be hidden."),
+    (("--hide", "/run"), "Name the path below it that you want to hide."),
 ))
 def test_create_refuses_what_is_where_the_keeper_writes(
     options: tuple[str, ...], said: str, sessions: Sessions, put: Put

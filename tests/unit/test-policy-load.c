@@ -32,22 +32,23 @@ static void test_load_takes(void **state) {
 static const struct {
         const char *text, *message, *cure;
 } refused[] = {
-        { "[]", "t.json: $: an array, where an object should be", "" },
-        { "{}", "t.json: $.holt: the document's version is missing", "Write \"holt\": 1." },
-        { "{\"holt\":2}", "t.json: $.holt: not a version of policy documents that this holt reads",
+        { "[]", "t.json: $: expected an object, not an array", "" },
+        { "{}", "t.json: $.holt: the version of the document is missing", "Write \"holt\": 1." },
+        { "{\"holt\":2}",
+          "t.json: $.holt: this holt does not know that version of policy documents",
           "Write \"holt\": 1." },
         { "{\"holt\":\"1\"}",
-          "t.json: $.holt: not a version of policy documents that this holt reads",
+          "t.json: $.holt: this holt does not know that version of policy documents",
           "Write \"holt\": 1." },
-        { "{\"Holt\":1}", "t.json: $.holt: the document's version is missing",
+        { "{\"Holt\":1}", "t.json: $.holt: the version of the document is missing",
           "Write \"holt\": 1." },
-        { "{\"holt\":1,\"extends\":\"mine\"}", "t.json: $.extends: there is no preset \"mine\"",
-          "\"extends\" takes the name of a preset, and no file: strict, standard, permissive, ci. "
-          "Files are put together by more than one --policy." },
+        { "{\"holt\":1,\"extends\":\"mine\"}", "t.json: $.extends: no preset is called \"mine\"",
+          "\"extends\" takes the name of a preset (strict, standard, permissive, ci), not a file. "
+          "To combine files, repeat --policy." },
         { "{\"holt\":1,\"extends\":5}",
-          "t.json: $.extends: a number, where the name of a preset should be", "" },
+          "t.json: $.extends: expected the name of a preset, not a number", "" },
         { "{\"holt\":1,\"description\":5}",
-          "t.json: $.description: a number, where a string should be", "" },
+          "t.json: $.description: expected a string, not a number", "" },
         { "{\"holt\":1,\"limit\":{}}", "t.json: $.limit: unknown field; did you mean \"limits\"?",
           "Allowed in $: holt, extends, ..." },
         { "{\"holt\":1,\"limits\":{\"timout\":\"1s\"}}",
@@ -64,15 +65,14 @@ static const struct {
           "t.json: $.filesystem.workspace.holt: unknown field",
           "Allowed in $.filesystem.workspace: source, target, mode." },
         { "{\"holt\":1,\"env\":{\"set\":{\"A\":1}}}",
-          "t.json: $.env.set.A: a number, where a string should be", "" },
+          "t.json: $.env.set.A: expected a string, not a number", "" },
         { "{\"holt\":1,\"env\":{\"set\":{\"A=B\":\"1\"}}}",
-          "t.json: $.env.set[\"A=B\"]: a name with \"=\" in it", "" },
+          "t.json: $.env.set[\"A=B\"]: a name that contains \"=\"", "" },
         { "{\"holt\":1,\"env\":{\"set\":[\"A=1\"]}}",
-          "t.json: $.env.set: an array, where an object of strings should be", "" },
-        { "{\"holt\":1,\"limits\":5}", "t.json: $.limits: a number, where an object should be",
-          "" },
+          "t.json: $.env.set: expected an object of strings, not an array", "" },
+        { "{\"holt\":1,\"limits\":5}", "t.json: $.limits: expected an object, not a number", "" },
         { "{\"holt\":1,\"limits\":{\"pids\":\"5\"}}",
-          "t.json: $.limits.pids: a string, where a number or \"none\" should be", "" },
+          "t.json: $.limits.pids: expected a number or \"none\", not a string", "" },
         { "{\"holt\":1,\"limits\":{\"pids\":1.5}}",
           "t.json: $.limits.pids: a number that is not whole; write 1 to 4194304, or \"none\" for "
           "no limit",
@@ -82,26 +82,26 @@ static const struct {
           "for no limit",
           "" },
         { "{\"holt\":1,\"limits\":{\"pids\":null}}",
-          "t.json: $.limits.pids: null, where a number or \"none\" should be", "" },
+          "t.json: $.limits.pids: expected a number or \"none\", not null", "" },
         { "{\"holt\":1,\"limits\":{\"timeout\":30}}",
-          "t.json: $.limits.timeout: a number, where a time like \"10m\" or \"90s\", or "
-          "\"none\", should be",
+          "t.json: $.limits.timeout: expected a time like \"10m\" or \"90s\", or \"none\", not a "
+          "number",
           "" },
         { "{\"holt\":1,\"limits\":{\"memory\":[]}}",
-          "t.json: $.limits.memory: an array, where a size like \"512MiB\" or a number of bytes "
-          "should be",
+          "t.json: $.limits.memory: expected a size like \"512MiB\" or a number of bytes, not an "
+          "array",
           "" },
         { "{\"holt\":1,\"filesystem\":{\"hide\":\"a\"}}",
-          "t.json: $.filesystem.hide: a string, where an array of strings should be", "" },
+          "t.json: $.filesystem.hide: expected an array of strings, not a string", "" },
         { "{\"holt\":1,\"filesystem\":{\"hide\":[\"a\",{}]}}",
-          "t.json: $.filesystem.hide[1]: an object, where a string should be", "" },
+          "t.json: $.filesystem.hide[1]: expected a string, not an object", "" },
         { "{\"holt\":1,\"filesystem\":{\"hide\":[\"a\",\"\"]}}",
           "t.json: $.filesystem.hide[1]: \"\" is empty", "" },
         { "{\"holt\":1,\"filesystem\":{\"allow_wide\":\"true\"}}",
-          "t.json: $.filesystem.allow_wide: a string, where true or false should be", "" },
+          "t.json: $.filesystem.allow_wide: expected true or false, not a string", "" },
         { "{\"holt\":1,\"network\":{\"mode\":\"allow\"}}",
-          "t.json: $.network.mode: \"allow\" is not there: this version has no network yet but a "
-          "loopback of the sandbox's own; write \"none\"",
+          "t.json: $.network.mode: \"allow\" is not supported: in this version, a sandbox has no "
+          "network except its own loopback; write \"none\"",
           "" },
 };
 
@@ -171,8 +171,9 @@ static void test_load_project(void **state) {
         assert_int_equal(load(&policy, "{\"holt\":1,\"env\":{\"pass\":[\"AWS_SECRET\"]}}",
                               ORIGIN_PROJECT, &error),
                          -EPERM);
-        assert_string_equal(error.text, "t.json: $.env.pass[0]: env.pass is not for the project's "
-                                        "own file to set");
+        assert_string_equal(
+                error.text,
+                "t.json: $.env.pass[0]: env.pass must not be set in the project's own file");
         assert_int_equal(
                 load(&policy, "{\"holt\":1,\"extends\":\"permissive\"}", ORIGIN_PROJECT, &error),
                 -EPERM);

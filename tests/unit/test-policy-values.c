@@ -73,61 +73,62 @@ static void test_values_taken(void **state) {
 static const struct {
         const char *path, *text, *message;
 } values_refused[] = {
-        { "limits.time", "1s", "t: there is no policy field limits.time" },
-        { "limits", "1s", "t: there is no policy field limits" },
-        { "", "1s", "t: there is no policy field " },
+        { "limits.time", "1s", "t: no policy field is called limits.time" },
+        { "limits", "1s", "t: no policy field is called limits" },
+        { "", "1s", "t: no policy field is called " },
         { "filesystem.workspace.source", "", "t: \"\" is empty" },
-        { "filesystem.workspace.source", "a\nb", "t: \"a\\x0ab\" has a control character in it" },
-        { "filesystem.rootfs", "a\x7f", "t: \"a\\x7f\" has a control character in it" },
+        { "filesystem.workspace.source", "a\nb", "t: \"a\\x0ab\" contains a control character" },
+        { "filesystem.rootfs", "a\x7f", "t: \"a\\x7f\" contains a control character" },
         { "filesystem.files.source", "~/x",
           "t: \"~/x\" starts with \"~\", which only a shell expands; write the directory in full" },
         { "filesystem.workspace.target", "work",
-          "t: \"work\" is not an absolute path; a place inside starts with /" },
+          "t: \"work\" is not absolute; a path inside starts with /" },
         { "filesystem.workspace.target", "/a/../b",
-          "t: \"/a/../b\" has a \"..\" in it; write the place inside without" },
+          "t: \"/a/../b\" contains \"..\"; write the path inside without it" },
         { "filesystem.tmpfs", "//./",
-          "t: \"//./\" is / itself, the sandbox's root; choose a directory in it" },
+          "t: \"//./\" is the sandbox's root; choose a directory below it" },
         { "filesystem.tmpfs", "/./proc//self",
-          "t: \"/./proc//self\" is in /proc or /dev, which the sandbox makes itself; choose "
+          "t: \"/./proc//self\" is in /proc or /dev, which the sandbox creates itself; choose "
           "another place" },
         { "filesystem.read_only", "/x:/dev",
-          "t: \"/x:/dev\" is in /proc or /dev, which the sandbox makes itself; choose another "
+          "t: \"/x:/dev\" is in /proc or /dev, which the sandbox creates itself; choose another "
           "place" },
         { "filesystem.read_write", "/etc/",
-          "t: \"/etc/\" is /etc, which the sandbox makes itself; choose a file or directory in "
+          "t: \"/etc/\" is /etc, which the sandbox creates itself; choose a file or directory in "
           "it" },
         { "filesystem.read_only", ":/x",
           "t: \":/x\" has no path before the \":\"; write PATH:/TARGET" },
         { "filesystem.read_only", "/x:y",
-          "t: \"/x:y\" has a target that is not absolute; write PATH:/TARGET (as well where the "
-          "colon is part of PATH)" },
+          "t: \"/x:y\" has a target that is not absolute; write PATH:/TARGET (also if the colon is "
+          "part of PATH)" },
         { "filesystem.hide", "a/../../b",
-          "t: \"a/../../b\" has a \"..\" in it; write the path without" },
-        { "filesystem.hide", "/", "t: \"/\" is the whole tree; name a file or directory in it" },
+          "t: \"a/../../b\" contains \"..\"; write the path without it" },
+        { "filesystem.hide", "/",
+          "t: \"/\" is the whole file tree; name a file or directory in it" },
         { "filesystem.protect", "/a", "t: \"/a\" is absolute; write it relative to the workspace" },
         { "filesystem.protect", "./.",
-          "t: \"./.\" is the whole tree; name a file or directory in it" },
+          "t: \"./.\" is the whole file tree; name a file or directory in it" },
         { "filesystem.tmp_size", "none",
           "t: \"none\" is not a size; write it like 64KiB, 512MiB or 2GiB" },
         { "filesystem.tmp_size", "65535",
           "t: \"65535\" is out of range; write 64KiB to 1048576TiB" },
-        { "filesystem.allow_wide", "yes", "t: \"yes\" is neither true nor false" },
+        { "filesystem.allow_wide", "yes", "t: \"yes\" must be true or false" },
         { "network.mode", "allow",
-          "t: \"allow\" is not there: this version has no network yet but a loopback of the "
-          "sandbox's own; write \"none\"" },
+          "t: \"allow\" is not supported: in this version, a sandbox has no network except its own "
+          "loopback; write \"none\"" },
         { "env.set", "A", "t: \"A\" has no value; write NAME=VALUE" },
         { "env.set", "1A=x",
-          "t: \"1A=x\" does not start with the name of a variable (letters, digits and _, not "
+          "t: \"1A=x\" does not start with a valid variable name (letters, digits and _, not "
           "starting with a digit)" },
         { "env.set", "A B=x",
-          "t: \"A B=x\" does not start with the name of a variable (letters, digits and _, not "
+          "t: \"A B=x\" does not start with a valid variable name (letters, digits and _, not "
           "starting with a digit)" },
         { "env.set", "=x",
-          "t: \"=x\" does not start with the name of a variable (letters, digits and _, not "
+          "t: \"=x\" does not start with a valid variable name (letters, digits and _, not "
           "starting with a digit)" },
-        { "env.pass", "A=1", "t: \"A=1\" has a value; a variable that is passed has only a name" },
+        { "env.pass", "A=1", "t: \"A=1\" has a value; to pass a variable, give only its name" },
         { "env.pass", "A-B",
-          "t: \"A-B\" is not the name of a variable (letters, digits and _, not starting with a "
+          "t: \"A-B\" is not a valid variable name (letters, digits and _, not starting with a "
           "digit)" },
         { "limits.timeout", "soon",
           "t: \"soon\" is not a time; write it like 500ms, 30s, 10m or 2h, or \"none\" for no "
