@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing a command as a shell would: the search in PATH, scripts without "#!", and what exactly
- * is missing where it fails. For init.c and session-init.c, which link no libc; the caller has the
- * kernel's headers and init-sys.h. */
+/* Executes a command like a shell: searches PATH, runs scripts without "#!", and reports the exact
+ * cause of a failure. For init.c and session-init.c, which link no libc. The including file
+ * provides the kernel's headers and init-sys.h. */
 #pragma once
 
 #include "init-protocol.h"
 
 enum { EXECUTE_PATH_MAX = 4096 };
 
-/* argv has a free slot in front of its first. Written by a child that may share the memory of
- * whoever looks at it then. */
+/* argv has a free slot in front of its first item. The child that writes this may share its
+ * parent's memory. */
 typedef struct Command {
         char **argv, **env;
         int exec_errno;
         unsigned exec_step; /* INIT_STEP_* */
-        char *room;         /* EXECUTE_PATH_MAX bytes */
+        char *room;         /* a buffer of EXECUTE_PATH_MAX bytes */
 } Command;
 
-/* execve(2) says ENOENT for a program that is not there, and for one whose "#!" line or ELF header
- * names an interpreter that is not there. */
+/* execve(2) returns ENOENT both for a missing program and for a missing interpreter of its "#!"
+ * line or ELF header. */
 static int lacks_interpreter(const char *path, long r) {
         return r == -ENOENT && sys3(__NR_faccessat, AT_FDCWD_VALUE, (long)path, 0) == 0;
 }
 
-/* A text file without "#!" is run by the shell, as execvp(3) and POSIX have it. argv has a free
- * slot in front: that of our own flags. */
+/* Runs a text file without "#!" with the shell, like execvp(3) and POSIX. The free slot in front of
+ * argv takes the shell's name; until then it holds init's own flags. */
 static long execute_by_shell(Command *command, const char *path) {
         char **argv = command->argv - 1;
         char *program = argv[1];
@@ -37,8 +37,8 @@ static long execute_by_shell(Command *command, const char *path) {
         return r;
 }
 
-/* Whether a file that execve(2) can't place is a script at all: no NUL in its first line, as bash
- * and dash look. What has one is a program of another machine, or a broken one. */
+/* Whether a file that execve(2) does not recognise is a script: like in bash and dash, its first
+ * line has no NUL. Otherwise it is broken, or made for another machine. */
 static int is_text(const char *path) {
         char head[80];
         long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)path, 0, 0);
@@ -68,8 +68,9 @@ static const char *find_path(char **env) {
         return "/usr/bin:/bin";
 }
 
-/* One entry of PATH: DIR/program into buf. Returns the rest of PATH, or NULL at its end; an empty
- * entry is the working directory, which we leave out: a program there is an attacker's. */
+/* Writes one candidate, DIR/program, to buf. Returns the rest of PATH, or NULL at its end. An empty
+ * entry means the working directory and is skipped, because an attacker may have put a program
+ * there. */
 static const char *next_candidate(const char *path, const char *program,
                                   char buf[EXECUTE_PATH_MAX]) {
         size_t n = 0;
@@ -98,8 +99,8 @@ static int is_path(const char *program) {
         return 0;
 }
 
-/* Which of the errors of a search is worth telling: that something was there beats that nothing
- * was. */
+/* Chooses the error to report from a search: the error of an existing file wins over a missing one.
+ */
 static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
         const char *path = find_path(command->env);
         long best = -ENOENT;
@@ -120,7 +121,7 @@ static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
         return best;
 }
 
-/* Returns only where it fails, with exec_errno and exec_step set. */
+/* Returns only on failure, with exec_errno and exec_step set. */
 static void execute(Command *command) {
         long r;
 

@@ -32,12 +32,12 @@ __asm__(".globl _start\n"
 #error "holt is written for x86_64 and aarch64"
 #endif
 
-/* A process that shares our memory and nothing else, on a stack of its own. fn does not return. */
+/* Starts a process that shares only the memory, on a stack of its own. fn does not return. */
 static inline long sys_spawn(void *stack_top, void (*fn)(void *), void *arg) {
         return raw_clone(__NR_clone, CLONE_VM | SIGCHLD, (long)stack_top, 0, 0, 0, fn, arg);
 }
 
-/* vfork onto a stack of its own: returns in the parent once the child has executed or exited. fn
+/* vfork onto a separate stack: returns in the parent after the child has executed or exited. fn
  * does not return. */
 static inline long sys_vfork(void *stack_top, void (*fn)(void *), void *arg) {
         return raw_clone(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, (long)stack_top, 0, 0, 0, fn,

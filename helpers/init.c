@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PID 1 of a sandbox.
  *
- * Theory of operation. The launcher builds and confines the sandbox, then executes this from a
- * sealed memory file. It starts the one command, reaps what is left to it, passes signals on, and
- * reports how the command ended; when it exits the kernel kills all that is left in the pid
- * namespace. It links nothing, not even libc (its start is part of every command's), allocates
- * nothing, and holds no authority: seccomp, Landlock and the empty capability sets are in force
- * before its first instruction.
+ * Theory of operation. The launcher builds and confines the sandbox, then executes this program
+ * from a sealed memory file. It starts the one command, reaps orphans, passes signals on, and
+ * reports how the command ended. When it exits, the kernel kills all processes left in the pid
+ * namespace. It links nothing, not even libc, because its own start delays every command. It
+ * allocates nothing and holds no authority: seccomp, Landlock and the empty capability sets are in
+ * force before its first instruction.
  *
  * The system call filter is in force here, so every call made here, and in session-init.c, is in
  * the group @basic (policy/syscalls-groups.c), which no policy can deny. A new call needs its row
  * there.
  *
- * It blocks every signal and reads SIGCHLD from a signalfd, so nothing inside can make it run a
- * handler; it is not dumpable, so nothing inside can open its memory or its control socket. */
+ * It blocks every signal and reads SIGCHLD from a signalfd, so no process inside can make it run a
+ * handler. It is not dumpable, so no process inside can open its memory or its control socket. */
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/poll.h>
@@ -39,18 +39,18 @@ enum {
 };
 
 typedef struct Init {
-        int pid; /* of the command, its process group too; 0 when it has ended */
+        int pid; /* the command's process and process group; 0 after its end */
         int signal_fd;
         const char *flags;
-        uint64_t signals; /* the signal mask that the command starts with: none */
-        Command command;  /* the child, which shares our memory until it executes, writes to it */
+        uint64_t signals; /* the command's initial signal mask: empty */
+        Command command;  /* written by the child, which shares this memory until it executes */
 } Init;
 
 static void report(uint32_t type, int32_t value, uint32_t detail) {
         const InitMessage message = { .type = type, .value = value, .detail = detail };
 
-        /* The socket's queue is longer than all that we ever have to say at once; if the launcher
-         * is gone we die with it (PR_SET_PDEATHSIG). */
+        /* The socket's queue has room for all messages that init ever sends at once. If the
+         * launcher is dead, init dies with it (PR_SET_PDEATHSIG). */
         (void)sys6(__NR_sendto, INIT_CONTROL_FD, (long)&message, sizeof(message), MSG_NOSIGNAL_FLAG,
                    0, 0);
 }
@@ -62,7 +62,7 @@ static int has_flag(const Init *init, char flag) {
         return 0;
 }
 
-/* The foreground process group of the terminal, which is at least one of fds 0 to 2. */
+/* Sets the foreground process group of the terminal, which is at least one of fds 0 to 2. */
 static void take_foreground(int group) {
         for (int fd = 0; fd <= 2; fd++)
                 if (sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group) == 0)
@@ -71,7 +71,8 @@ static void take_foreground(int group) {
 
 /* --- the command --- */
 
-/* The child: shares our memory and has its own stack, as after vfork(2). Does not return. */
+/* Runs in the child, which shares init's memory but has its own stack, like after vfork(2). Does
+ * not return. */
 static void run_command(Init *init) {
         (void)sys2(__NR_setpgid, 0, 0);
         if (has_flag(init, INIT_FLAG_TERMINAL) && !has_flag(init, INIT_FLAG_BACKGROUND))
@@ -104,8 +105,8 @@ static long start_command(Init *init) {
 
 /* --- the loop --- */
 
-/* Reaps what has ended. The command may stop, too; other children that stop are their parents'
- * concern. */
+/* Reaps processes that have ended. The command may also stop; other stopped children concern only
+ * their parents. */
 static void reap(Init *init) {
         for (;;) {
                 int status = 0;
@@ -117,7 +118,7 @@ static void reap(Init *init) {
                         continue;
                 if ((status & 0xff) == 0x7f) {
                         if (!has_flag(init, INIT_FLAG_TERMINAL))
-                                continue; /* whoever has stopped it may wake it */
+                                continue; /* the process that stopped it may also wake it */
                         report(INIT_STOPPED, (status >> 8) & 0xff, 0);
                         continue;
                 }
@@ -146,7 +147,7 @@ static void obey(Init *init, const InitMessage *message) {
         }
 }
 
-/* Returns 0 when the launcher is gone. */
+/* Returns 0 if the launcher is gone. */
 static int listen_once(Init *init) {
         InitMessage message;
         long n = sys6(__NR_recvfrom, INIT_CONTROL_FD, (long)&message, sizeof(message),
@@ -177,8 +178,8 @@ static void run_loop(Init *init) {
         }
 }
 
-/* stack is as the kernel leaves it: argc, argv, NULL, environment, NULL. Called by _start
- * (init-sys.h). */
+/* The kernel's initial stack: argc, argv, NULL, environment, NULL. Called by _start (init-sys.h).
+ */
 _Noreturn void init_main(long *stack);
 _Noreturn void init_main(long *stack) {
         long argc = stack[0];

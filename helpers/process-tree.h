@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes below another, as /proc has them, and killing them all: for session-init.c, which
- * has no libc and has included what this needs. */
+/* Finds the descendants of a process in /proc, and kills all of them. For session-init.c, which has
+ * no libc and includes the necessary headers. */
 #pragma once
 
 static int is_monitor(int pid);
 static void *map_memory(unsigned long size, int fd);
 
 enum {
-        PROCESSES_MAX = 65536, /* that are looked at to find those of an exec */
-        ROUNDS_MAX = 1000,     /* of looking for more of them */
-        ROUNDS_PLAIN = 20,     /* before all the sandbox is stopped meanwhile */
-        ROUND_PAUSE = 1000000, /* nsec for a monitor to see that nobody is left */
+        PROCESSES_MAX = 65536, /* maximum number of processes that a search visits */
+        ROUNDS_MAX = 1000,     /* rounds of searching for more processes */
+        ROUNDS_PLAIN = 20,     /* rounds before the whole sandbox is stopped during a round */
+        ROUND_PAUSE = 1000000, /* nsec, in which a monitor can notice that no process is left */
 };
 
 typedef struct Process {
         int pid, parent;
-        int marked; /* belongs to what is looked for */
+        int marked; /* belongs to the tree that is searched for */
 } Process;
 
 static Process *processes;
@@ -29,9 +29,10 @@ static long read_number(const char **at, const char *end) {
         return number;
 }
 
-/* The parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); the name may have anything in
- * it. 0 for a process that is dead but for its parent's knowing. A Z alone does not say that: the
- * first thread may have ended by itself, and field 20, the threads, counts it too. */
+/* Returns the parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); NAME may contain any
+ * byte. Returns 0 for a zombie whose parent has not reaped it yet. State Z alone is not enough,
+ * because the first thread may end before the others: field 20, the thread count, must be checked
+ * too. */
 static int read_parent(const char *stat, long length) {
         const char *end = stat + length, *at = end;
         long parent, threads;
@@ -50,7 +51,7 @@ static int read_parent(const char *stat, long length) {
         return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : (int)parent;
 }
 
-/* Returns 0 where it is there and can't be read. */
+/* Returns 0 if the process exists but cannot be read. */
 static int look_at_process(int proc_fd, const char *name) {
         char path[32], stat[512];
         int pid = 0, n = 0;
@@ -75,7 +76,8 @@ static int look_at_process(int proc_fd, const char *name) {
         return length > 0 || length == -ESRCH;
 }
 
-/* 0 where not all of /proc can be read, as for lack of memory: who is not seen may be there. */
+/* Returns 0 if a part of /proc cannot be read, for example for lack of memory: processes may then
+ * be missed. */
 static int look_at_all(void) {
         /* struct linux_dirent64: u64 inode, s64 offset, u16 length, u8 type, name */
         static char entries[8192] __attribute__((aligned(8)));
@@ -104,8 +106,8 @@ static int is_marked(int pid) {
         return 0;
 }
 
-/* Marks what is below pid, which is not marked itself; or, for pid 0, what came to init as an
- * orphan, and all below that. */
+/* Marks the descendants of pid, but not pid itself. For pid 0, marks the orphans that came to init,
+ * and their descendants. */
 static void mark_below(int pid) {
         int more = 1;
 
@@ -125,8 +127,8 @@ static void mark_below(int pid) {
         }
 }
 
-/* Sends the signal to what is below pid now; returns how many that are, or -1 where some may not
- * have been seen. */
+/* Sends the signal to the current descendants of pid. Returns their number, or -1 if some may have
+ * been missed. */
 static int signal_below(int pid, int signal) {
         int count = 0, all = look_at_all();
 
@@ -139,7 +141,7 @@ static int signal_below(int pid, int signal) {
         return all ? count : -1;
 }
 
-/* As look_at_all() has seen it. */
+/* The result of the last look_at_all(). */
 static int is_alive(int pid) {
         for (int i = 0; i < processes_count; i++)
                 if (processes[i].pid == pid)
@@ -153,10 +155,11 @@ static void pause_round(void) {
         (void)sys5(__NR_ppoll, 0, 0, (long)time, 0, 0);
 }
 
-/* One look at /proc may miss whoever forks and ends again and again: it is the child that lives by
- * the time its parent is looked at. Where all are stopped, which the kernel does at once with
- * respect to fork(2) (kill(2), -1), it misses none. Returns whether nobody is left: that a monitor
- * knows, which ends then, and without one all have to be stopped. */
+/* Kills the descendants once. Returns whether none is left. A process that forks and ends
+ * repeatedly may escape one look at /proc: its child is the one alive when the parent is read. If
+ * all processes are stopped first, none escapes: the kernel does that atomically with respect to
+ * fork(2) (kill(2), -1). A monitor ends when none is left; without a monitor, all must be stopped
+ * to be sure. */
 static int kill_round(int pid, int stop_all) {
         int count;
 
@@ -171,10 +174,10 @@ static int kill_round(int pid, int stop_all) {
         return count >= 0 && !is_alive(pid);
 }
 
-/* First all are stopped: who runs may fork faster than they are found, and whoever is stopped takes
- * up one of the processes that the limit allows. Then all of them are killed, a child that has not
- * executed its command yet among them. A monitor that others stop again and again is killed in the
- * end: what is below it comes to init as orphans. */
+/* First stops all descendants: a running process could fork faster than it is found, and each
+ * stopped one uses up a process of the limit. Then kills all of them, including a child that has
+ * not executed its command yet. If others stop a monitor again and again, it is killed in the end;
+ * its descendants then come to init as orphans. */
 static void kill_below(int pid) {
         int before = -1, now = 0;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system call instruction, for what has no libc, or a thread that must not touch its errno.
+/* The system call instruction, for code without a libc, or for a thread that must not change its
+ * errno.
  *
- * All calls return the result, or a negative errno. */
+ * All functions return the result, or a negative errno. */
 #pragma once
 
 #if defined(__x86_64__)

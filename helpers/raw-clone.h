@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone(2) and clone3(2) with another stack for the child, for init and for the launcher.
+/* clone(2) and clone3(2) with a separate stack for the child, for init and for the launcher.
  *
- * A child on another stack can't return through a libc wrapper, whose return address is on this
- * one: the instruction itself, and the call of fn behind it. All that the child needs is in
- * registers. */
+ * A child on another stack cannot return through a libc wrapper, because the return address is on
+ * the parent's stack. So this file contains the instruction itself, followed by the call of fn.
+ * Registers hold all that the child needs. */
 #pragma once
 
-/* nr is the call, a to e are its arguments. Returns in the parent alone, the child's pid or a
- * negative errno; the child runs fn(arg), which must not return. */
+/* nr is the system call, and a to e are its arguments. Returns only in the parent: the child's pid
+ * or a negative errno. The child runs fn(arg), which must not return. */
 #if defined(__x86_64__)
 
 static inline long raw_clone(long nr, long a, long b, long c, long d, long e, void (*fn)(void *),

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PID 1 of a session's sandbox, which lasts and runs many commands.
  *
- * Theory of operation. For each exec that the keeper asks for, init starts a monitor, and that
- * starts the command. The monitor is a subreaper: whatever the command starts, daemonised, in a
- * session of its own or forked twice, stays below it in the tree of processes, so that "everything
- * that exec started" can be found again in /proc, and be killed. A command that just ends leaves
- * what it has started running; the monitor leaves with the last of them.
+ * Theory of operation. For each exec that the keeper requests, init starts a monitor, which starts
+ * the command. The monitor is a subreaper: every process that the command starts stays below it in
+ * the process tree, even if it is daemonised, in a session of its own or forked twice. So all
+ * processes of that exec can be found in /proc and killed. When a command ends normally, its
+ * remaining processes keep running; the monitor ends with the last of them.
  *
- * Monitors are processes that share init's memory and nothing else, each with stacks of its own:
- * what a fork copies would be most of what an exec costs. They report to the keeper themselves;
- * init itself only starts monitors, passes signals on and kills. Inside, nobody can kill init. A
- * command can kill its monitor, as its equal: what then comes to init as an orphan belongs to no
- * exec and is killed.
+ * Monitors share init's memory and nothing else, and each has its own stacks: copying by fork would
+ * be most of the cost of an exec. They report to the keeper themselves. init itself only starts
+ * monitors, passes signals on and kills. No process inside can kill init. A command can kill its
+ * monitor, which has the same identity. Its processes then come to init as orphans that belong to
+ * no exec, and init kills them.
  *
- * A command on a terminal is a job, as of a shell: the terminal's session is its monitor's, and the
- * command has a process group of its own, so that Ctrl-Z stops it (in an orphaned group the kernel
- * discards SIGTSTP) and the monitor can give it the foreground again.
+ * A command on a terminal is a job, like in a shell. The terminal's session is its monitor's, and
+ * the command has its own process group. So Ctrl-Z stops it (in an orphaned group the kernel
+ * discards SIGTSTP), and the monitor can give it the foreground again.
  *
- * As in init.c: every signal is blocked, nothing is allocated but by mmap, init and monitors are
- * not dumpable, and there is no authority here that the commands don't have. */
+ * Like in init.c, every signal is blocked and memory is allocated only by mmap. init and monitors
+ * are not dumpable, and they have no authority beyond that of the commands. */
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/fcntl.h>
@@ -50,24 +50,24 @@ enum {
         MAP_PRIVATE_FLAG = 2,
         MAP_ANONYMOUS_FLAG = 0x20,
         SMALL_SLOTS = 256,
-        WAKE_SIGNAL = SIGUSR1, /* to a monitor on a terminal: look at resume */
-        RESUME_ROUNDS = 100,   /* that init waits for it, of ROUND_PAUSE */
-        /* Those that are ending, of commands that have left no process, take no other's place. */
+        WAKE_SIGNAL = SIGUSR1, /* tells a monitor on a terminal to look at resume */
+        RESUME_ROUNDS = 100,   /* how often init waits for it, ROUND_PAUSE each time */
+        /* Twice as many, so that monitors that are ending take no slot of new commands. */
         MONITORS_MAX = 2 * SESSION_EXECS_MAX,
 };
 
 typedef struct Monitor {
         uint32_t exec; /* 0: the slot is free */
         int pid;
-        struct Exec *memory; /* the monitor's own */
+        struct Exec *memory; /* the monitor's own memory */
 } Monitor;
 
 static Monitor monitors[MONITORS_MAX];
 
 /* --- the monitor of one exec --- */
 
-/* With the stacks of the monitor and of the child that becomes the command, and room for the block
- * and the pointers into it, as far as they are small. */
+/* One exec's memory: the stacks of the monitor and of the child that becomes the command, and room
+ * for a small block with its pointers. */
 typedef struct Exec {
         Command command;
         uint32_t id;
@@ -77,10 +77,10 @@ typedef struct Exec {
         unsigned long slots_size;
         const ExecBlock *block;
         const char *cwd;
-        int fds[3];          /* to become 0 to 2 */
-        int master;          /* of the terminal, or -1 */
-        int pid;             /* of the command, its process group too; 0 when it has ended */
-        volatile int resume; /* init asks for the foreground; the monitor answers by 0 */
+        int fds[3];          /* become fds 0 to 2 */
+        int master;          /* the terminal's master, or -1 */
+        int pid;             /* the command's process and process group; 0 after its end */
+        volatile int resume; /* init asks for the foreground; the monitor answers with 0 */
         char room[EXECUTE_PATH_MAX];
         char small_block[SESSION_INLINE_MAX] __attribute__((aligned(8)));
         char *small_slots[SMALL_SLOTS];
@@ -95,7 +95,7 @@ static void *map_memory(unsigned long size, int fd) {
         return address < 0 && address > -4096 ? (void *)0 : (void *)address;
 }
 
-/* The string at *at, which moves behind it; 0 where the block ends first. */
+/* Returns the string at *at and moves *at behind it, or 0 if the block ends first. */
 static char *next_string(char **at, const char *end) {
         char *string = *at;
 
@@ -107,7 +107,7 @@ static char *next_string(char **at, const char *end) {
         return string;
 }
 
-/* Where the block is: in the monitor's own memory, or mapped. 0 where there is none. */
+/* Finds the block, in the monitor's own memory or mapped. Returns 0 if there is none. */
 static ExecBlock *find_block(Exec *exec) {
         if (exec->block_size < sizeof(ExecBlock) || exec->block_size > SESSION_BLOCK_MAX)
                 return (ExecBlock *)0;
@@ -116,7 +116,7 @@ static ExecBlock *find_block(Exec *exec) {
                        : map_memory(exec->block_size, exec->given[0]);
 }
 
-/* One slot is left free before argv (execute.h). */
+/* One slot before argv stays free (execute.h). */
 static int read_block(Exec *exec) {
         const unsigned long size = exec->block_size;
         ExecBlock *block = find_block(exec);
@@ -174,7 +174,7 @@ static int make_terminal(Exec *exec) {
         return 0;
 }
 
-/* SIGTTOU, which it may cause, is blocked here. */
+/* This may cause SIGTTOU, which is blocked here. */
 static long take_foreground(long fd, int group) {
         return sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group);
 }
@@ -187,7 +187,8 @@ static void become_job(const Exec *exec) {
                         break;
 }
 
-/* The command's own: shares the monitor's memory until it executes. Does not return. */
+/* Runs in the command's child, which shares the monitor's memory until it executes. Does not
+ * return. */
 static void run_command(Exec *exec) {
         const uint64_t none = 0;
         long r;
@@ -223,7 +224,7 @@ static void report_end(const Exec *exec, int status, const long usage[16], int a
         send_message(&message, -1);
 }
 
-/* Whether what is left of the orphans is none. */
+/* Whether no orphan is left. */
 static int reap_orphans(void) {
         long pid;
 
@@ -233,8 +234,8 @@ static int reap_orphans(void) {
         return pid == -ECHILD;
 }
 
-/* The command, or what comes to the subreaper as an orphan. Returns what wait4(2) does. Where there
- * is no terminal, whoever has stopped the command may wake it. */
+/* Reaps the command or an orphan. Returns the result of wait4(2). Without a terminal, a stopped
+ * command is left to the process that stopped it. */
 static long reap_one(Exec *exec, int options) {
         long usage[16] = { 0 };
         int status = 0;
@@ -264,7 +265,7 @@ static void give_foreground(Exec *exec) {
         exec->resume = 0;
 }
 
-/* Until nobody is left, with an ear for init meanwhile. */
+/* Waits until no process is left, and listens to init meanwhile. */
 static void attend_job(Exec *exec) {
         const uint64_t wake = 1ULL << (SIGCHLD - 1) | 1ULL << (WAKE_SIGNAL - 1);
         struct pollfd fds[] = { { .events = POLLIN } };
@@ -285,7 +286,7 @@ static void attend_job(Exec *exec) {
         }
 }
 
-/* Until nobody is left. */
+/* Waits until no process is left. */
 static void reap_all(Exec *exec) {
         long pid;
 
@@ -322,7 +323,7 @@ static void start_exec(Exec *exec) {
         send_message(&message, exec->master);
 }
 
-/* In a process of its own. Does not return. */
+/* Runs in a process of its own. Does not return. */
 static void run_monitor(Exec *exec) {
         int r;
 
@@ -332,7 +333,7 @@ static void run_monitor(Exec *exec) {
                 report(SESSION_FAILED, exec->id, -r, INIT_STEP_FORK);
         else
                 start_exec(exec);
-        /* The terminal's slave as well: the master's reader has to see its end. */
+        /* Closes the terminal's slave too, so that a reader of the master sees its end. */
         (void)sys3(__NR_close_range, SESSION_CONTROL_FD + 1, ~0U, 0);
         reap_all(exec);
         (void)sys1(__NR_exit_group, 0);
@@ -409,9 +410,9 @@ static void kill_exec(const Monitor *monitor, int signal) {
                 (void)signal_below(monitor->pid, SIGCONT);
 }
 
-/* Only the monitor can give the foreground: the terminal is its session's. That comes first, or the
- * command would stop again for want of it; and it is told to go on once, or it might already have
- * been stopped by the next key. */
+/* Continues an exec. Only the monitor can give it the foreground, because the terminal belongs to
+ * the monitor's session. That comes first: without the foreground, the command would stop again.
+ * The command is continued only once, because the next key may already have stopped it again. */
 static void resume_exec(const Monitor *monitor) {
         Exec *exec = monitor->memory;
 
@@ -424,8 +425,8 @@ static void resume_exec(const Monitor *monitor) {
         (void)signal_below(monitor->pid, SIGCONT);
 }
 
-/* pid, as SESSION_STARTED had it, may be another's by now: the command is a child of its monitor.
- */
+/* The pid that SESSION_STARTED reported may belong to another process by now. So the signal goes
+ * only to a child of the monitor. */
 static void signal_exec(const Monitor *monitor, int pid, int signal) {
         (void)look_at_all();
         for (int i = 0; i < processes_count; i++)
@@ -449,8 +450,8 @@ static void obey(const Packet *packet, const int fds[FDS_MAX]) {
                 resume_exec(monitor);
 }
 
-/* A monitor ends by itself when nobody is left below it. One that was stopped by what it watches
- * goes on; what a killed one has left is orphaned, and killed. */
+/* Reaps monitors. A monitor ends by itself when no process is left below it. If its command stopped
+ * it, it is continued. If it was killed, its orphans are killed too. */
 static void reap(void) {
         for (;;) {
                 int status = 0;
@@ -475,7 +476,7 @@ static void reap(void) {
         }
 }
 
-/* Returns 0 when the keeper is gone. */
+/* Returns 0 if the keeper is gone. */
 static int listen_once(void) {
         static Packet packet;
         int fds[FDS_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages between a session's init and its keeper (session-protocol.h), as sendmsg(2) and
- * recvmsg(2) want them. For session-init.c, which links no libc; the caller has the raw system
- * calls of init-sys.h. */
+/* Packs and unpacks the messages between a session's init and its keeper (session-protocol.h) with
+ * sendmsg(2) and recvmsg(2). For session-init.c, which links no libc; the including file provides
+ * the raw system calls of init-sys.h. */
 #pragma once
 
 enum {
@@ -13,7 +13,7 @@ enum {
         MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
 };
 
-/* As the kernel has them. */
+/* The kernel's own layouts. */
 typedef struct Vector {
         void *base;
         unsigned long length;
@@ -56,7 +56,7 @@ static void send_message(SessionMessage *message, int fd) {
                 header.control = &rights;
                 header.control_length = sizeof(rights.header) + 8;
         }
-        /* Blocks where the keeper does not get round to reading: nothing may be lost. */
+        /* Blocks while the keeper does not read: no message may be lost. */
         while (sys3(__NR_sendmsg, SESSION_CONTROL_FD, (long)&header, MSG_NOSIGNAL_FLAG) == -EINTR)
                 ;
 }
@@ -67,7 +67,7 @@ static void report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail)
         send_message(&message, -1);
 }
 
-/* Returns what recvmsg(2) does; fds that did not come are -1. */
+/* Returns the result of recvmsg(2). Missing fds are -1. */
 static long receive(Packet *packet, int fds[FDS_MAX]) {
         Rights rights = { .header = { 0 } };
         Vector vector = { packet, sizeof(*packet) };

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON for holt-tool, taken and printed as Python's json module does: json_rewrite() checks a text
- * and writes what json.dumps(json.loads(text), ensure_ascii=False) would, in one pass. What is
- * wrong is told in Python's words and counted in characters. The functions behind it read only what
- * it has written, and so check nothing.
+/* JSON for holt-tool, read and written like Python's json module. json_rewrite() checks a text and
+ * writes the result of json.dumps(json.loads(text), ensure_ascii=False), in one pass. Errors have
+ * Python's words and count characters. The functions after it read only its output, and so check
+ * nothing.
  *
- * What differs: a key that is there twice stays so, which the bridge refuses; lone surrogates are
- * refused here. */
+ * There are two differences from Python. Duplicate keys stay, and the bridge refuses them. Lone
+ * surrogates are refused here. */
 #pragma once
 
-enum { DEPTH_MAX = 960 }; /* Python's limit is about that; the bridge's is 64 */
+enum { DEPTH_MAX = 960 }; /* about Python's limit; the bridge's limit is 64 */
 
 typedef struct Json {
         Text text;
         size_t at;
         Buffer *out;
         int depth;
-        uint64_t objects[DEPTH_MAX / 64]; /* of the levels that are open, those that are objects */
-        int not_finite;                   /* it has a NaN or an infinity, which Python takes */
+        uint64_t objects[DEPTH_MAX / 64]; /* one bit for each open level: set for an object */
+        int not_finite; /* it contains a NaN or an infinity, which Python accepts */
         const char *error;
         size_t error_at;
 } Json;
 
-static const char json_too_deep[] = "too many objects and arrays in each other";
+static const char json_too_deep[] = "objects and arrays are nested too deeply";
 
 static int json_fail(Json *j, const char *error, size_t at) {
         j->error = error;
@@ -29,7 +29,7 @@ static int json_fail(Json *j, const char *error, size_t at) {
         return -1;
 }
 
-/* A byte, or -1 behind the end. */
+/* Returns a byte, or -1 after the end. */
 static int peek_at(const Json *j, size_t at) {
         return at < j->text.length ? (unsigned char)j->text.at[at] : -1;
 }
@@ -53,7 +53,7 @@ static int is_continuation(char byte) {
         return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* The bytes of the character that the text begins with; 0 where it is none that UTF-8 may have. */
+/* Length in bytes of the first character, or 0 if it is not valid UTF-8. */
 static size_t utf8_length(Text text) {
         const unsigned first = (unsigned char)text.at[0];
         const size_t length = first < 0x80                    ? 1
@@ -94,13 +94,13 @@ static void add_utf8(Buffer *out, unsigned c) {
         add_byte(out, (char)(0x80 | (c & 0x3f)));
 }
 
-/* What follows the backslash of a short escape, and what it stands for. */
+/* The letter of each short escape, and its character. */
 static const char escapes[][2] = { { '"', '"' },  { '\\', '\\' }, { 'b', '\b' }, { 'f', '\f' },
                                    { 'n', '\n' }, { 'r', '\r' },  { 't', '\t' }, { '/', '/' } };
 
 enum { ESCAPES = sizeof(escapes) / sizeof(escapes[0]), ESCAPES_WRITTEN = ESCAPES - 1 };
 
-/* As a string of JSON has it. */
+/* Appends a character as JSON strings write it. */
 static void add_escaped(Buffer *out, unsigned c) {
         for (size_t i = 0; i < ESCAPES_WRITTEN; i++)
                 if ((unsigned char)escapes[i][1] == c) {
@@ -115,11 +115,11 @@ static void add_escaped(Buffer *out, unsigned c) {
 
 /* --- strings --- */
 
-/* The four digits of a \u; -1 where they are not. */
+/* Reads the four digits after \u. Returns -1 if they are invalid. */
 static int read_hex(const Json *j, size_t at) {
         int value = 0;
 
-        if (at + 4 >= j->text.length) /* a quote at least is behind them */
+        if (at + 4 >= j->text.length) /* at least a quote must follow */
                 return -1;
         for (size_t i = at; i < at + 4; i++) {
                 const char c = j->text.at[i], small = (char)(c | 0x20);
@@ -131,7 +131,7 @@ static int read_hex(const Json *j, size_t at) {
         return value;
 }
 
-/* at is behind "\u". */
+/* `at` is after "\u". */
 static int read_unicode(Json *j) {
         int c = read_hex(j, j->at), low;
 
@@ -143,18 +143,18 @@ static int read_unicode(Json *j) {
                 return 0;
         }
         if (c >= 0xdc00 || peek(j) != '\\' || peek_at(j, j->at + 1) != 'u')
-                return json_fail(j, "a surrogate without its other half", j->at - 6);
+                return json_fail(j, "a lone surrogate", j->at - 6);
         low = read_hex(j, j->at + 2);
         if (low < 0)
                 return json_fail(j, "Invalid \\uXXXX escape", j->at + 1);
         if (low < 0xdc00 || low > 0xdfff)
-                return json_fail(j, "a surrogate without its other half", j->at - 6);
+                return json_fail(j, "a lone surrogate", j->at - 6);
         j->at += 6;
         add_escaped(j->out, 0x10000 + (((unsigned)c & 0x3ff) << 10 | ((unsigned)low & 0x3ff)));
         return 0;
 }
 
-/* at is on the backslash; begin is the string's. */
+/* `at` is on the backslash; `begin` is the start of the string. */
 static int read_escape(Json *j, size_t begin) {
         j->at++;
         if (peek(j) < 0)
@@ -172,7 +172,7 @@ static int read_escape(Json *j, size_t begin) {
         return json_fail(j, "Invalid \\escape", j->at - 1);
 }
 
-/* at is on the opening quote. */
+/* `at` is on the opening quote. */
 static int read_string(Json *j) {
         const size_t begin = j->at++;
 
@@ -232,8 +232,8 @@ static size_t skip_digits(const Json *j, size_t at) {
         return at;
 }
 
-/* Where the fraction and exponent of a number end that has its whole part up to at. What is not
- * one, as in "1." and "1e", is not part of it. */
+/* Returns the end of the fraction and exponent of a number whose whole part ends at `at`. An
+ * incomplete part, such as in "1." and "1e", does not count. */
 static size_t skip_fraction(const Json *j, size_t at) {
         size_t digits;
 
@@ -246,7 +246,7 @@ static size_t skip_fraction(const Json *j, size_t at) {
         return skip_digits(j, digits) > digits ? skip_digits(j, digits) : at;
 }
 
-/* at is on its sign or first digit. */
+/* `at` is on the sign or first digit. */
 static int read_number(Json *j) {
         const size_t begin = j->at, first = begin + (peek(j) == '-');
         size_t whole, end;
@@ -296,7 +296,7 @@ static int close_level(Json *j) {
         return 1;
 }
 
-/* What is in front of a value: in an object, its key. */
+/* Reads the part in front of a value: in an object, the key. */
 static int read_key(Json *j) {
         if (!in_object(j))
                 return 0;
@@ -313,7 +313,7 @@ static int read_key(Json *j) {
         return 0;
 }
 
-/* 0, or 1 where it has opened a level, whose first value comes now. */
+/* Returns 0, or 1 if a level was opened; its first value follows. */
 static int read_value(Json *j) {
         const int c = peek(j);
 
@@ -329,7 +329,7 @@ static int read_value(Json *j) {
         return c == '-' || (c >= 0 && is_digit((char)c)) ? read_number(j) : read_word(j);
 }
 
-/* Behind a value: 1 where another comes, 0 where all levels are closed. */
+/* Reads the part after a value. Returns 1 if another value follows, 0 if all levels are closed. */
 static int read_next(Json *j) {
         while (j->depth > 0) {
                 skip_space(j);
@@ -345,7 +345,7 @@ static int read_next(Json *j) {
         return 0;
 }
 
-/* Appends to out; 0, or -1 with error and error_at written. */
+/* Appends to out. Returns 0, or -1 with error and error_at set. */
 static int json_rewrite(Json *j) {
         int r = 1;
 
@@ -384,7 +384,7 @@ static void add_json_error(Buffer *out, const Json *j) {
         add_string(out, ")");
 }
 
-/* Any text as a string of JSON; 0, or -1 where it is not UTF-8. */
+/* Appends any text as a JSON string. Returns 0, or -1 if it is not UTF-8. */
 static int add_json_string(Buffer *out, Text text) {
         add_byte(out, '"');
         while (text.length > 0) {
@@ -403,9 +403,9 @@ static int add_json_string(Buffer *out, Text text) {
         return 0;
 }
 
-/* --- what has been written --- */
+/* --- reading the output --- */
 
-/* Where the value ends that begins at. */
+/* Returns the end of the value that begins at `at`. */
 static size_t value_end(Text text, size_t at) {
         int depth = 0, quoted = 0;
 
@@ -428,8 +428,8 @@ static size_t value_end(Text text, size_t at) {
         return at;
 }
 
-/* The next value in an object or array, a key or a member, from *at on, which is 1 at first. 0
- * behind the last. */
+/* Returns the next value in an object or array, that is a key, member or item. *at is 1 before the
+ * first call. Returns 0 after the last value. */
 static int next_value(Text text, size_t *at, Text *ret) {
         const size_t end = value_end(text, *at);
 
@@ -438,7 +438,8 @@ static int next_value(Text text, size_t *at, Text *ret) {
         return ret->length > 0;
 }
 
-/* Of a key without escapes; of two the last. 0 where it is not there, or the text no object. */
+/* Finds the last member with the key, which has no escapes. Returns 0 if it does not exist or the
+ * text is not an object. */
 static int find_member(Text object, const char *key, Text *ret) {
         size_t at = 1;
         Text name, value;
@@ -454,7 +455,7 @@ static int find_member(Text object, const char *key, Text *ret) {
         return found;
 }
 
-/* What a string says; what is no string, as it is. */
+/* Appends the contents of a string; any other value is appended unchanged. */
 static void add_plain_text(Buffer *out, Text value) {
         if (value.at[0] != '"')
                 return add(out, value);

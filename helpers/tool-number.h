@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with a fraction or an exponent, as Python prints a float: the fewest digits that are read
- * as the same double, and an exponent from 1e+16 and below 0.0001.
+/* Prints numbers with a fraction or exponent like Python prints a float: with the fewest digits
+ * that read back as the same double. An exponent is used from 1e+16 and below 0.0001.
  *
- * A text of up to 15 digits is that already (DBL_DIG). Others are made a double and digits again by
- * exact arithmetic in decimals: doubling and halving, some digits at a time. */
+ * A text of up to 15 digits is already in that form (DBL_DIG). Other texts are turned into a double
+ * and back into digits by exact decimal arithmetic, doubling and halving several digits at a time.
+ */
 #pragma once
 
 enum {
-        DIGITS_MAX = 800,      /* the longest double that lies between two others has 767 */
-        DIGITS_KEPT = 15,      /* that every double keeps, but for the smallest */
-        DIGITS_ENOUGH = 17,    /* that tell any two doubles apart */
-        POINT_PLAIN_MAX = 300, /* below it either way, doubles have all their bits */
-        POINT_RANGE_MAX = 400, /* beyond it either way, there are none */
+        DIGITS_MAX = 800,      /* the exact midpoint of two doubles has up to 767 */
+        DIGITS_KEPT = 15,      /* every double except the smallest keeps them */
+        DIGITS_ENOUGH = 17,    /* they tell any two doubles apart */
+        POINT_PLAIN_MAX = 300, /* if the point is closer than this, doubles have full precision */
+        POINT_RANGE_MAX = 400, /* if the point is farther than this, doubles are 0 or infinite */
         SHIFT_MAX = 59,        /* 10 * 2^59 fits into 64 bits */
         MANTISSA_BITS = 53,
-        EXPONENT_MIN = -1021, /* of a fraction from 1/2 to 1 */
+        EXPONENT_MIN = -1021, /* for a fraction from 1/2 to 1 */
         EXPONENT_MAX = 1024,
 };
 
-/* 0.DIGITS * 10^point; the first digit and the last are not 0; count 0 is zero. */
+/* The number 0.DIGITS * 10^point. The first and last digits are not 0. If count is 0, the number is
+ * zero. */
 typedef struct Decimal {
         int count;
         long point;
@@ -27,7 +29,7 @@ typedef struct Decimal {
 
 typedef struct Double {
         uint64_t mantissa;
-        int exponent; /* of 2; 0 for zero */
+        int exponent; /* power of 2; 0 for zero */
 } Double;
 
 static void trim(Decimal *d) {
@@ -37,7 +39,8 @@ static void trim(Decimal *d) {
                 d->point = 0;
 }
 
-/* One more digit at the end; what has no room leaves a trace, so that it is no tie. */
+/* Appends a digit. If there is no room, the last digit marks the remainder, so that the number is
+ * no exact tie. */
 static void append_digit(Decimal *d, unsigned digit) {
         if (d->count < DIGITS_MAX)
                 d->digits[d->count++] = (unsigned char)digit;
@@ -99,8 +102,8 @@ static void scale(Decimal *d, int bits) {
 
 /* --- doubles --- */
 
-/* Brings it between 1/2 and 1; the exponent of 2 that is taken out. 8 is less than 10, so that each
- * step goes up to the aim and not past it. */
+/* Scales the number to between 1/2 and 1, and returns the exponent of 2 taken out. 8 is less than
+ * 10, so no step overshoots. */
 static int normalise(Decimal *d) {
         int exponent = 0;
 
@@ -119,7 +122,7 @@ static int normalise(Decimal *d) {
         return exponent;
 }
 
-/* To the next whole number, of two to the even one. It is less than 2^53 and a half. */
+/* Rounds to the nearest whole number, or to the even one of two. The result is at most 2^53. */
 static uint64_t round_whole(const Decimal *d) {
         uint64_t whole = 0;
         unsigned next;
@@ -132,7 +135,7 @@ static uint64_t round_whole(const Decimal *d) {
         return whole + (next > 5 || (next == 5 && (d->point + 1 < d->count || whole % 2)));
 }
 
-/* The next double; 0, or -1 where there is none. */
+/* Finds the nearest double. Returns 0, or -1 if the number is too large. */
 static int to_double(const Decimal *from, Double *ret) {
         Decimal d = *from;
         int exponent;
@@ -173,7 +176,7 @@ static void to_decimal(Double from, Decimal *ret) {
 
 /* --- the fewest digits --- */
 
-/* One more in the last of count digits. */
+/* Increments the last of count digits. */
 static void count_up(Decimal *d, int count) {
         while (d->count < count)
                 append_digit(d, 0);
@@ -188,8 +191,8 @@ static void count_up(Decimal *d, int count) {
         trim(d);
 }
 
-/* The first digits of d; returns whether the rest is more than a half, or a half and the last odd.
- */
+/* Keeps the first digits of d. Returns whether the rest rounds up: it is more than a half, or a
+ * half after an odd digit. */
 static int cut(const Decimal *d, int count, Decimal *ret) {
         const unsigned next = count < d->count ? d->digits[count] : 0;
         const int odd = count <= d->count && d->digits[count - 1] % 2;
@@ -208,8 +211,8 @@ static int is_double(const Decimal *d, Double wanted) {
                value.exponent == wanted.exponent;
 }
 
-/* Below a power of two doubles lie closer than above it: the next digits below may be another's
- * where those above, which are farther away, are not. */
+/* Below a power of two, doubles lie closer together than above it. So the nearest shorter text
+ * below may belong to another double, although the one above, which is farther away, does not. */
 static int shorten(const Decimal *exact, int count, Double wanted, Decimal *ret) {
         if (!cut(exact, count, ret) && is_double(ret, wanted))
                 return 1;
@@ -217,7 +220,7 @@ static int shorten(const Decimal *exact, int count, Double wanted, Decimal *ret)
         return is_double(ret, wanted);
 }
 
-/* 0, or -1 where no double is that large. */
+/* Shortens d. Returns 0, or -1 if no double is that large. */
 static int shortest(Decimal *d) {
         Decimal exact;
         Double wanted;
@@ -242,7 +245,7 @@ static int is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* Of a JSON number, which is one. A part of it that is beyond all doubles need not be exact. */
+/* Reads a JSON number. Parts beyond the range of doubles may be inexact. */
 static void read_decimal(Text text, Decimal *ret) {
         long exponent = 0, sign = 1;
         int fraction = 0;
@@ -297,8 +300,8 @@ static void add_plain(Buffer *out, const Decimal *d) {
         add_digits(out, d, d->point, d->count > d->point ? d->count : d->point + 1);
 }
 
-/* A JSON number with a fraction or an exponent; 0, or -1 where no double is that large, which is
- * infinity then. */
+/* Appends a JSON number with a fraction or exponent. Returns 0, or -1 if no double is that large
+ * and the result would be infinity. */
 static int add_float(Buffer *out, Text text) {
         Decimal d;
 

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt-tool has instead of a libc: texts, memory that grows, files, and how it ends. The
- * caller has init-sys.h.
+/* Replaces a libc for holt-tool: texts, growing memory, files and exit. The including file provides
+ * init-sys.h.
  *
- * Memory is never given back: the process lives for one call. Whatever can't go on ends here. */
+ * Memory is never freed, because the process lives for one call. Any fatal error ends the process
+ * here. */
 #pragma once
 
 enum {
         MEMORY_READ_WRITE = 1 | 2,    /* PROT_READ | PROT_WRITE */
         MEMORY_PRIVATE = 2 | 0x20,    /* MAP_PRIVATE | MAP_ANONYMOUS */
         MEMORY_MAY_MOVE = 1,          /* MREMAP_MAYMOVE */
-        BUFFER_FIRST = 64 << 10,      /* pages that are not written take no memory */
+        BUFFER_FIRST = 64 << 10,      /* unused pages take no memory */
         TERMINAL_ATTRIBUTES = 0x5401, /* TCGETS */
-        EXIT_FAILED = 1,              /* the call, or what it was asked with */
+        EXIT_FAILED = 1,              /* the call failed, or its arguments are wrong */
         EXIT_USAGE = 2,
 };
 
-/* Not ended by a NUL, which it may have in it. */
+/* A text with a length. It has no final NUL and may contain NULs. */
 typedef struct Text {
         const char *at;
         size_t length;
 } Text;
 
-/* All zero: empty. */
+/* Empty if all members are zero. */
 typedef struct Buffer {
         char *data;
         size_t length, size;
 } Buffer;
 
 #if !__STDC_HOSTED__
-/* Calls of these are made by the compiler itself, whatever its options. */
+/* Compilers call these functions on their own, regardless of options. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
         for (size_t i = 0; i < n; i++)
@@ -67,13 +68,14 @@ static int text_is(Text text, const char *string) {
 
 /* --- output --- */
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 static long write_all(int fd, Text text) {
         while (text.length > 0) {
                 struct pollfd writable = { .fd = fd, .events = POLLOUT };
                 long n = sys3(__NR_write, fd, (long)text.at, (long)text.length);
 
-                if (n == -EAGAIN) /* somebody else has made it so, whose end it is too */
+                if (n ==
+                    -EAGAIN) /* another process that shares this open file has set O_NONBLOCK */
                         n = sys5(__NR_ppoll, (long)&writable, 1, 0, 0, 0) < 0 ? -EAGAIN : 0;
                 if (n < 0 && n != -EINTR)
                         return n;
@@ -94,7 +96,7 @@ _Noreturn static void fail_by(const Buffer *message) {
         end(EXIT_FAILED);
 }
 
-/* Ends with the parts, up to a NULL, as the message. */
+/* Ends with an error message made of the parts, up to a NULL. */
 _Noreturn static void fail_parts(const char *const *parts) {
         Buffer message = { 0 };
 
@@ -114,14 +116,13 @@ _Noreturn static void fail_memory(void) {
         end(EXIT_FAILED);
 }
 
-/* Room for more bytes. */
+/* Makes room for more bytes. */
 static void reserve(Buffer *buffer, size_t more) {
         size_t size = buffer->size ? buffer->size : BUFFER_FIRST;
         long memory;
 
         while (size - buffer->length < more)
-                size *= 2; /* what is put in is bounded by INPUT_MAX, and what comes of it likewise
-                            */
+                size *= 2; /* cannot overflow: INPUT_MAX bounds the input, and so the output */
         if (size == buffer->size)
                 return;
         if (buffer->size)
@@ -159,7 +160,8 @@ static void add_number(Buffer *buffer, size_t number) {
 
 /* --- errnos --- */
 
-/* Ends with the parts and "[Errno 2] No such file or directory", as Python says it. */
+/* Ends with the parts and an errno in Python's words, such as "[Errno 2] No such file or
+ * directory". */
 _Noreturn static void fail_errno(const char *what, const char *path, long error) {
         static const struct {
                 int number;

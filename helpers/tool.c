@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt-tool NAME [JSON] | --list: calls a tool of the host from inside a session, for shells.
  *
- * Theory of operation. inside/bridge.h says what is on the socket: one line to it, and the line
- * back that has our id. It does what helpers/python/host_tools.py does and prints what Python would
- * print, without a start of python3, and where none is. Like init it links nothing: so it runs
- * below any root, and is small enough to be written into every session. It allocates, though: the
- * payload, the answer, and each of the two as it is written again (tool-json.h).
+ * Theory of operation. inside/bridge.h describes the protocol on the socket: holt-tool sends one
+ * line and reads the line with the same id. It does and prints the same as
+ * helpers/python/host_tools.py, without starting python3 or needing it. Like init it links nothing,
+ * so it runs below any root, and it is small enough to be written into every session. Unlike init
+ * it allocates memory, for the payload, the answer, and the rewritten form of each (tool-json.h).
  *
- * Whoever sets HOLT_BRIDGE may play the bridge. All that comes from there is checked before it is
- * looked at, and an answer has INPUT_MAX bytes. */
+ * A process that sets HOLT_BRIDGE may impersonate the bridge. So everything from the socket is
+ * checked before use, and an answer is limited to INPUT_MAX bytes. */
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/poll.h>
@@ -27,14 +27,14 @@
 #include "tool-json.h"
 
 enum {
-        INPUT_MAX = 32 << 20, /* BRIDGE_OUTPUT_MAX: a longer line is never sent */
+        INPUT_MAX = 32 << 20, /* BRIDGE_OUTPUT_MAX: the bridge never sends a longer line */
         READ_SIZE = 64 << 10,
         STREAM_SOCKET = 1,        /* SOCK_STREAM */
         CLOSE_ON_EXEC = 02000000, /* SOCK_CLOEXEC */
         NO_SIGNAL = 0x4000,       /* MSG_NOSIGNAL */
 };
 
-#define BRIDGE_GONE "[internal_error] the bridge has gone"
+#define BRIDGE_GONE "[internal_error] the bridge is gone"
 #define BAD_ANSWER "[internal_error] the bridge's answer "
 
 static const char usage[] =
@@ -43,7 +43,7 @@ static const char usage[] =
 
 /* --- the payload --- */
 
-/* Reads up to size bytes more; how many, 0 at the end, or a negative errno. */
+/* Reads up to size more bytes. Returns their number, 0 at the end, or a negative errno. */
 static long read_more(int fd, Buffer *buffer, size_t size) {
         long n;
 
@@ -56,7 +56,7 @@ static long read_more(int fd, Buffer *buffer, size_t size) {
         return n;
 }
 
-/* As Python reads a text: each kind of line's end is "\n". */
+/* Turns every line end into "\n", like Python does when it reads a text. */
 static void unify_lines(Buffer *text) {
         size_t to = 0;
 
@@ -70,9 +70,9 @@ static void unify_lines(Buffer *text) {
         text->length = to;
 }
 
-/* What stdin has; nothing where it is a terminal. */
+/* Reads all of stdin; nothing if stdin is a terminal. */
 static Text read_stdin(void) {
-        char attributes[256]; /* more than struct termios has */
+        char attributes[256]; /* larger than struct termios */
         Buffer input = { 0 };
         long n = 1;
 
@@ -83,7 +83,7 @@ static Text read_stdin(void) {
                 if (n < 0)
                         fail_errno("cannot read the payload from ", "stdin", n);
                 if (input.length > INPUT_MAX)
-                        fail("the payload has more than 32 MiB");
+                        fail("the payload is larger than 32 MiB");
         }
         unify_lines(&input);
         return (Text){ input.data, input.length };
@@ -99,7 +99,7 @@ static int is_blank(Text text) {
         return 1;
 }
 
-/* What Python calls what it has made of a JSON text. */
+/* The Python type of a JSON text's value, for errors. */
 static const char *python_type(Text json) {
         if (json.at[0] == '"')
                 return "str";
@@ -133,7 +133,7 @@ static void add_payload(Buffer *line, Text text) {
                 return add_string(line, "{}");
         if (json_rewrite(&j) < 0) {
                 if (j.error == json_too_deep)
-                        fail("the payload has too many objects and arrays in each other");
+                        fail("the payload nests objects and arrays too deeply");
                 fail_json("the payload is to be JSON, as '{\"of\": \"tea\"}': ", &j);
         }
         payload = (Text){ line->data + begin, line->length - begin };
@@ -142,7 +142,7 @@ static void add_payload(Buffer *line, Text text) {
                 return add_string(line, "{}");
         }
         if (payload.at[0] != '{')
-                fail("a payload is a dict, not ", python_type(payload));
+                fail("the payload must be a dict, not ", python_type(payload));
         if (j.not_finite)
                 fail("Out of range float values are not JSON compliant");
 }
@@ -173,11 +173,11 @@ static Buffer make_call(char **env, const char *name, const char *payload) {
 
         add_string(&line, ", \"call\": ");
         if (add_json_string(&line, text_of(name)) < 0)
-                fail("a tool's name is UTF-8");
+                fail("the tool's name must be UTF-8");
         add_string(&line, ", \"payload\": ");
         add_payload(&line, payload ? text_of(payload) : read_stdin());
         if (!name[0])
-                fail("a tool's name is not empty");
+                fail("the tool's name must not be empty");
         add_string(&line, "}\n");
         return line;
 }
@@ -193,9 +193,10 @@ static Buffer make_list(char **env) {
 
 typedef struct Bridge {
         int fd;
-        long sent; /* the errno of sending: who does not take a request may have said why */
+        long sent; /* the errno of sending; a peer that refuses a request may still have sent the
+                      reason */
         Buffer input;
-        size_t begin; /* of the next line in there */
+        size_t begin; /* start of the next line in the buffer */
 } Bridge;
 
 static int connect_bridge(const char *path) {
@@ -204,7 +205,7 @@ static int connect_bridge(const char *path) {
         long fd, r;
 
         if (text.length == 0)
-                fail("[internal_error] HOLT_BRIDGE is not set: tools are called from inside a "
+                fail("[internal_error] HOLT_BRIDGE is not set: tools can be called only inside a "
                      "session");
         if (text.length >= sizeof(address.sun_path))
                 fail("[internal_error] cannot reach the bridge at ", path,
@@ -220,7 +221,7 @@ static int connect_bridge(const char *path) {
         return (int)fd;
 }
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 static long send_line(int fd, const Buffer *line) {
         size_t sent = 0;
 
@@ -235,7 +236,7 @@ static long send_line(int fd, const Buffer *line) {
         return 0;
 }
 
-/* Reads more behind a line that has not come to its end, which it moves to the front. */
+/* Reads more of an incomplete line, after moving it to the front. */
 static void read_rest(Bridge *bridge) {
         Buffer *input = &bridge->input;
         long n;
@@ -246,19 +247,19 @@ static void read_rest(Bridge *bridge) {
         bridge->begin = 0;
         n = read_more(bridge->fd, input, READ_SIZE);
         if (n == 0 && bridge->sent == 0)
-                fail(BRIDGE_GONE ": it was closed");
+                fail(BRIDGE_GONE ": connection closed");
         if (n <= 0)
                 fail_errno(BRIDGE_GONE, "", bridge->sent ? bridge->sent : n);
 }
 
-/* The next line without its end, which lasts until the one after it. */
+/* Returns the next line without its end. It is valid until the next call. */
 static Text read_line(Bridge *bridge) {
         size_t length = 0;
         Text line;
 
         for (;; length++) {
                 if (length == INPUT_MAX)
-                        fail(BAD_ANSWER "has more than 32 MiB");
+                        fail(BAD_ANSWER "is larger than 32 MiB");
                 if (bridge->begin + length == bridge->input.length)
                         read_rest(bridge);
                 if (bridge->input.data[bridge->begin + length] == '\n')
@@ -271,7 +272,7 @@ static Text read_line(Bridge *bridge) {
 
 /* --- the answer --- */
 
-/* Ends with what the answer's "error" says, behind what stands before that. */
+/* Ends with the contents of the answer's "error", after the text `before`. */
 _Noreturn static void fail_answer(const char *before, Text error, int with_type) {
         Buffer message = { 0 };
         Text part;
@@ -291,24 +292,24 @@ _Noreturn static void fail_answer(const char *before, Text error, int with_type)
         fail_by(&message);
 }
 
-/* The line as it is written again; whether it is the answer to our request. */
+/* Rewrites the line, and returns whether it answers this request. */
 static int is_ours(Text line, Buffer *answer) {
         Json j = { .text = line, .out = answer };
         Text whole, id, error = { "", 0 };
 
         answer->length = 0;
         if (json_rewrite(&j) < 0)
-                fail_json(BAD_ANSWER "is none: ", &j);
+                fail_json(BAD_ANSWER "is not valid: ", &j);
         whole = (Text){ answer->data, answer->length };
         if (whole.at[0] != '{')
-                fail(BAD_ANSWER "is no object");
+                fail(BAD_ANSWER "is not an object");
         if (find_member(whole, "id", &id) && !text_is(id, "null"))
                 return text_is(id, "1");
-        (void)find_member(whole, "error", &error); /* about the connection */
+        (void)find_member(whole, "error", &error); /* an error about the connection itself */
         fail_answer(BRIDGE_GONE ": ", error, 0);
 }
 
-/* The member of the answer to a request that this is about; ends where it is an error. */
+/* Sends a request and returns one member of its answer. Ends if the answer is an error. */
 static Text ask(char **env, const Buffer *request, const char *key) {
         Bridge bridge = { .fd = connect_bridge(find_env(env, "HOLT_BRIDGE")) };
         Buffer answer = { 0 };
@@ -327,7 +328,8 @@ static Text ask(char **env, const Buffer *request, const char *key) {
 
 /* --- the list --- */
 
-/* The bytes of a character that is space; *ret says whether a line ends there. As Python has it. */
+/* Length in bytes of a space character, or 0; *ret says whether it ends a line. The rules are
+ * Python's. */
 static size_t space_length(Text text, int *ret) {
         static const struct {
                 const char *text;
@@ -366,7 +368,7 @@ static Text first_line(Text text) {
                         cut = ends && begin < i && cut == 0 ? i : cut;
                         continue;
                 }
-                if (cut > 0) /* and what stands before it is no end of all */
+                if (cut > 0) /* text follows the line end */
                         return (Text){ text.at + begin, cut - begin };
                 length = utf8_length(rest);
                 begin = begin < i ? begin : i;
@@ -430,7 +432,7 @@ _Noreturn static void list(char **env) {
         print((Text){ out.data, out.length });
 }
 
-/* Called by _start (init-sys.h) with what execve(2) leaves on the stack. */
+/* Called by _start (init-sys.h) with execve(2)'s initial stack. */
 _Noreturn void init_main(long *stack);
 _Noreturn void init_main(long *stack) {
         const int count = (int)stack[0] - 1;

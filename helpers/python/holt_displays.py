@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the interpreter shows besides its output: mime bundles of values, figures of matplotlib, and where
-libraries find display(). Loaded by holt_interpreter at its start; what values give here is the code's own."""
+"""Collects the displays of a run: mime bundles of values, figures of matplotlib, and display() for libraries. holt_interpreter
+loads this module at its start. Anything that a value returns here may come from hostile code.
+"""
 
 import io
 import json
@@ -8,11 +9,11 @@ import sys
 import types
 
 REPR_MAX = 256 * 1024  # characters of a result's repr, or of a traceback
-DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all that one run displays, as the channel has them
+DISPLAYS_MAX = 6 * 1024 * 1024  # bytes of all displays of one run, in their encoded form
 
 
 class Displays:
-    """What a run shows besides its output: mime bundles, bounded."""
+    """The displays of a run: mime bundles, with a limit on their size."""
 
     def __init__(self):
         self.items, self.size = [], 0
@@ -20,7 +21,7 @@ class Displays:
     def add(self, bundle):
         size = len(json.dumps(bundle))
         if self.size + size > DISPLAYS_MAX:
-            bundle = {"text/plain": f"left out: {size} bytes, {self.size} displayed before, of {DISPLAYS_MAX} in a run"}
+            bundle = {"text/plain": f"left out: {size} bytes, after {self.size} displayed of at most {DISPLAYS_MAX} in a run"}
             size = len(json.dumps(bundle))
             if self.items and self.items[-1].get("text/plain", "").startswith("left out: "):
                 return
@@ -28,7 +29,7 @@ class Displays:
         self.items.append(bundle)
 
 
-shown = Displays()  # by the run that is going on
+shown = Displays()  # the displays of the current run
 
 
 def begin():
@@ -44,12 +45,12 @@ MIMES = {
 
 
 def clean(text):
-    """As strict JSON takes it: no lone surrogates, and no NUL, which ends strings elsewhere."""
+    """Makes a text fit for strict JSON: without lone surrogates, and without NUL, which ends strings elsewhere."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def text_of(value):
-    """What a mime type's data is on the channel, always text: bytes in base64, objects as JSON."""
+    """Encodes data of a mime type as text for the channel: bytes in base64, objects as JSON."""
     import base64
 
     if isinstance(value, (bytes, bytearray)):
@@ -62,7 +63,7 @@ def texts_of(bundle):
 
 
 def whole_bundle(whole):
-    """As IPython asks for it, which some do not take though it says so."""
+    """Calls the method with IPython's arguments, which some implementations do not accept although IPython demands it."""
     try:
         return whole(include=None, exclude=None)
     except TypeError:
@@ -70,7 +71,7 @@ def whole_bundle(whole):
 
 
 def bundle_of(value):
-    """The rich forms of a value, each asked of its type; one that fails is left out."""
+    """Collects the rich forms of a value. Each method is looked up on the type, and one that fails is skipped."""
     bundle = {}
     if isinstance(value, type):
         return bundle
@@ -115,9 +116,11 @@ def display(*values):
 
 
 class IPythonDisplay:
-    """Makes display() of IPython ours where code imports it: without a shell of IPython's own it would only print."""
+    """Replaces IPython's display() with holt's when code imports it. Without a shell of IPython's own, the original would only
+    print.
+    """
 
-    PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 the second alone
+    PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 only the second exists
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -139,7 +142,7 @@ class IPythonDisplay:
     @staticmethod
     def display(*values, raw=False, **_options):
         for value in values:
-            if raw:  # it is a bundle
+            if raw:  # the value is a bundle already
                 shown.add(texts_of(value))
             else:
                 display(value)
@@ -150,7 +153,7 @@ def is_figure(value):
 
 
 def is_open(value):
-    """A figure of pyplot's, which is shown when the run ends."""
+    """Whether a value is a figure of pyplot's that is still open; the end of the run shows it."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if not pyplot or not is_figure(value):
         return False
@@ -166,7 +169,7 @@ def drawn(figure):
 
 
 def take_figures():
-    """Every figure of matplotlib that is open, which is closed by it."""
+    """Returns and closes every open figure of matplotlib."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if not pyplot:
         return
@@ -175,7 +178,7 @@ def take_figures():
         figure = pyplot.figure(number)
         try:
             shown.add(drawn(figure))
-        except Exception as error:  # a formula that cannot be drawn: the others can
+        except Exception as error:  # for example a formula that cannot be drawn; the other figures can
             failed = failed or error
         finally:
             pyplot.close(figure)
@@ -184,7 +187,7 @@ def take_figures():
 
 
 def backend():
-    """matplotlib's backend, by which plt.show() is a display (MPLBACKEND=module://holt_matplotlib)."""
+    """The backend module of matplotlib that makes plt.show() a display (MPLBACKEND=module://holt_matplotlib)."""
     from matplotlib.backends import backend_agg
 
     module = types.ModuleType("holt_matplotlib")
@@ -195,7 +198,7 @@ def backend():
 
 
 class BackendFinder:
-    """Makes that module when it is asked for, and matplotlib is not loaded for nothing."""
+    """Creates that module on its first import, so that matplotlib is loaded only if code needs it."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

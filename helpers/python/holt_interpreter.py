@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session's lasting interpreter.
 
-Runs inside, without authority: what it says to the keeper is checked there as an attacker's, since the code that it
-runs can say the same. It is executed with the channel as stdin, a stream socket: one JSON object a line each way, one
-request at a time. What the code prints goes to fds 1 and 2 and does not pass here.
+It runs inside, without authority. Code that it runs can write to the channel too, so the keeper treats every answer like an
+attacker's. Its stdin is the channel, a stream socket: each line in either direction is one JSON object, and there is one
+request at a time. Output of the code goes directly to fds 1 and 2.
 
 A request:  {"id", "code", "file"?, "cwd"?, "env"?}          or  {"id", "do": "variables" | "save" | "load", "path"?}
 The answer: {"id", "result", "displays", "error", "exit_code", "usage"}  or  {"id", "answer"} or {"id", "error"}
-Each has "spent", what was used up to then in all, from which the keeper tells what a run has used that took the
-interpreter with it.
 
-The code runs in the main thread as the module __main__. SIGINT, which the keeper sends to interrupt it, is a
-KeyboardInterrupt while code runs, or before it does where it has been asked for, and nothing otherwise.
+Each answer has "spent", the interpreter's total usage so far. If a run kills the interpreter, the keeper computes the run's
+usage from it.
+
+Code runs in the main thread as the module __main__. The keeper interrupts it with SIGINT. That becomes a KeyboardInterrupt
+while code runs, or at its start if it was requested before. Otherwise it has no effect.
 """
 
-import _signal  # what signal is made of, without the enums, which cost a short run more than all else
+import _signal  # the core of signal; importing signal itself with its enums would dominate a short run
 import ast
 import builtins
 import inspect
@@ -39,12 +40,12 @@ saved = [(fd, os.dup(fd)) for fd in (1, 2)]  # not inheritable
 own_streams = sys.stdout, sys.stderr
 owner = os.getpid()
 running = waiting = broken_off = False
-in_hand = early = False  # there is a request, whose code has not begun; an interrupt that came before it has
-interrupts = 0  # that have come, as the keeper counts those that it sends
-cells, files = 0, set()  # and by what name it was run, where the code has one
+in_hand = early = False  # a request was read, but its code has not begun; an interrupt arrived during that time
+interrupts = 0  # number of interrupts received; the keeper counts those that it sends
+cells, files = 0, set()  # the number of cells, and the file names of code that has one
 
 main = types.ModuleType("__main__")
-elsewhere = type(json.__spec__)("__main__", None)  # by which multiprocessing does not look for __file__, the host's
+elsewhere = type(json.__spec__)("__main__", None)  # prevents multiprocessing from looking for __file__, which is a host path
 main.__spec__ = elsewhere
 main.__builtins__ = builtins
 sys.modules["__main__"] = main
@@ -53,7 +54,7 @@ hidden = {"__name__", "__doc__", "__package__", "__loader__", "__spec__", "__bui
 
 
 def beside(name):
-    """A module of ours, wherever sys.path leads."""
+    """Imports a module of holt's, regardless of sys.path."""
     if name in sys.modules:
         return sys.modules[name]
     import importlib.util
@@ -62,7 +63,7 @@ def beside(name):
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # an interrupt: half of it is worth nothing
+    except BaseException:  # after an interrupt, a half-loaded module is useless
         del sys.modules[name]
         raise
     return module
@@ -71,11 +72,11 @@ def beside(name):
 displays = beside("holt_displays")
 
 
-# --- what the code finds ---
+# --- the code's environment ---
 
 
 class NoInput(io.TextIOBase):
-    """In the place of stdin: nobody is there to type."""
+    """Replaces stdin, because nobody can type."""
 
     encoding = "utf-8"
 
@@ -83,10 +84,10 @@ class NoInput(io.TextIOBase):
         return True
 
     def close(self):
-        """Nothing: exit() closes sys.stdin, and the interpreter goes on."""
+        """Does nothing: exit() closes sys.stdin, but the interpreter goes on."""
 
     def _refuse(self, *_):
-        raise EOFError("there is no input: code in a session's interpreter has no stdin; put the value into the code")
+        raise EOFError("code in a session's interpreter has no stdin: put the value into the code")
 
     read = readline = readlines = __next__ = _refuse
 
@@ -99,7 +100,7 @@ def no_input(prompt=""):
 
 
 class Installer:
-    """Asks holt_packages about what is not there, which is not loaded for nothing."""
+    """Calls holt_packages for a missing module, and loads it only then."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -109,7 +110,7 @@ class Installer:
 
     @staticmethod
     def forget():
-        """There may be more to install from by the next run."""
+        """Forgets failed installations, because more packages may be available in the next run."""
         if "holt_packages" in sys.modules:
             sys.modules["holt_packages"].failed.clear()
 
@@ -129,21 +130,21 @@ def interrupted(number, frame):
 
 
 def is_asked():
-    """Whether there is a request, which is not read while a task that an earlier run has left holds the loop."""
+    """Whether a request has arrived. It is not read while a task of an earlier run holds the loop."""
     import select
 
     return bool(select.select([channel], [], [], 0)[0])
 
 
 def split(tree):
-    """The statements, and the last of them where it is an expression, whose value is the result."""
+    """Splits code into its statements and its last expression, if there is one; that expression's value is the result."""
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         return ast.Module(tree.body[:-1], []), ast.Expression(tree.body[-1].value)
     return tree, None
 
 
 def names_in(part):
-    """Those that code uses at its top, in comprehensions too."""
+    """The names that code uses at its top level, including comprehensions."""
     names = set(part.co_names)
     for inner in part.co_consts:
         if isinstance(inner, types.CodeType) and inner.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
@@ -160,8 +161,9 @@ def needs_loop(parts):
 
 
 def run_parts(parts):
-    """Compiled code, one after the other, and the value of the last. One that awaits is a coroutine, and then all runs in
-    the loop, which lasts as the rest does."""
+    """Runs compiled parts in order and returns the value of the last. A part that awaits is a coroutine; then all parts run in
+    the loop, which lasts between runs.
+    """
     if not needs_loop(parts):
         return [eval(part, namespace) for part in parts][-1]
 
@@ -189,7 +191,7 @@ def parse(source, name):
 def compiled(tree, name, mode):
     try:
         return compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except SyntaxError as error:  # a "return" outside of functions, which only now is wrong: a tree has no lines
+    except SyntaxError as error:  # for example a "return" outside functions, which only compile() finds; the tree has no source lines
         error.text = linecache.getline(name, error.lineno or 0) or None
         raise
 
@@ -209,7 +211,7 @@ def run_source(source, name):
 
 
 def format_error(error):
-    """As a traceback has it, without what led to the code that was run; those of what it came from, too."""
+    """Formats an error like a traceback, without the frames above the code. Causes and contexts are formatted in the same way."""
     whole = traceback.TracebackException.from_exception(error)
     left, seen = [whole], set()
     while left:
@@ -227,19 +229,19 @@ def format_error(error):
 def describe(error):
     try:
         text = format_error(error)
-    except BaseException as failed:  # what is in it is the code's
+    except BaseException as failed:  # attributes of the error are the code's own
         text = f"{type(error).__name__} that cannot be shown: {type(failed).__name__}\n"
     try:
-        number = isinstance(error, SystemExit) and isinstance(error.code, int)  # True is one
+        number = isinstance(error, SystemExit) and isinstance(error.code, int)  # True counts as an int
         message = str(int(error.code) if number else error)
-    except BaseException:  # its __str__ is the code's, too, and may exit
-        message = "<exception str() failed>"  # as in a traceback
+    except BaseException:  # __str__ is the code's own too, and may exit
+        message = "<exception str() failed>"  # the same text as in a traceback
     name = displays.shorten(type(error).__name__)
     return {"name": name, "message": displays.shorten(message), "traceback": displays.shorten(text)}
 
 
 def exit_code(error):
-    """What the code would have ended a program with."""
+    """The exit code with which the error would have ended a program."""
     if not isinstance(error, SystemExit):
         return 1
     if error.code is None:
@@ -248,10 +250,10 @@ def exit_code(error):
 
 
 def guarded(function):
-    """Runs what is the code's own: its result, its error, the code it would exit with."""
+    """Calls a function that runs the code's own parts. Returns its result, its error, and the exit code that it asked for."""
     global running, in_hand, early
     try:
-        _signal.signal(_signal.SIGINT, interrupted)  # whatever the code before has made of it
+        _signal.signal(_signal.SIGINT, interrupted)  # earlier code may have changed the handler
         running, in_hand = True, False
         if early:
             early = False
@@ -271,7 +273,7 @@ def guarded(function):
 
 
 def leave(error=None):
-    """A fork that has come back from the code ends, and what it has printed is not lost with it."""
+    """Ends a forked child that has returned from the code, after writing its buffered output."""
     try:
         if error and not isinstance(error, SystemExit):
             print(format_error(error), end="", file=sys.stderr)
@@ -283,7 +285,7 @@ def leave(error=None):
 
 
 def flush(streams):
-    """Those of them that are not rid of what is buffered."""
+    """Flushes streams and returns those that still hold buffered data."""
     stuck = []
     for stream in {id(s): s for s in streams}.values():
         try:
@@ -294,9 +296,10 @@ def flush(streams):
 
 
 def settle_output():
-    """What is buffered leaves; the fds are what they were, whatever the code, or a program that it has run, has made of
-    them. What an interrupt, the code's own flush() or an fd that takes nothing keeps from leaving is nobody's: the next
-    run has not printed it. The error that kept it."""
+    """Writes out buffered output, and restores fds 1 and 2 if code or a program that it ran has changed them. Buffered output
+    that cannot be written is dropped, because the next run did not print it. Causes are an interrupt, the code's own
+    flush(), or an fd that accepts nothing. Returns the error that prevented writing.
+    """
     stuck = own_streams
 
     def empty():
@@ -320,7 +323,7 @@ def settle_output():
 
 
 def apply_env(changes):
-    """Sets variables for a run; what they were before."""
+    """Sets environment variables for a run, and returns the previous values."""
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
     return before
@@ -338,7 +341,7 @@ WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def used():
-    """Of the interpreter and of the processes that have ended below it: microseconds of two kinds, and bytes at most."""
+    """The usage of the interpreter and its ended children: user and system time in microseconds, and peak memory in bytes."""
     own, others = (resource.getrusage(who) for who in WHO)
     return {
         "user_us": round((own.ru_utime + others.ru_utime) * 1e6), "system_us": round((own.ru_stime + others.ru_stime) * 1e6),
@@ -347,7 +350,7 @@ def used():
 
 
 def is_inside(name, source):
-    """Whether a file's name leads to itself here, too, so that a process of multiprocessing's can import it."""
+    """Whether a file's name leads to the same file inside, so that a process of multiprocessing can import it."""
     try:
         with open(name, encoding="utf-8", newline="") as file:
             return file.read(len(source) + 1) == source
@@ -364,13 +367,13 @@ def run(request):
         namespace["__file__"] = name = request["file"]
         files.add(name)
     main.__spec__ = None if name in files and is_inside(name, source) else elsewhere
-    if source.startswith("\ufeff"):  # as files of other systems begin, which python3 takes, too
+    if source.startswith("\ufeff"):  # some systems begin files this way, and python3 accepts it
         source = source[1:]
-    lines = io.StringIO(source, newline=None).readlines()  # those of Python: splitlines() knows more ends
+    lines = io.StringIO(source, newline=None).readlines()  # text follows the line end
     linecache.cache[name] = (len(source), None, lines, name)
     displays.begin()
     Installer.forget()
-    namespace.pop("__warningregistry__", None)  # a warning of another run's, which had the same line, is not this one
+    namespace.pop("__warningregistry__", None)  # otherwise a warning of another run, on the same line, would hide this one
     before_usage = used()
     before, here = apply_env(request.get("env") or {}), None
     result, error, code = None, None, 0
@@ -428,26 +431,28 @@ def answer(request):
 def send(message):
     try:
         line = json.dumps(message)
-    except (TypeError, ValueError) as error:  # a _repr_*_ of the code's gave what is no JSON
+    except (TypeError, ValueError) as error:  # a _repr_*_ of the code's returned data that is not JSON
         line = json.dumps({**message, "displays": [], "error": message.get("error") or describe(error)})
     channel.sendall(line.encode() + b"\n")
 
 
 def wait():
-    """Until there is something to read, while tasks that runs have left go on. An error where it took an interrupt, which
-    was for the run that is asked for, to come back from them."""
+    """Waits for input, while tasks of earlier runs go on. Returns an error if only an interrupt, meant for the requested run,
+    could stop these tasks.
+    """
     global waiting, broken_off
     waiting, broken_off = True, False
     stopped = sys.modules["holt_loop"].wait(channel.fileno())
     waiting = False
     if not broken_off or not isinstance(stopped, KeyboardInterrupt):
         return None
-    return {**describe(stopped), "message": "a task of an earlier run did not let this one begin"}
+    return {**describe(stopped), "message": "a task of an earlier run blocked this one"}
 
 
 def settle_interrupts(sent):
-    """Until all have come that were for earlier runs: they go another way than requests do, and some may come as one.
-    There are more where code has signalled itself, while it ran."""
+    """Waits for all interrupts that were sent to earlier runs. They travel separately from requests, and several may arrive as
+    one. Code that signals itself adds to the count.
+    """
     global interrupts, early
     end = monotonic() + 1
     while interrupts < sent and monotonic() < end:
@@ -457,8 +462,8 @@ def settle_interrupts(sent):
 
 
 def requests():
-    """Each, with the error that is its answer or None. What is read is never more than is waited for, and only once it is
-    known to be in hand."""
+    """Yields each request, with the error that answers it or None. in_hand is set before the request is
+    read, so that no interrupt gets lost in between."""
     global in_hand
     left, error = b"", None
     while True:
@@ -476,7 +481,7 @@ def requests():
             error = wait() or error
         channel.recv(1, socket.MSG_PEEK)
         in_hand = True
-        data = channel.recv(1 << 20 if left else 1 << 16)  # the larger one is mapped anew each time
+        data = channel.recv(1 << 20 if left else 1 << 16)  # the larger buffer is mapped anew each time
         if not data:
             return
         left += data
@@ -491,7 +496,9 @@ def serve():
 
 
 def add_paths():
-    """What -E and -s leave out: modules are found there, but nothing of them runs by itself (.pth files, usercustomize)."""
+    """Adds the paths that -E and -s omit, so that imports find modules there. Nothing in them runs automatically (.pth files,
+    usercustomize).
+    """
     import site
 
     own = sys.prefix == sys.base_prefix  # a venv has no other place than itself
@@ -507,7 +514,7 @@ named_paths = [os.path.abspath(path) for path in filter(None, os.environ.get("PY
 
 
 def customize():
-    """The sitecustomize of PYTHONPATH, which -E leaves out, belongs to the first run, and to its time."""
+    """Imports the sitecustomize of PYTHONPATH, which -E omits, as a part of the first run and its time."""
     global customized
     if customized:
         return
@@ -537,7 +544,7 @@ def prepare():
     add_paths()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    os.register_at_fork(before=lambda: flush((sys.stdout, sys.stderr)))  # or both would print what has not left yet
+    os.register_at_fork(before=lambda: flush((sys.stdout, sys.stderr)))  # otherwise both processes would print the buffered output
     namespace["display"] = displays.IPythonDisplay.display
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event loop of a session's interpreter, which lasts as all else does, and goes on between runs: what a run has
-left in it does, as in a notebook. Loaded by holt_interpreter where code first needs a loop."""
+"""The event loop of a session's interpreter. It lasts between runs, and tasks that a run leaves behind go on, like in a
+notebook. holt_interpreter loads this module when code first needs a loop.
+"""
 
 import asyncio
 import os
@@ -9,7 +10,9 @@ loop = None
 
 
 def run(coroutine):
-    """To its end, whatever ends it: what is interrupted while it waits would go on with the next that awaits."""
+    """Runs a coroutine to its end, also after an interrupt. Otherwise an interrupted coroutine would continue in the next run
+    that awaits.
+    """
     global loop
     if loop is None or loop.is_closed():
         loop = asyncio.new_event_loop()
@@ -28,8 +31,9 @@ def run(coroutine):
 
 
 def wait(fd):
-    """Runs the loop until fd is readable, or until the loop can't: who reads waits without it then. What has stopped it,
-    or None."""
+    """Runs the loop until fd is readable, or until the loop fails; the caller then reads without it. Returns the error that
+    stopped it, or None.
+    """
     if loop is None or loop.is_closed():
         return None
     owner, readable = os.getpid(), loop.create_future()
@@ -37,10 +41,10 @@ def wait(fd):
         loop.add_reader(fd, lambda: readable.done() or readable.set_result(None))
         loop.run_until_complete(readable)
         return None
-    except BaseException as error:  # a task has stopped or closed the loop, or exits, which is no end of ours
+    except BaseException as error:  # a task has stopped or closed the loop or tries to exit; the interpreter stays
         return error
     finally:
-        if os.getpid() != owner:  # a fork that has come back, whose loop is its parent's
+        if os.getpid() != owner:  # a forked child that has returned; the loop belongs to its parent
             os._exit(0)
         try:
             loop.remove_reader(fd)

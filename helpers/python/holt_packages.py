@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs what code of the session imports and nobody has, from where the policy lets pip look.
+"""Installs missing modules that the session's code imports, from the sources that the policy allows pip.
 
-Loaded by the interpreter (holt_interpreter.py) when a name is first not found. What a library tries to import on its
-own account is not installed: it has another way to go.
+The interpreter (holt_interpreter.py) loads this module when an import first fails. Optional imports inside libraries are not
+installed, because libraries have a fallback.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import sys
 
 HERE = os.path.dirname(__file__) + "/"
 
-# Names that a module and what it is installed as do not share.
+# Modules whose package has another name.
 DISTRIBUTIONS = {
     "PIL": "pillow", "cv2": "opencv-python", "yaml": "pyyaml", "sklearn": "scikit-learn", "bs4": "beautifulsoup4",
     "dateutil": "python-dateutil", "dotenv": "python-dotenv", "docx": "python-docx", "pptx": "python-pptx",
@@ -21,26 +21,27 @@ DISTRIBUTIONS = {
     "OpenSSL": "pyopenssl", "git": "gitpython", "attr": "attrs", "markdown_it": "markdown-it-py",
 }
 
-failed = {}  # why, by name: until the next run, when there may be more to install from
+failed = {}  # the reason for each name; reset for the next run, when packages may be available
 
 
 def find_spec(name, namespace):
-    """What the import of a name finds that nobody has; namespace is the code's. Raises ModuleNotFoundError."""
+    """Finds a missing module for an import, installing it if possible. namespace is the code's. Raises ModuleNotFoundError."""
     if not is_asked_by_code(namespace):
         return None
     if name not in failed:
         failed[name] = refusal() or install(DISTRIBUTIONS.get(name, name))
     spec = None if failed[name] else importlib.machinery.PathFinder.find_spec(name)
     if spec is None:
-        why = failed[name] or f"{DISTRIBUTIONS.get(name, name)} was installed, and has no such module"
+        why = failed[name] or f"{DISTRIBUTIONS.get(name, name)} was installed, but does not contain the module"
         raise ModuleNotFoundError(f"No module named {name!r}; {why}", name=name)
     return spec
 
 
 def is_asked_by_code(namespace):
-    """Whether the import stands in what was run, or in a file that belongs to no installation. importlib.util.find_spec()
-    is no import: who asks whether a module is there is told so, and nothing is installed."""
-    frame = sys._getframe(3)  # past find_spec(), and the finder that asks it
+    """Whether the import statement is in the code itself, or in a file that belongs to no installed package.
+    importlib.util.find_spec() does not count as an import: it reports the missing module, and nothing is installed.
+    """
+    frame = sys._getframe(3)  # skips find_spec(), and the finder that called it
     while frame and "importlib" in frame.f_code.co_filename:
         if frame.f_globals.get("__name__") == "importlib.util":
             return False
@@ -53,12 +54,12 @@ def is_asked_by_code(namespace):
 
 
 def refusal():
-    """Why pip need not be asked, or None."""
+    """The reason not to run pip, or None."""
     if os.environ.get("PIP_FIND_LINKS"):
         return None
     index = os.environ.get("PIP_INDEX_URL")
     if not index:
-        return "packages can be installed where the session has them to install from: holt create --wheels DIR"
+        return "the session has no source of packages: create it with holt create --wheels DIR"
     if index.startswith(("http:", "https:")) and not has_network():
         return (
             f"the index {without_secrets(index)} can't be reached, since the session has no network; packages can be"
@@ -68,7 +69,7 @@ def refusal():
 
 
 def install(package):
-    """None, or why not."""
+    """Installs a package. Returns None, or the reason for the failure."""
     import site
     import subprocess
 
@@ -79,8 +80,8 @@ def install(package):
         env={**os.environ, "PIP_USER": str(int(own)), "PIP_BREAK_SYSTEM_PACKAGES": "1"},
     )
     if done.returncode != 0:
-        said = [line for line in done.stdout.splitlines() if line.strip()] or ["no word why"]
-        why = [line for line in said if line.startswith("ERROR: ")] or said  # there may be hints behind it
+        said = [line for line in done.stdout.splitlines() if line.strip()] or ["pip gave no reason"]
+        why = [line for line in said if line.startswith("ERROR: ")] or said  # hints may follow the errors
         return f"pip cannot install {package!r}: {why[-1]}"
     print(f"holt: installed {package}", file=sys.stderr)
     importlib.invalidate_caches()
@@ -90,7 +91,7 @@ def install(package):
 
 
 def has_network():
-    """Whether there is a way out of this machine at all: nothing is sent by this."""
+    """Whether any network route leads out of this machine. Sends nothing."""
     for family, address in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -102,7 +103,7 @@ def has_network():
 
 
 def without_secrets(url):
-    """Without the user and the password that an index's URL may have."""
+    """Removes a user name and password from an index's URL."""
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

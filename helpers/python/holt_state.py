@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The variables of a session's interpreter: listed, kept in a file, taken back. Loaded by holt_interpreter where that is
-asked for; guarded is its way to run what is the code's own."""
+"""Lists, saves and restores the variables of a session's interpreter. holt_interpreter loads this module for such a request; it
+passes in guarded() to run the code's own methods.
+"""
 
 import errno
 import importlib
@@ -11,11 +12,11 @@ import pickle
 import sys
 import types
 
-VARIABLES_MAX = 6 * 1024 * 1024  # bytes of a list of them, as the channel has them, but for names and types
+VARIABLES_MAX = 6 * 1024 * 1024  # bytes of the encoded list, not counting names and types
 
 
 def size_of(value):
-    shape = getattr(value, "shape", None)  # numpy itself has one, a function
+    shape = getattr(value, "shape", None)  # numpy itself has a shape, which is a function
     if isinstance(shape, tuple):
         return str(shape)
     return str(len(value)) if isinstance(value, (str, bytes, list, dict, tuple, set)) else None
@@ -27,7 +28,7 @@ def short(text):
 
 
 def variables(request, own, namespace, guarded):
-    """Name, type and a short repr of each; no value's own code is trusted to end well."""
+    """Lists name, type and short repr of each variable. A value's own code may fail or exit at any time."""
     listed, room = [], VARIABLES_MAX
     for name, value in own.items():
         text, _, _ = guarded(lambda value=value: repr(value))
@@ -41,18 +42,18 @@ def variables(request, own, namespace, guarded):
 
 def pickler():
     class Pickler(pickle.Pickler):
-        """What lives in __main__ alone would not be found by another interpreter."""
+        """Refuses values that exist only in __main__, because another interpreter could not find them."""
 
         def reducer_override(self, value):
             if isinstance(value, (type, types.FunctionType)) and getattr(value, "__module__", None) == "__main__":
-                raise pickle.PicklingError(f"{value.__qualname__} was defined in the session: keep its code")
+                raise pickle.PicklingError(f"{value.__qualname__} is defined in the session, not in a module: save its source code instead")
             return NotImplemented
 
     return Pickler
 
 
 def save(request, own, namespace, guarded):
-    """Each variable by itself, so that one that can't be kept takes none with it."""
+    """Saves each variable separately, so that one that cannot be saved does not affect the others."""
     Pickler, kept, left, modules = pickler(), {}, {}, {}
     for name, value in own.items():
         if isinstance(value, types.ModuleType):
@@ -66,7 +67,7 @@ def save(request, own, namespace, guarded):
             kept[name] = data.getvalue()
     path = request["path"]
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    if os.path.isdir(path):  # where it would come to light only once all is written, beside it
+    if os.path.isdir(path):  # otherwise the mistake would show only after everything is written to a file beside it
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     with open(f"{path}.new", "wb") as file:
         pickle.dump({"holt": 1, "modules": modules, "variables": kept}, file, protocol=5)
@@ -79,18 +80,18 @@ def save(request, own, namespace, guarded):
 def load(request, own, namespace, guarded):
     state = None
     try:
-        file = open(request["path"], "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # a FIFO has no end
+        file = open(request["path"], "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # opening a FIFO would block
     except FileNotFoundError:
-        return {"error": {"message": f"nothing was saved in {request['path']}", "kind": "missing"}}
+        return {"error": {"message": f"no variables were saved in {request['path']}", "kind": "missing"}}
     with file:
         try:
             state = pickle.load(file)
         except (OSError, MemoryError):
             raise
-        except Exception:  # of another file's bytes anything: "country,town" is to import "ountry,town"
+        except Exception:  # another file's bytes may raise anything: "country,town" would import "ountry,town"
             pass
     if not isinstance(state, dict) or state.get("holt") != 1:
-        return {"error": {"message": f"{request['path']} is no file of python.save", "kind": "data"}}
+        return {"error": {"message": f"{request['path']} was not written by python.save", "kind": "data"}}
     loaded, failed = [], {}
     for name, module in state["modules"].items():
         value, error, _ = guarded(lambda module=module: importlib.import_module(module))

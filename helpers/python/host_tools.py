@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools of the host, called from inside a session.
+"""Calls tools of the host from inside a session.
 
     from host_tools import call, search
 
     call("lookup", {"name": "ada"})
     search("find a person")
 
-What they are and what they take, clients of the session say (holt-serve(1), tools.register). Each process has one
-connection, on which the calls of all its threads go on at the same time: whichever thread waits reads for all.
+Clients of the session define the tools and their payloads (holt-serve(1), tools.register). Each process has one connection,
+which the calls of all its threads share: any waiting thread reads for all of them.
 """
 
 import json
@@ -22,7 +22,7 @@ __all__ = ["call", "search", "ToolResult"]
 
 NAME_WEIGHT, DESCRIPTION_WEIGHT, SCHEMA_WEIGHT = 6.0, 2.0, 1.0
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
-NAMED = ("properties", "$defs")  # of a schema
+NAMED = ("properties", "$defs")  # members of a schema whose keys are names
 BRIEF_MAX = 240  # characters of a description
 
 
@@ -34,24 +34,25 @@ def _plain(key):
 
 
 def _say(text):
-    """On stderr, whatever the program has made of it."""
+    """Prints to stderr, even if the program has replaced sys.stderr."""
     try:
-        if sys.stderr is not None:  # print() would take stdout
+        if sys.stderr is not None:  # otherwise print() would use stdout
             print(f"host_tools: {text}", file=sys.stderr)
     except Exception:
         pass
 
 
 class ToolResult(dict):
-    """A dict in which a key is found as well by another spelling of it: result["apiKey"] finds "api_key", where it is
-    the only one that differs by no more than case, dashes and underscores. It says so on stderr. get() does as [] does,
-    and a pattern of match by it; "in", pop() and the rest take a key as it is."""
+    """A dict that also finds a key by another spelling: result["apiKey"] finds "api_key". The other key must be the only one
+    that differs just by case, dashes and underscores. A note on stderr reports each such use. get() and patterns of match
+    work like []; "in", pop() and all other methods use the exact key.
+    """
 
     def __missing__(self, key):
         if isinstance(key, str):
             found = [k for k in self if isinstance(k, str) and _plain(k) == _plain(key)]
             if len(found) == 1:
-                _say(f"the result has no {key!r}; taken for {found[0]!r}")
+                _say(f"the result has no {key!r}; using {found[0]!r}")
                 return self[found[0]]
         raise KeyError(key)
 
@@ -74,7 +75,7 @@ class _Slot:
     def __init__(self):
         self.answer = None
         self.waits = False  # its line has been sent
-        self.leads = False  # it reads for all
+        self.leads = False  # it reads for all slots
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -82,7 +83,7 @@ class _Slot:
 class _Connection:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(None)  # whatever the program's default is
+        self.socket.settimeout(None)  # the program may have set another default
         try:
             self.socket.connect(path)
         except BaseException:
@@ -97,11 +98,11 @@ class _Connection:
         with self.lock:
             self.last_id += 1
             number = self.last_id
-        # The id comes first: a line that is refused as a whole is answered by it.
+        # The id comes first, because the answer to a refused line names it.
         try:
             line = json.dumps({"id": number, **members}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         except RecursionError:
-            raise ValueError("the payload has too many objects and arrays in each other") from None
+            raise ValueError("the payload nests objects and arrays too deeply") from None
         with self.lock:
             self.slots[number] = slot
         sent = False
@@ -112,8 +113,8 @@ class _Connection:
             self._wait(slot)
         except OSError as error:
             self._end()
-            raise RuntimeError(f"[internal_error] the bridge has gone: {error}") from None
-        except BaseException:  # an interrupt, which may have cut a line in two
+            raise RuntimeError(f"[internal_error] the bridge is gone: {error}") from None
+        except BaseException:  # an interrupt may have cut the line in two
             if not sent or slot.leads:
                 self._end()
             raise
@@ -139,7 +140,7 @@ class _Connection:
                     self._hand_over(slot)
 
     def _hand_over(self, slot):
-        """The next that waits reads on, if there is one."""
+        """Lets the next waiting slot read, if there is one."""
         self.reading = False
         for other in self.slots.values():
             if other is not slot and other.waits and other.answer is None:
@@ -149,9 +150,9 @@ class _Connection:
 
     def _read_until(self, slot):
         while slot.answer is None:
-            data = self.socket.recv(1 << 20 if self.buffer else 1 << 16)  # the larger one is mapped anew each time
+            data = self.socket.recv(1 << 20 if self.buffer else 1 << 16)  # the larger buffer is mapped anew each time
             if not data:
-                raise ConnectionError("it was closed")
+                raise ConnectionError("connection closed")
             self.buffer += data
             if b"\n" not in data:
                 continue
@@ -161,7 +162,7 @@ class _Connection:
                 self._take(json.loads(line, object_hook=ToolResult))
 
     def _take(self, answer):
-        if answer.get("id") is None:  # about the connection
+        if answer.get("id") is None:  # an error about the connection itself
             raise ConnectionError(answer.get("error", {}).get("message", "no answer"))
         with self.lock:
             slot = self.slots.get(answer["id"])
@@ -172,12 +173,12 @@ class _Connection:
                 slot.wake.release()
 
     def _end(self):
-        """For all that wait."""
+        """Ends all waiting requests."""
         with self.lock:
             self.ended = True
             slots = [s for s in self.slots.values() if s.answer is None]
             for slot in slots:
-                slot.answer = {"error": {"type": "internal_error", "message": "the bridge has gone"}}
+                slot.answer = {"error": {"type": "internal_error", "message": "the bridge is gone"}}
                 if not slot.leads:
                     slot.wake.release()
         try:
@@ -192,7 +193,7 @@ _choosing = threading.Lock()
 
 
 def _after_fork():
-    """The parent's connection is not ours, and its locks may be held by threads that are not here."""
+    """Drops the parent's connection in a forked child, with its locks: threads that exist only in the parent may hold them."""
     global _current, _choosing
     if _current is not None:
         _current.socket.close()
@@ -206,7 +207,7 @@ def _connection():
     global _current
     path = os.environ.get("HOLT_BRIDGE")
     if not path:
-        raise RuntimeError("[internal_error] HOLT_BRIDGE is not set: tools are called from inside a session")
+        raise RuntimeError("[internal_error] HOLT_BRIDGE is not set: tools can be called only inside a session")
     with _choosing:
         if _current is None or _current.ended or _current.path != path:
             try:
@@ -224,34 +225,34 @@ def _ask(members):
     return answer
 
 
-# --- what programs use ---
+# --- the public functions ---
 
 
 def call(name, payload=None):
-    """Calls a tool of the host and returns what it returns.
+    """Calls a tool of the host and returns its result.
 
-    payload: a dict that can be JSON, checked by the tool's schema; an empty one without it. Raises TypeError or
-    ValueError for arguments that can't be sent, and RuntimeError("[type] message") for a call that failed, type being
-    validation_error, permission_error, timeout or internal_error.
+    payload is a dict of JSON values that the tool's schema checks; the default is an empty one. Raises TypeError or ValueError
+    for arguments that cannot be sent. A failed call raises RuntimeError("[type] message"); the types are validation_error,
+    permission_error, timeout and internal_error.
     """
     if not isinstance(name, str):
-        raise TypeError(f"a tool's name is a str, not {type(name).__name__}")
+        raise TypeError(f"the tool's name must be a str, not {type(name).__name__}")
     if not name:
-        raise ValueError("a tool's name is not empty")
+        raise ValueError("the tool's name must not be empty")
     if payload is not None and not isinstance(payload, dict):
-        raise TypeError(f"a payload is a dict, not {type(payload).__name__}")
+        raise TypeError(f"the payload must be a dict, not {type(payload).__name__}")
     return _ask({"call": name, "payload": {} if payload is None else payload})["value"]
 
 
 def _words(text):
-    """Of any text: getUserName, get_user_name and "user names" have words in common."""
+    """The words of any text: getUserName, get_user_name and "user names" share words."""
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text)
     words = (w.lower() for w in re.findall(r"\w+", split))
     return [w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words]
 
 
 def _schema_words(schema, named=False):
-    """Its values' and, in those that are named, the names': not those that each schema has."""
+    """The words in a schema: its values, and names of properties and definitions, but not JSON Schema's own keywords."""
     if isinstance(schema, dict):
         return [
             w
@@ -272,9 +273,11 @@ def _fields(tool):
 
 
 def _rank(query, tools):
-    """BM25 with weighted fields: (score, tool), the best first; those that have no word of the query are left out."""
+    """Ranks tools by BM25 with weighted fields. Returns (score, tool), best first, without tools that share no word with the
+    query.
+    """
     fields = [_fields(tool) for tool in tools]
-    counts = [{} for _ in tools]  # how often a word is there, weighted and by the field's length
+    counts = [{} for _ in tools]  # how often each word occurs, weighted by field and its length
     for place in range(3):
         mean = sum(len(f[place][1]) for f in fields) / len(fields) or 1
         for count, field in zip(counts, fields):
@@ -295,7 +298,7 @@ def _rank(query, tools):
 
 
 def _brief(text):
-    """A description's first paragraph in one line; an ellipsis stands for what is left out."""
+    """A description's first paragraph in one line; an ellipsis marks the omitted rest."""
     first, *more = re.split(r"\n\s*\n", text.strip(), maxsplit=1)
     line = " ".join(first.split())
     if len(line) > BRIEF_MAX:
@@ -304,21 +307,21 @@ def _brief(text):
 
 
 def search(query, detail="brief", limit=10):
-    """The tools that may be called from here and fit the query, the best first.
+    """Finds the callable tools that fit the query, best first.
 
-    detail "brief": name, description (of a long one the beginning, with an ellipsis), score; "full": the whole
-    description, input_schema, output_schema and timeout_ms as well.
+    With detail "brief", each has name, description and score; an ellipsis marks a shortened description. With "full", each has
+    the whole description, and also input_schema, output_schema and timeout_ms.
     """
     if not isinstance(query, str) or not isinstance(detail, str):
-        raise TypeError("query and detail are str")
+        raise TypeError("query and detail must be str")
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise TypeError(f"limit is an int, not {type(limit).__name__}")
+        raise TypeError(f"limit must be an int, not {type(limit).__name__}")
     if not query.strip():
-        raise ValueError("query is empty")
+        raise ValueError("query must not be empty")
     if detail not in ("brief", "full"):
-        raise ValueError(f'detail is "brief" or "full", not {detail!r}')
+        raise ValueError(f'detail must be "brief" or "full", not {detail!r}')
     if limit < 1:
-        raise ValueError("limit is at least 1")
+        raise ValueError("limit must be at least 1")
     tools = _ask({"list": True})["tools"]
     found = _rank(query, tools)[:limit] if tools else []
     full = detail == "full"

@@ -152,7 +152,7 @@ def test_bad_arguments(keeper: Host) -> None:
         assert keeper.python(line)["error"]["name"] == name, line
     assert failed(keeper.python("call('t', {'a': '\\0'})")).startswith("[validation_error] request:1:")
     deep = keeper.python("deep = 1\nfor _ in range(10000): deep = {'a': deep}\ncall('t', deep)")["error"]
-    assert (deep["name"], deep["message"]) == ("ValueError", "the payload has too many objects and arrays in each other")
+    assert (deep["name"], deep["message"]) == ("ValueError", "the payload nests objects and arrays too deeply")
     assert failed(keeper.python("call('t', {'a': 2**60})")).startswith("[validation_error] request:1:")
     assert out(keeper.python("print(call('t', {}))")) == "1"
 
@@ -162,8 +162,8 @@ def test_keys_are_found_by_other_spellings(keeper: Host) -> None:
     result = keeper.python("r = call('t')\nprint(r['apiKey'], r['in'][0]['user_id'], r['a_b'])\nr['aB']")
     assert (result["stdout"], result["error"]["name"]) == ("k 3 1\n", "KeyError")
     assert result["stderr"] == (
-        "host_tools: the result has no 'apiKey'; taken for 'api_key'\n"
-        "host_tools: the result has no 'user_id'; taken for 'User-Id'\n"
+        "host_tools: the result has no 'apiKey'; using 'api_key'\n"
+        "host_tools: the result has no 'user_id'; using 'User-Id'\n"
     )
 
 
@@ -174,7 +174,7 @@ def said(function):
     with contextlib.redirect_stderr(err):
         try: value = function()
         except KeyError as e: value = e
-    return repr(value), err.getvalue().count("taken for")
+    return repr(value), err.getvalue().count("; using ")
 def keywords(**named): return named
 def match(value):
     match value:

@@ -129,7 +129,7 @@ def expected(text: str) -> tuple[int, str]:
     try:
         payload = (json.loads(text) if text.strip(" \t\n\r\v\f") else {}) or {}
         if text.strip()[:1] in ("[", '"', "1", "t", "N"):
-            return 1, f"a payload is a dict, not {type(json.loads(text)).__name__}"
+            return 1, f"the payload must be a dict, not {type(json.loads(text)).__name__}"
         return 0, json.dumps(payload, ensure_ascii=False, allow_nan=False)
     except json.JSONDecodeError as error:
         return 1, NO_JSON + str(error)
@@ -178,17 +178,17 @@ def test_what_python_and_the_bridge_can_not_take(played: Played) -> None:
     def message(text: bytes) -> str:
         return failed(played.one("t", text))
 
-    assert message(b'{"a": "\\ud800"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
-    assert message(b'{"a": "\\ud800\\ud800"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
-    assert message(b'{"a": "\\udc00"}') == NO_JSON + "a surrogate without its other half: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\ud800"}') == NO_JSON + "a lone surrogate: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\ud800\\ud800"}') == NO_JSON + "a lone surrogate: line 1 column 8 (char 7)"
+    assert message(b'{"a": "\\udc00"}') == NO_JSON + "a lone surrogate: line 1 column 8 (char 7)"
     assert message('{"ä": "'.encode() + b'\xff"}') == NO_JSON + "this is not UTF-8: line 1 column 8 (char 7)"
     for wrong in (b"\xed\xa0\x80", b"\xc0\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\x80", b"\xe2\x82"):
         assert message(b'["' + wrong + b'"]') == NO_JSON + "this is not UTF-8: line 1 column 3 (char 2)"
-    assert failed(played.one(b"\xff", "{}")) == "a tool's name is UTF-8"
+    assert failed(played.one(b"\xff", "{}")) == "the tool's name must be UTF-8"
     assert failed(played.one("t", "{}", HOLT_BRIDGE_TOKEN=b"\xff")) == "HOLT_BRIDGE_TOKEN is not UTF-8"
     assert "dict" in message(b"[" * 900 + b"]" * 900)
     for opening in (b"[", b'{"a":'):
-        assert message(opening * 10000) == "the payload has too many objects and arrays in each other"
+        assert message(opening * 10000) == "the payload nests objects and arrays too deeply"
 
 
 # --- the command line ---
@@ -203,7 +203,7 @@ def test_the_command_line(host: Host) -> None:
         assert (result["exit_code"], result["stdout"], result["stderr"]) == (2, "", usage), words
     assert host.sh("holt-tool t ''")["stdout"] == host.sh("holt-tool t </dev/null")["stdout"] == "{}\n"
     assert host.sh("""echo '{"b": 1}' | holt-tool t '{"a": 1}'""")["stdout"] == '{"a": 1}\n'
-    assert host.sh("holt-tool ''")["stderr"] == "holt-tool: a tool's name is not empty\n"
+    assert host.sh("holt-tool ''")["stderr"] == "holt-tool: the tool's name must not be empty\n"
     assert host.sh("holt-tool t <&-")["stderr"] == "holt-tool: cannot read the payload from stdin: [Errno 9] Bad file descriptor\n"
     assert host.sh("holt-tool t '{}' >/dev/full")["stderr"] == "holt-tool: cannot write to stdout: [Errno 28] No space left on device\n"
     assert host.sh("python3 -c 'import pty; pty.spawn([\"holt-tool\", \"t\"])' </dev/null")["stdout"].strip() == "{}"  # stdin is a terminal
@@ -229,7 +229,7 @@ def test_long_input(host: Host) -> None:
     assert host.sh("""(printf '{"a": "'; head -c 1000000 /dev/zero | tr '\\0' x; echo '"}') | holt-tool t""")["stdout"] == "1000000\n"
     too_long = host.sh("""(printf '{"a": "'; head -c 2000000 /dev/zero | tr '\\0' x; echo '"}') | holt-tool t""")
     assert too_long["stderr"] == "holt-tool: [validation_error] a line of more than 1 MiB\n"
-    assert host.sh("head -c 40000000 /dev/zero | holt-tool t")["stderr"] == "holt-tool: the payload has more than 32 MiB\n"
+    assert host.sh("head -c 40000000 /dev/zero | holt-tool t")["stderr"] == "holt-tool: the payload is larger than 32 MiB\n"
     assert "Argument list too long" in host.sh("""holt-tool t "$(head -c 200000 /dev/zero | tr '\\0' ' ')" """)["stderr"]
 
 
@@ -245,7 +245,7 @@ def test_the_token(host: Host) -> None:
 
 
 def test_no_bridge(played: Played) -> None:
-    unset = "[internal_error] HOLT_BRIDGE is not set: tools are called from inside a session"
+    unset = "[internal_error] HOLT_BRIDGE is not set: tools can be called only inside a session"
     reach = "[internal_error] cannot reach the bridge at "
     paths = {
         None: unset, "": unset, "/nowhere": reach + "/nowhere: [Errno 2] No such file or directory",
@@ -258,29 +258,29 @@ def test_no_bridge(played: Played) -> None:
 
 
 ANSWERS = {
-    b"": "[internal_error] the bridge has gone: it was closed",
-    b'{"id":1,"val': "[internal_error] the bridge has gone: it was closed",
-    b"\n": "[internal_error] the bridge's answer is none: Expecting value: line 1 column 1 (char 0)",
-    b"garbage\n": "[internal_error] the bridge's answer is none: Expecting value: line 1 column 1 (char 0)",
-    b"\x00\xff\n": "[internal_error] the bridge's answer is none: Expecting value: line 1 column 1 (char 0)",
-    b'{"id":1,"value":"\xff"}\n': "[internal_error] the bridge's answer is none: this is not UTF-8: line 1 column 18 (char 17)",
-    b'{"id":1,"value":"a\x00b"}\n': "[internal_error] the bridge's answer is none: Invalid control character at: line 1 column 19 (char 18)",
-    b'{"id":1,"value":1\n': "[internal_error] the bridge's answer is none: Expecting ',' delimiter: line 1 column 18 (char 17)",
-    b"[" * 10000 + b"]" * 10000 + b"\n": "[internal_error] the bridge's answer is none: too many objects and arrays in each other: line 1 column 961 (char 960)",
-    b'{"id":1,"value":' + b'{"a":' * 10000 + b"1" + b"}" * 10001 + b"\n": "[internal_error] the bridge's answer is none: too many objects and arrays in each other: line 1 column 4812 (char 4811)",
-    b"[]\n": "[internal_error] the bridge's answer is no object",
-    b"1\n": "[internal_error] the bridge's answer is no object",
-    b'"id"\n': "[internal_error] the bridge's answer is no object",
-    b"{}\n": "[internal_error] the bridge has gone: no answer",
-    b'{"id":null,"error":{"message":"too many"}}\n': "[internal_error] the bridge has gone: too many",
-    b'{"id":null,"error":7}\n': "[internal_error] the bridge has gone: no answer",
+    b"": "[internal_error] the bridge is gone: connection closed",
+    b'{"id":1,"val': "[internal_error] the bridge is gone: connection closed",
+    b"\n": "[internal_error] the bridge's answer is not valid: Expecting value: line 1 column 1 (char 0)",
+    b"garbage\n": "[internal_error] the bridge's answer is not valid: Expecting value: line 1 column 1 (char 0)",
+    b"\x00\xff\n": "[internal_error] the bridge's answer is not valid: Expecting value: line 1 column 1 (char 0)",
+    b'{"id":1,"value":"\xff"}\n': "[internal_error] the bridge's answer is not valid: this is not UTF-8: line 1 column 18 (char 17)",
+    b'{"id":1,"value":"a\x00b"}\n': "[internal_error] the bridge's answer is not valid: Invalid control character at: line 1 column 19 (char 18)",
+    b'{"id":1,"value":1\n': "[internal_error] the bridge's answer is not valid: Expecting ',' delimiter: line 1 column 18 (char 17)",
+    b"[" * 10000 + b"]" * 10000 + b"\n": "[internal_error] the bridge's answer is not valid: objects and arrays are nested too deeply: line 1 column 961 (char 960)",
+    b'{"id":1,"value":' + b'{"a":' * 10000 + b"1" + b"}" * 10001 + b"\n": "[internal_error] the bridge's answer is not valid: objects and arrays are nested too deeply: line 1 column 4812 (char 4811)",
+    b"[]\n": "[internal_error] the bridge's answer is not an object",
+    b"1\n": "[internal_error] the bridge's answer is not an object",
+    b'"id"\n': "[internal_error] the bridge's answer is not an object",
+    b"{}\n": "[internal_error] the bridge is gone: no answer",
+    b'{"id":null,"error":{"message":"too many"}}\n': "[internal_error] the bridge is gone: too many",
+    b'{"id":null,"error":7}\n': "[internal_error] the bridge is gone: no answer",
     b'{"id":1}\n': "[internal_error] the bridge's answer has no value",
     b'{"id":1,"error":null}\n': "[internal_error] the bridge's answer has no value",
     b'{"id":1,"error":{}}\n': "[None] None",
     b'{"id":1,"error":[{"type":1}]}\n': "[None] None",
     b'{"id":1,"error":{"type":"a\\u001b\\u0000","message":"\\u00e4\\\\\\n"}}\n': "[a\x1b\0] ä\\\n",
     b'{"id":1,"error":{"type":1,"message":{"a":[]}}}\n': '[1] {"a": []}',
-    b'{"id":2,"value":1}\n{"id":"1","value":2}\n{"id":[],"value":2}\n{"id":11,"value":2}\n': "[internal_error] the bridge has gone: it was closed",
+    b'{"id":2,"value":1}\n{"id":"1","value":2}\n{"id":[],"value":2}\n{"id":11,"value":2}\n': "[internal_error] the bridge is gone: connection closed",
 }
 
 LISTS = {
@@ -313,7 +313,7 @@ def test_a_long_answer(played: Played) -> None:
     seen = played.one("t", "{}", answer="client.sendall(b'{\"id\":1,\"value\":\"' + b'x' * 30000000 + b'\"}\\n')")
     assert (seen.exit_code, len(seen.out), seen.err) == (0, 30000003, "")
     for answer in ("client.sendall(b'{\"id\":1,\"value\":\"' + b'x' * 100000000 + b'\"}\\n')", "while True: client.sendall(b'x' * 100000)"):
-        assert failed(played.one("t", "{}", answer=answer)) == "[internal_error] the bridge's answer has more than 32 MiB"
+        assert failed(played.one("t", "{}", answer=answer)) == "[internal_error] the bridge's answer is larger than 32 MiB"
 
 
 def test_memory_is_bounded(host: Host) -> None:
@@ -362,5 +362,5 @@ print([run(b'{"id":null,"error":{"message":"too many"}}\\n'), run(b"")])
 """
     result = host.run("exec", argv=["python3", "-c", code])
     assert result["exit_code"] == 0, result["stderr"]
-    gone = "holt-tool: [internal_error] the bridge has gone: "
+    gone = "holt-tool: [internal_error] the bridge is gone: "
     assert result["stdout"] == f"{[(1, gone + 'too many' + chr(10)), (1, gone + '[Errno 32] Broken pipe' + chr(10))]}\n"

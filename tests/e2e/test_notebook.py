@@ -228,7 +228,7 @@ def test_a_pool_of_threads_asks_a_model_about_each_row(host: Host, sales: Sessio
     assert result["error"] is None, result
     assert (model.answered, model.most) == (ROWS, WORKERS)
     assert {c["params"]["payload"]["n"]: c["params"]["payload"]["prompt"] for c in host.calls} == {n: f"Bestellung {n}, größer" for n in range(ROWS)}
-    assert result["stderr"].count("taken for 'verdict_label'") == ROWS
+    assert result["stderr"].count("using 'verdict_label'") == ROWS
     assert value(host, "list(df.label) == ['even', 'odd'] * 250") == "True"
 
 

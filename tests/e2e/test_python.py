@@ -194,7 +194,7 @@ def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
 
 @pytest.mark.parametrize("code, hint", (
     ("x = 1\n!ls -l", "use the bash tool, or subprocess.run('ls -l', shell=True)"), ("if x:\n    !ls", "subprocess.run('ls', shell=True)"),
-    ("files = !ls *.csv", "subprocess.run('ls *.csv', shell=True)"), ("!pip install x", "is installed when it is imported"),
+    ("files = !ls *.csv", "subprocess.run('ls *.csv', shell=True)"), ("!pip install x", "imports install missing packages"),
     ("%pip install x", "leave %pip out"), ("%matplotlib inline\nx", "leave %matplotlib out"), ("%%time\nx = 1", "leave %%time out"),
     ("t = %timeit -o f()", "leave %timeit out"), ("import os\nos.path?", "use help(os.path)"), ("?print", "use help(print)"),
 ))

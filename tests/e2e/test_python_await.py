@@ -176,7 +176,7 @@ def test_a_task_that_holds_the_loop_is_interrupted(rpc: Bound) -> None:
     result = run(rpc, "x = 2", timeout_ms=200)
 
     assert (result["cause"], result["state_kept"], result["exit_code"]) == ("timeout", True, 124)
-    assert result["error"]["name"] == "KeyboardInterrupt" and "did not let this one begin" in result["error"]["message"]
+    assert result["error"]["name"] == "KeyboardInterrupt" and "blocked this one" in result["error"]["message"]
     assert "in hold\n" in result["error"]["traceback"]
     assert value(rpc, "x, task.done()") == "(1, True)"
 

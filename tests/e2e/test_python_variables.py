@@ -95,7 +95,7 @@ def test_variables_go_into_a_file_and_come_from_one(rpc: Bound) -> None:
     refused = rpc.refused("python.save", path="d")
     assert "Is a directory: '/workspace/d'" in refused.message
     assert value(rpc, "sorted(os.listdir())") == "['d', 'fifo']"
-    assert "no file of python.save" in rpc.refused("python.load", path="fifo").message
+    assert "not written by python.save" in rpc.refused("python.load", path="fifo").message
 
 
 def test_there_is_nothing_to_load(rpc: Bound) -> None:
@@ -103,8 +103,8 @@ def test_there_is_nothing_to_load(rpc: Bound) -> None:
              "for name, data in files.items(): open(name, 'wb').write(data)")
 
     missing = rpc.refused("python.load")
-    assert (missing.kind, missing.message.partition(" in /")[0]) == ("missing", "the interpreter: nothing was saved")
+    assert (missing.kind, missing.message.partition(" in /")[0]) == ("missing", "the interpreter: no variables were saved")
     for name in ("empty", "text", "table", "other"):
         refused = rpc.refused("python.load", path=name)
-        assert refused.kind == "data" and f"/workspace/{name} is no file of python.save" in refused.message
+        assert refused.kind == "data" and f"/workspace/{name} was not written by python.save" in refused.message
     assert value(rpc, "x") == "1"
