@@ -31,7 +31,7 @@ C_LIKE, HASH_LIKE = {".c", ".h", ".S"}, {".sh", ".bash", ".zsh", ".fish"}
 ODD_START = re.compile(r"\W*\b(?<!`)(what|who|of|where|as)\b", re.IGNORECASE)
 LICENCE = re.compile(r"SPDX-License-Identifier|clang-format (on|off)|NOLINT|^!/|fall ?through", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*([-*•]|\d+[.)])\s+")
-TABLE_ROW = re.compile(r".*\S {3,}(?=\S)")
+TABLE_ROW = re.compile(r".*\S {2,}(?=\S)")
 SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\"')\]]*\s+")
 
 # Literals are matched too, so that comment signs inside them do not count.
