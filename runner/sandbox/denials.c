@@ -7,7 +7,7 @@
 
 #include "policy/syscalls.h"
 
-/* The kernel writes as much as it knows; both structs have grown before and may again. */
+/* Room for the kernel's structs, both of which have grown before and may grow again. */
 enum { NOTIF_ROOM = 512 };
 
 static void denials_note(Denials *denials, unsigned nr) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Denied system calls, as data: seccomp stops the caller, we note the call and answer it with its
- * errno. */
+/* Denied system calls as data: seccomp stops the caller, holt counts the call and answers it with
+ * its errno. */
 #pragma once
 
 #include <stdint.h>
 
-enum { DENIALS_MAX = 64 }; /* kinds of calls; there are fewer in the table */
+enum { DENIALS_MAX = 64 }; /* Kinds of calls; the table has fewer. */
 
 typedef struct Denial {
-        unsigned nr;    /* native system call number */
-        uint64_t count; /* how often it was refused */
+        unsigned nr;    /* Native system call number. */
+        uint64_t count; /* Number of refusals. */
 } Denial;
 
 typedef struct Denials {
@@ -17,6 +17,6 @@ typedef struct Denials {
         unsigned count;
 } Denials;
 
-/* Answers one notification of listener_fd, which poll(2) says is readable. 0, or a negative errno:
- * -ENOENT when the caller has died meanwhile, which is nothing to worry about. Linux 5.0. */
+/* Answers one notification of listener_fd, after poll(2) has reported that it is readable. Needs
+ * Linux 5.0. Returns 0 or a negative errno. -ENOENT is harmless: the caller has died meanwhile. */
 int denials_answer(Denials *denials, int listener_fd);

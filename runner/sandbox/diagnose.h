@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a host refuses a layer, and what cures it. Reads the host's settings only after something has
- * failed. */
+/* Finds out why a host refuses a layer, and what to do about it. The host's settings are read only
+ * after a failure. */
 #pragma once
 
 #include "base/error.h"
 #include "policy/layers.h"
 
-/* Completes the error of a launch: one that a limit of the caller's is the reason of (EMFILE,
- * ENFILE, EFBIG) becomes an ERROR_SETUP that names the limit, and an ERROR_LAYER goes to
- * diagnose_layer(). Returns -errnum, or -EINVAL where there is none. */
+/* Completes the error of a launch. If a limit of the caller's is the reason (EMFILE, ENFILE,
+ * EFBIG), the error becomes an ERROR_SETUP that names the limit. An ERROR_LAYER goes to
+ * diagnose_layer(). Returns -errnum, or -EINVAL if there is no errno. */
 int diagnose(Error *error);
 
-/* Completes an ERROR_LAYER of which layer and errnum are known: appends the reason to its text and
- * sets the cure, unless it has one already. Returns -errnum, or -EINVAL where there is none. */
+/* Completes an ERROR_LAYER with known layer and errnum: appends the reason to its text and sets the
+ * cure, unless it has one already. Returns -errnum, or -EINVAL if there is no errno. */
 int diagnose_layer(Error *error);
 
-/* clone3(2) with the namespaces has failed with errnum: finds the layer that is refused. Returns
- * -errnum. */
+/* Finds the layer that the host refuses after clone3(2) has failed with errnum. Returns a negative
+ * errno. */
 int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr);

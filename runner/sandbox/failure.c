@@ -15,25 +15,25 @@
 #include "sandbox/prepare.h"
 
 enum {
-        SHEBANG_MAX = 256, /* BINPRM_BUF_SIZE: the kernel reads no further */
+        SHEBANG_MAX = 256, /* BINPRM_BUF_SIZE: the kernel reads no further. */
         LINE_SHOWN_MAX = 200,
 };
 
-/* The verb that runs another command like it. */
+/* The verb to run another command in the same way. */
 static const char *failure_run_verb(const LaunchPlan *plan) {
         return plan->root.source ? "holt exec NAME" : "holt run";
 }
 
-static const char mount_it[] = "Mount the directory that it lies in: --ro DIR";
+static const char mount_it[] = "Mount the directory in which it lies: --ro DIR";
 
-/* --- files as the host has them --- */
+/* --- files on the host --- */
 
-/* The program's place inside; owned by the caller, NULL when memory is out. */
+/* The program's path inside; owned by the caller, NULL if memory is out. */
 static char *place_inside(const LaunchPlan *plan, const char *program) {
         return path_join(plan->cwd, program);
 }
 
-/* The start of a regular file; the length, or a negative errno. */
+/* Reads the start of a regular file. Returns its length or a negative errno. */
 static ssize_t read_head(int path_fd, char *buf, size_t size) {
         _cleanup_close_ int fd = FD_NONE;
         struct stat st;
@@ -48,7 +48,7 @@ static ssize_t read_head(int path_fd, char *buf, size_t size) {
         return n < 0 ? -errno : n;
 }
 
-/* Cuts path to its directory, or to the top of the virtual environment that it is in. */
+/* Cuts path to its directory, or to the top of the virtual environment in which it lies. */
 static void cut_to_directory(char *path) {
         char *slash = strrchr(path, '/'), *above, config[PATH_MAX + 16];
 
@@ -68,21 +68,22 @@ static bool is_in_system(const char *path) {
         return false;
 }
 
-/* The program may be a symlink to one of the system, as in a virtual environment: its own directory
- * is missing inside then. What it leads to is needed, too, unless it is the system's. */
+/* Sets the cure for a program that may be a symlink to a program of the system, as in a virtual
+ * environment. Then its own directory is missing inside. The directory of the symlink's target is
+ * needed too, unless it belongs to the system. */
 static int cure_linked(const char *path, const char *real, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(path), *real_word = str_word(real);
 
         if (is_in_system(real) || path_below(real, path))
-                return error_cure(reterr, r, "Mount the directory that it lies in: --ro %s",
+                return error_cure(reterr, r, "Mount the directory in which it lies: --ro %s",
                                   word ? word : "DIR");
         return error_cure(reterr, r,
-                          "It is reached through a symlink. Mount the directory that it lies in, "
-                          "and the one that it leads to: --ro %s --ro %s",
+                          "It is reached through a symlink. Mount its directory and the directory "
+                          "of the target: --ro %s --ro %s",
                           word ? word : "DIR", real_word ? real_word : "DIR");
 }
 
-/* Names the directory of a file that the host has and the sandbox has not. */
+/* Sets the cure for a file that exists on the host but not in the sandbox: names its directory. */
 static int cure_by_host(const LaunchPlan *plan, const char *path, const char *otherwise, int r,
                         Error *reterr) {
         _cleanup_free_ char *own = strdup(path);
@@ -95,12 +96,12 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
         if (realpath(path, real)) {
                 cut_to_directory(own);
                 cut_to_directory(real);
-                /* A script, which may be the command's work, is no reason to show all of a home. */
+                /* A script must not make the user mount a whole home directory: the command may
+                 * have written it. */
                 if (home_lies_below(own) || home_lies_below(real))
-                        return error_cure(
-                                reterr, r,
-                                "Its directory holds your home: put it in one of its own, "
-                                "and mount that: --ro DIR");
+                        return error_cure(reterr, r,
+                                          "Its directory contains your home: move it to a "
+                                          "directory of its own, and mount that: --ro DIR");
                 return cure_linked(own, real, r, reterr);
         }
         return error_cure(reterr, r, "%s", errno == ENOENT ? otherwise : mount_it);
@@ -108,7 +109,8 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
 
 /* --- no such program --- */
 
-/* The program is a path into a mount of the plan; fd is what is there, or a negative errno. */
+/* Sets the cure for a program whose path is in a mount of the plan. fd is the file at that path, or
+ * a negative errno. */
 static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r, Error *reterr) {
         const PlanMount *mount = plan_mount_above(plan, path);
         char link[PATH_MAX], quoted[512];
@@ -118,24 +120,24 @@ static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r,
                 _cleanup_free_ char *host = str_format("%s%s", mount->source,
                                                        path + strlen(mount->target));
 
-                return error_cure(reterr, r, "%s is not there: make it, or correct the path.",
+                return error_cure(reterr, r, "%s does not exist: create it, or correct the path.",
                                   host ? str_quote(host, quoted, sizeof(quoted)) : "It");
         }
         if (n > 0) {
                 link[n] = '\0';
-                return error_cure(reterr, r,
-                                  "It is a link to %s, which is not inside: mount that too, --ro "
-                                  "PATH",
-                                  str_quote(link, quoted, sizeof(quoted)));
+                return error_cure(
+                        reterr, r,
+                        "It is a symlink to %s, which is missing inside: mount that too, --ro PATH",
+                        str_quote(link, quoted, sizeof(quoted)));
         }
         if (fd == -EXDEV)
                 return error_cure(reterr, r,
-                                  "A link on its path leads to what is not inside: mount that too, "
-                                  "--ro PATH");
+                                  "A symlink on its path leads to a place that is missing inside: "
+                                  "mount that too, --ro PATH");
         return error_cure(reterr, r, "%s", mount_it);
 }
 
-/* What a shell does itself, and no file is there for. */
+/* Words that a shell handles itself, without a program file. */
 static const char *const builtins[] = {
         ".",       "alias", "bg",    "bind",   "builtin", "cd",   "command", "declare",  "dirs",
         "eval",    "exec",  "exit",  "export", "fc",      "fg",   "for",     "function", "hash",
@@ -151,8 +153,8 @@ static bool is_builtin(const char *name) {
         return false;
 }
 
-/* A command line in one word. What a shell would do more with than take it apart is not offered to
- * be pasted without the quotes: behind a "|" or ";" it would run outside. */
+/* Sets the cure for a command line in one word. If a shell would do more than split it, the words
+ * are not shown without quotes: behind a "|" or ";", they would run outside. */
 static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
         const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             " _-+,./:=@%";
@@ -161,25 +163,25 @@ static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
 
         if (word && line[strspn(line, plain)] == '\0')
                 (void)error_cure(reterr, 0,
-                                 "It is one word, with a blank in it. Its words apart: %s -- "
-                                 "%s\nFor a shell: %s -- bash -c %s",
+                                 "It is one word that contains a blank. To pass its words "
+                                 "separately: %s -- %s\nFor a shell: %s -- bash -c %s",
                                  verb, line, verb, shown);
         else
-                (void)error_cure(reterr, 0,
-                                 "It is one word, with a blank in it. For a shell: %s -- "
-                                 "bash -c %s",
-                                 verb, shown);
+                (void)error_cure(
+                        reterr, 0,
+                        "It is one word that contains a blank. For a shell: %s -- bash -c %s", verb,
+                        shown);
 }
 
-/* Whether the command is one for a shell, as it was written; what to do then. */
+/* Whether the command was written for a shell. If so, sets the cure. */
 static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
         const char *program = plan->argv.items[0];
 
         if (is_builtin(program))
-                (void)error_cure(reterr, 0,
-                                 "The shell does that itself; there is no program for it: %s -- "
-                                 "bash -c '%s ...'",
-                                 failure_run_verb(plan), program);
+                (void)error_cure(
+                        reterr, 0,
+                        "It is a word of the shell and not a program: %s -- bash -c '%s ...'",
+                        failure_run_verb(plan), program);
         else if (plan->argv.count == 1 && strpbrk(program, " \t"))
                 cure_line(plan, program, reterr);
         else
@@ -187,7 +189,7 @@ static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
         return true;
 }
 
-/* Whether its PATH has a directory in it that does not depend on where the command starts. */
+/* Whether PATH contains a directory that does not depend on the working directory. */
 static bool has_search_path(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->env.count; i++)
                 if (str_starts(plan->env.items[i], "PATH="))
@@ -199,8 +201,8 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
                           Error *reterr) {
         _cleanup_free_ char *path = place_inside(plan, program), *wanted = NULL;
         _cleanup_close_ int fd = FD_NONE;
-        int r = error_set(reterr, ERROR_NOT_FOUND, 0,
-                          "\"%s\": there is no such program in the sandbox", name);
+        int r = error_set(reterr, ERROR_NOT_FOUND, 0, "\"%s\": the sandbox has no such program",
+                          name);
 
         if (!path)
                 return error_oom(reterr);
@@ -208,28 +210,29 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
                 return r;
         if (!strchr(program, '/') && !has_search_path(plan))
                 return error_cure(reterr, r,
-                                  "PATH names no directory inside, so it is looked for nowhere: "
+                                  "PATH names no absolute directory, so programs cannot be found: "
                                   "--env PATH=/usr/bin:/bin");
         if (!strchr(program, '/'))
                 return error_cure(reterr, r,
-                                  "Install it on the host below /usr, or mount where it lies (--ro "
+                                  "Install it on the host below /usr, or mount its directory (--ro "
                                   "DIR) and set PATH (--env PATH=...)");
         fd = prepare_open_inside(plan, path, O_NOFOLLOW);
         if (fd != -ENXIO)
                 return cure_mounted(plan, path, fd, r, reterr);
         if (program[0] == '/')
-                return cure_by_host(plan, path, "The host has none either: correct the path.", r,
+                return cure_by_host(plan, path,
+                                    "The host does not have it either: correct the path.", r,
                                     reterr);
-        wanted = str_format("It is looked for in %s, where the command starts; --cwd names another "
-                            "directory.",
-                            plan->cwd);
+        wanted = str_format(
+                "The path starts at %s, the command's working directory; --cwd changes it.",
+                plan->cwd);
         return wanted ? cure_by_host(plan, path, wanted, r, reterr) : error_oom(reterr);
 }
 
 /* --- no such interpreter --- */
 
 /* Takes the interpreter out of a script's first line, as the kernel reads it (execve(2)): up to a
- * blank, a carriage return being none. false where it is no script. */
+ * blank. A carriage return is not a blank. Returns false if the file is not a script. */
 static bool parse_shebang(char *head, char **ret) {
         char *name = head + 2;
 
@@ -251,8 +254,8 @@ static bool read_shebang(const LaunchPlan *plan, const char *program, char head[
         return parse_shebang(head, ret);
 }
 
-/* The script may be the command's own work: its first line is no reason to mount any directory, as
- * that of somebody's keys, but one where a program is. */
+/* Whether the host has the program. The command may have written the script, so its first line must
+ * not make the user mount any directory, such as one with keys. It must name a program. */
 static bool host_has_program(const char *path) {
         struct stat st;
 
@@ -263,13 +266,13 @@ static int cure_returns(const char *program, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(program);
 
         return error_cure(reterr, r,
-                          "Its lines end in CR LF, and the CR counts as part of the name: sed -i "
-                          "'s/\\r$//' %s takes them away.",
+                          "Its lines end in CR LF, and the CR counts as part of the name. To "
+                          "remove it: sed -i 's/\\r$//' %s",
                           word ? word : "FILE");
 }
 
-/* Where it is inside, under another path: what a virtual environment's scripts name, in a workspace
- * that has moved. NULL where no mount has it. */
+/* Returns the mount that shows the file inside under another path, or NULL. Scripts of a virtual
+ * environment in a moved workspace have such an interpreter. */
 static const PlanMount *mount_with(const LaunchPlan *plan, const char *host) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].source && path_below(host, plan->mounts[i].source) &&
@@ -285,9 +288,8 @@ static int cure_moved(const LaunchPlan *plan, const PlanMount *mount, const char
         _cleanup_free_ char *word = str_word(mount->source);
 
         return error_cure(reterr, r,
-                          "Inside it is %s%s. Where paths are part of what is there, as in a "
-                          "virtual environment, give it the same path inside: "
-                          "%s%s:%s",
+                          "Inside it is %s%s. If files contain their own paths, as in a virtual "
+                          "environment, use the same path inside: %s%s:%s",
                           str_quote(mount->target, target, sizeof(target)),
                           str_quote(host + strlen(mount->source), quoted, sizeof(quoted)),
                           plan->root.source ? "holt create --workspace " : "--workspace ",
@@ -303,20 +305,20 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
 
         if (!read_shebang(plan, program, head, &interpreter)) {
                 r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
-                              "\"%s\" is there, but its interpreter is not (its #! line, or the "
+                              "\"%s\" exists, but its interpreter does not (its #! line, or the "
                               "dynamic loader of its libc)",
                               name);
                 return error_cure(reterr, r, "%s", mount_it);
         }
         r = error_set(reterr, ERROR_NOT_EXECUTABLE, errnum,
-                      "\"%s\" is there, but its interpreter \"%s\" is not", name,
+                      "\"%s\" exists, but its interpreter \"%s\" does not", name,
                       str_quote(interpreter, quoted, sizeof(quoted)));
         length = strlen(interpreter);
         if (interpreter[length - 1] == '\r')
                 return cure_returns(program, r, reterr);
         if (!plan->rootfs.source && !host_has_program(interpreter))
                 return error_cure(reterr, r,
-                                  "The host has no such program either: correct the first "
+                                  "The host does not have that program either: correct the first "
                                   "line of the script.");
         moved = mount_with(plan, interpreter);
         if (moved)
@@ -324,9 +326,9 @@ static int explain_interpreter(const LaunchPlan *plan, const char *program, cons
         return cure_by_host(plan, interpreter, mount_it, r, reterr);
 }
 
-/* --- it may not be executed --- */
+/* --- the program may not be executed --- */
 
-/* Of what a mount of the plan has; the rest is for others to guess. */
+/* Returns the reason for a file in a mount of the plan, or NULL if it is unknown. */
 static const char *why_not_executable(int fd) {
         struct statvfs fs;
         struct stat st;
@@ -334,14 +336,14 @@ static const char *why_not_executable(int fd) {
         if (fd < 0 || fstat(fd, &st) < 0)
                 return NULL;
         if (S_ISDIR(st.st_mode))
-                return "It is a directory: name a program in it.";
+                return "It is a directory: pass a program in it.";
         if (!S_ISREG(st.st_mode))
                 return "It is not a regular file.";
         if (!(st.st_mode & 0111))
-                return "Its mode does not let anybody execute it: chmod +x, or give it to its "
+                return "Its mode allows nobody to execute it: chmod +x, or pass it to its "
                        "interpreter, as in: sh FILE";
         if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOEXEC)
-                return "Its file system is mounted noexec: copy it to another, or give it to its "
+                return "Its file system is mounted noexec: copy it to another, or pass it to its "
                        "interpreter, as in: sh FILE";
         return NULL;
 }
@@ -353,16 +355,15 @@ static int cure_access(const LaunchPlan *plan, const char *program, int r, Error
 
         return error_cure(reterr, r, "%s",
                           why ? why
-                              : "It, or its interpreter, has to be a regular file with a mode that "
-                                "lets the sandbox's user execute it, on a file system that is not "
-                                "mounted noexec.");
+                              : "It, or its interpreter, must be a regular file that the sandbox's "
+                                "user may execute, on a file system that is not mounted noexec.");
 }
 
-/* --- all of them --- */
+/* --- all file systems --- */
 
-const char failure_too_long[] = "Its arguments and variables together are more than the kernel "
-                                "takes, mostly 2 MiB (a quarter of the stack's limit), or one is "
-                                "longer than 128 KiB: pass it on stdin or in a file.";
+const char failure_too_long[] =
+        "Its arguments and variables together exceed the kernel's limit, mostly 2 MiB (a quarter "
+        "of the stack's limit), or one is longer than 128 KiB: pass it on stdin or in a file.";
 
 static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, const char *name,
                         int errnum, Error *reterr) {
@@ -370,18 +371,18 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
                           failure->detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
                           errnum, "cannot execute \"%s\"", name);
 
-        /* With more than one the reason may be a limit of the host's. */
+        /* If more processes are allowed, a limit of the host may be the reason. */
         if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids_origin)
                 return error_cure(reterr, r,
-                                  "One process is too few: holt's init is one, and the command "
-                                  "another. It is the limit of %s.",
+                                  "One process is not enough: holt's init is one, and the command "
+                                  "another. %s sets this limit.",
                                   plan->pids_origin);
         if (failure->detail == INIT_STEP_EXEC && errnum == EACCES)
                 return cure_access(plan, plan->argv.items[0], r, reterr);
         if (failure->detail == INIT_STEP_EXEC && errnum == ENOEXEC)
                 return error_cure(reterr, r,
-                                  "It is no program for this machine; a script starts with #! and "
-                                  "the path of its interpreter.");
+                                  "It is not a program for this machine. A script must start with "
+                                  "#! and the path of its interpreter.");
         if (failure->detail == INIT_STEP_EXEC && errnum == E2BIG)
                 return error_cure(reterr, r, "%s", failure_too_long);
         if (failure->detail == INIT_STEP_EXEC && errnum == ENAMETOOLONG)
@@ -407,11 +408,10 @@ int failure_explain(const Launch *launch, const InitMessage *failure, Error *ret
         int r = failure_explain_known(launch->plan, failure, reterr);
         size_t length = strlen(reterr->cure);
 
-        /* What runs a command in a session takes no mounts. */
+        /* Verbs that run a command in a session accept no mounts. */
         if (launch->plan->root.source && strstr(reterr->cure, "--ro "))
-                (void)snprintf(
-                        reterr->cure + length, sizeof(reterr->cure) - length,
-                        "\n--ro is for holt create: what a session is shown is settled as it "
-                        "is made.");
+                (void)snprintf(reterr->cure + length, sizeof(reterr->cure) - length,
+                               "\n--ro is an option of holt create: the mounts of a session are "
+                               "fixed when it is made.");
         return r;
 }

@@ -29,9 +29,9 @@
 #define F_ADD_SEALS 1033
 #endif
 
-enum { CLEAR_TIME = HOLT_WAIT(5000) }; /* msec for a killed sandbox to end */
+enum { CLEAR_TIME = HOLT_WAIT(5000) }; /* Milliseconds in which a killed sandbox must end. */
 
-/* helpers/init.c and, in holt-full, session-init.c, as the build made them. */
+/* The built helpers/init.c and, in holt-full, session-init.c. */
 extern const char holt_init_start[], holt_init_end[];
 #ifdef HOLT_FULL
 extern const char holt_session_init_start[], holt_session_init_end[];
@@ -51,8 +51,8 @@ static const char *init_program(const LaunchPlan *plan, size_t *ret_size) {
 
 /* --- preparing --- */
 
-/* A memory file that nobody can change: what runs inside has no host file behind it.
- * vm.memfd_noexec (6.3) wants MFD_EXEC said; older kernels don't know it. */
+/* Makes a memory file that nobody can change, so that no file of the host is behind init.
+ * vm.memfd_noexec (Linux 6.3) requires MFD_EXEC; older kernels do not know that flag. */
 static int open_init(Launch *launch, Error *reterr) {
         size_t size;
         const char *program = init_program(launch->plan, &size);
@@ -65,7 +65,7 @@ static int open_init(Launch *launch, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file for init");
         launch->init_fd = fd;
         n = write(fd, program, size);
-        /* One that comes short was cut by a limit of file sizes. */
+        /* A short write means that a limit of file sizes was reached. */
         if (n != (ssize_t)size)
                 return error_set(reterr, ERROR_SETUP, n < 0 ? errno : EFBIG,
                                  "cannot write the memory file of init");
@@ -74,7 +74,7 @@ static int open_init(Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* Layers that the caller lets go are tried first: one that fails is left out. */
+/* Tests the layers that the caller allows to be missing; a layer that fails is left out. */
 static void find_missing(Launch *launch) {
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++) {
                 const char *step;
@@ -86,9 +86,9 @@ static void find_missing(Launch *launch) {
                 launch->layers.missing |= LAYER_BIT(LAYER_NOTIFY);
 }
 
-/* For good: the supervisor reads them from a signalfd. SIGXFSZ and SIGPIPE become errors of
- * write(2). A caller may have ignored SIGCHLD, and whoever inherits that has no children to wait
- * for. SIGALRM is the deadline of a session's keeper. */
+/* Blocks the signals for good: the supervisor reads them from a signalfd. SIGXFSZ and SIGPIPE
+ * become errors of write(2). A caller may have ignored SIGCHLD; a process that inherits this cannot
+ * wait for its children. SIGALRM stays open, because it is the deadline of a session's keeper. */
 static void block_signals(const LaunchPlan *plan) {
         sigset_t all;
 
@@ -136,9 +136,9 @@ void launch_clear(Launch *launch) {
 
 /* --- the child --- */
 
-/* Puts the control socket where init looks for it, out of the way of *init_fd. All other fds are
- * ours or the caller's leaks: none outlives the exec (close_range(2), 5.11). launch is the
- * launcher's memory and stays. */
+/* Moves the control socket to the number at which init looks for it, and *init_fd out of its way.
+ * All other fds are ours or were leaked by the caller, so none survives the exec (close_range(2),
+ * Linux 5.11). launch is the launcher's memory and stays unchanged. */
 static int place_fds(const Launch *launch, int *init_fd) {
         if (*init_fd == INIT_CONTROL_FD) {
                 *init_fd = fcntl(*init_fd, F_DUPFD_CLOEXEC, INIT_CONTROL_FD + 1);
@@ -157,7 +157,7 @@ static int place_fds(const Launch *launch, int *init_fd) {
 
 typedef struct ChildStart {
         Launch *launch;
-        const char **argv; /* of init */
+        const char **argv; /* Arguments of init. */
 } ChildStart;
 
 static void child_main(void *arg) {
@@ -187,7 +187,7 @@ static void child_main(void *arg) {
 
 /* --- the launcher --- */
 
-/* The network comes later (build-network.c). */
+/* All namespaces except the network, which is made later (build-network.c). */
 static uint64_t namespace_flags(const Launch *launch) {
         uint64_t flags = 0;
 
@@ -218,7 +218,8 @@ static int make_argv(const Launch *launch, char flags[4], const char ***ret) {
         return 0;
 }
 
-/* What the child sent before it executed init (confine.c); it is there by now. */
+/* Receives the fds that the child sent before it executed init (confine.c). They have arrived by
+ * now. */
 static int receive_fds(Sandbox *sandbox, unsigned expected, Error *reterr) {
         union {
                 struct cmsghdr header;
@@ -301,7 +302,7 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         output_placed(launch->output);
         launch->control_fd = fd_close(launch->control_fd);
         if (launch->identity.taken)
-                identity_leave_maps(launch->identity.uid); /* see identity_take(), too */
+                identity_leave_maps(launch->identity.uid); /* See identity_take(). */
         if (r < 0) {
                 sandbox_clear(&sandbox);
                 return r;
@@ -310,8 +311,9 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         return 0;
 }
 
-/* A process that the kernel can't end (in uninterruptible sleep, or traced from outside) keeps the
- * whole sandbox from ending. It runs no code of its own any more, and nobody waits for it. */
+/* Does not wait forever: a process that the kernel cannot end (in uninterruptible sleep, or traced
+ * from outside) keeps the whole sandbox from ending. Such a process runs no code of its own any
+ * more. */
 void sandbox_clear(Sandbox *sandbox) {
         if (sandbox->pidfd >= 0) {
                 struct pollfd end = { .fd = sandbox->pidfd, .events = POLLIN };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a plan to a live sandbox.
+/* From a plan to a running sandbox.
  *
- * Theory of operation. launch_prepare() opens every host path of the plan, once, and finds out who
- * the command will be. launch_start() makes the sandbox with one clone3(2), but for its network,
- * which a thread of the child makes meanwhile (build-network.c). The child shares the launcher's
- * memory and suspends it (CLONE_VM | CLONE_VFORK): no page table is copied, its error needs no
- * pipe, and all it may do is walk the Launch. It builds the file tree (build.c), confines itself
- * (confine.c) and executes init from a sealed memory file, which ends the sharing. The launcher
- * then supervises (supervise.c). */
+ * Theory of operation. launch_prepare() opens every host path of the plan once, and chooses the
+ * command's identity. launch_start() makes the sandbox with one clone3(2), except for its network,
+ * which a thread of the child makes meanwhile (build-network.c).
+ *
+ * The child shares the launcher's memory and suspends the launcher (CLONE_VM | CLONE_VFORK). So no
+ * page table is copied, its error needs no pipe, and it only reads the Launch. It builds the file
+ * tree (build.c), confines itself (confine.c) and executes init from a sealed memory file, which
+ * ends the sharing. The launcher then supervises (supervise.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -15,21 +16,22 @@
 
 #include "child/child.h"
 
-/* A live sandbox. */
+/* A running sandbox. It owns its fds. */
 typedef struct Sandbox {
-        pid_t pid;        /* of init */
-        uint64_t started; /* usec of CLOCK_MONOTONIC, when it began to be made */
+        pid_t pid;        /* PID of init. */
+        uint64_t started; /* Microseconds of CLOCK_MONOTONIC at the start of its making. */
         int pidfd;
-        int control_fd;  /* seqpacket to init (helpers/init-protocol.h) */
-        int terminal_fd; /* master of the sandbox's terminal, or FD_NONE */
-        int listener_fd; /* seccomp notifications, or FD_NONE */
-        int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE */
-        int mounts_fd; /* that namespace, or FD_NONE. Held, its mounts outlive the sandbox: what is
-                        * written up to the end goes to its place, and not below where they were.
-                        * In a single run the Watch, if there is one, has these two */
+        int control_fd;  /* Seqpacket socket to init (helpers/init-protocol.h). */
+        int terminal_fd; /* Master of the sandbox's terminal, or FD_NONE. */
+        int listener_fd; /* Seccomp notifications, or FD_NONE. */
+        int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
+        /* The mount namespace, or FD_NONE. While it is open, its mounts outlive the sandbox, so
+         * late writes still go to the mounts and not to the directories below them. In a single
+         * run, the Watch owns root_fd and mounts_fd, if one exists. */
+        int mounts_fd;
 } Sandbox;
 
-/* Its versions do not agree on this. */
+/* Different versions of clang-format disagree on this macro. */
 /* clang-format off */
 #define SANDBOX_NONE                                                                               \
         {                                                                                          \
@@ -38,15 +40,14 @@ typedef struct Sandbox {
         }
 /* clang-format on */
 
-/* Opens what the plan names. Where holt is run by root, gives up root for good: from here on the
- * process is an unprivileged user. From here on every signal is blocked. plan is borrowed and must
- * outlive ret; the caller ends with launch_clear(). */
+/* Opens the files that the plan names. If root runs holt, gives root up for good: the process is an
+ * unprivileged user from now on. Blocks all signals. plan is borrowed and must outlive ret. The
+ * caller ends with launch_clear(). Returns 0 or a negative errno. */
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr);
 void launch_clear(Launch *launch);
 
-/* Starts the sandbox. On failure nothing is left. A layer that the
- * host refuses is an ERROR_LAYER with its cure, unless the plan lets it go (then
- * launch->layers.missing says so). */
+/* Starts the sandbox; on failure, nothing is left. A layer that the host refuses is an ERROR_LAYER
+ * with its cure, unless the plan allows it to be missing. Then it is in launch->layers.missing. */
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr);
-/* Kills what is left of the sandbox, and waits seconds at most for its end. */
+/* Kills the rest of the sandbox, and waits at most a few seconds for its end. */
 void sandbox_clear(Sandbox *sandbox);

@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-/* The longest is /proc/vmstat with 4 to 7 KiB. Of what is longer the rest is not looked at. */
+/* The longest file is /proc/vmstat with 4 to 7 KiB. A longer file is cut. */
 enum { TEXT_MAX = 8 * 1024 };
 
 /* --- the kernel's files --- */
@@ -21,7 +21,7 @@ static const char *oom_next_line(const char *line) {
         return end ? end + 1 : NULL;
 }
 
-/* Whether word is one of a list with commas, which ends at a colon. */
+/* Whether word is in a list that has commas between its items and ends at a colon. */
 static bool list_has(const char *list, const char *word) {
         const size_t length = strlen(word);
 
@@ -36,7 +36,8 @@ static bool list_has(const char *list, const char *word) {
         }
 }
 
-/* A process that was moved in from outside of its cgroup namespace sees "/../..". */
+/* Whether the path leaves the cgroup namespace. A process that was moved in from outside sees
+ * "/../..". */
 static bool leads_out(const char *path, size_t length) {
         for (size_t i = 0; i + 3 <= length; i++)
                 if (strncmp(path + i, "/..", 3) == 0 && (i + 3 == length || path[i + 3] == '/'))
@@ -49,8 +50,8 @@ int oom_find_cgroup(const char *text, bool *ret_v1, const char **ret_path, size_
         bool v1 = false;
         size_t length;
 
-        /* "4:memory:/path" for a hierarchy of v1, "0::/path" for that of v2. Where both are there
-         * (a hybrid host) a controller that v1 has is not one of v2. */
+        /* A line of cgroup v1 is "4:memory:/path", and that of v2 is "0::/path". A hybrid host has
+         * both; a controller of v1 does not exist in v2 then. */
         for (const char *line = text; line && !v1; line = oom_next_line(line)) {
                 const char *list = line + strspn(line, "0123456789");
                 const char *path = *list == ':' ? list + 1 + strcspn(list + 1, ":\n") : list;
@@ -92,7 +93,7 @@ int oom_find_count(const char *text, const char *key, uint64_t *ret) {
         return -ENODATA;
 }
 
-/* From its start, however often: each time the kernel writes it anew. */
+/* Reads from the start each time, because the kernel generates the file anew. */
 static int read_again(int fd, char *buf, size_t size) {
         size_t length = 0;
         ssize_t n = 1;
@@ -130,14 +131,15 @@ typedef struct Place {
         const char *directory, *file;
 } Place;
 
-/* Where every distribution and container engine mounts them. */
+/* The mount points that all distributions and container engines use. */
 static const Place v1_places[] = {
         { "/sys/fs/cgroup/memory", "memory.oom_control" },
         { NULL, NULL },
 };
 static const Place v2_places[] = {
         { "/sys/fs/cgroup", "memory.events" },
-        { "/sys/fs/cgroup/unified", "memory.events" }, /* a hybrid host, where v1 has no memory */
+        { "/sys/fs/cgroup/unified",
+          "memory.events" }, /* A hybrid host, whose v1 has no memory controller. */
         { NULL, NULL },
 };
 static const Place machine = { "/proc", "vmstat" };
@@ -161,8 +163,8 @@ static size_t oom_count_parts(const char *path, size_t length) {
         return count;
 }
 
-/* A cgroup of v2 that has no memory controller is accounted to the next one above that has. Takes
- * dir_fd. */
+/* Watches the nearest cgroup that counts memory. A cgroup of v2 without a memory controller is
+ * accounted to the next one above that has it. Takes ownership of dir_fd. */
 static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *ret) {
         _cleanup_close_ int fd = dir_fd, file_fd = FD_NONE;
         int r;
@@ -184,8 +186,9 @@ static int watch_upwards(int dir_fd, size_t above, const char *file, OomWatch *r
         return 0;
 }
 
-/* A container without a cgroup namespace has its path as the host sees it, and at the mount its own
- * cgroup: of that path nothing is there. */
+/* Watches one place. A container without a cgroup namespace sees its path on the host, but its
+ * mount shows its own cgroup. Then the path does not exist below the mount, and the mount itself is
+ * used. */
 static int watch_place(const char *root, const Place *place, const char *path, size_t length,
                        OomWatch *ret) {
         int fd = oom_open_directory(root, place->directory, path, length);
@@ -230,7 +233,7 @@ void oom_watch_start(const char *root, OomWatch *ret) {
 
 /* --- the end --- */
 
-/* "max" is none. */
+/* Returns the limit in bytes; 0 for "max", which means no limit. */
 static uint64_t read_limit(int dir_fd) {
         char text[32];
         uint64_t limit = 0;
@@ -249,7 +252,7 @@ static OomKills count_kills(OomWatch *watch) {
                 return kills;
         kills.scope = watch->scope;
         kills.count = now.oom_kill - watch->before.oom_kill;
-        /* oom counts only what this limit, or one below, has stopped. */
+        /* The counter "oom" counts only events of this limit or one below. */
         if (kills.count > 0 && now.oom > watch->before.oom)
                 kills.limit = read_limit(watch->dir_fd);
         watch->before = now;

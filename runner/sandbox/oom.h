@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel's OOM killer has done while the command ran.
+/* Kills by the kernel's OOM killer while the command ran.
  *
- * Theory of operation. A process that it kills ends by SIGKILL like any other, and nobody is told
- * why. What there is are counters that only grow, so they must be read twice. The best is that of
- * the cgroup that holt, and so the sandbox, is in: it counts the cgroup's own processes, whether
- * it was the cgroup's limit that was reached, that of one above, or the machine's memory. By
- * cgroup v2 it is oom_kill in memory.events, and by v1 that in memory.oom_control (Linux 4.13).
+ * Theory of operation. A process that it kills ends by SIGKILL like any other, and the kernel does
+ * not tell why. It only has counters, which are read before and after the command. The best counter
+ * belongs to the cgroup of holt, and so of the sandbox. It counts the cgroup's processes that were
+ * killed, whether the limit of the cgroup, of one above, or of the machine was reached. In cgroup
+ * v2 it is oom_kill in memory.events; in v1 it is oom_kill in memory.oom_control (Linux 4.13).
  *
- * Where there is no such file (the root of v2 has none) /proc/vmstat counts for the whole machine.
- * That is no more than a hint: on a machine of many containers others are killed all day, and a
- * command that somebody has killed would pass for one that took too much memory. */
+ * If that file does not exist (the root of v2 has none), /proc/vmstat counts for the whole machine.
+ * That is only a hint. On a machine of many containers, other processes are killed all the time. A
+ * command that was killed by a person would seem to have used too much memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,55 +18,56 @@
 #include "base/util.h"
 
 typedef enum OomScope {
-        OOM_UNKNOWN, /* nothing could be read, or the command was done too soon */
-        OOM_CGROUP,  /* processes of the cgroup that holt is in */
-        OOM_MACHINE, /* of the whole machine, which may all be somebody else's */
+        OOM_UNKNOWN, /* Nothing could be read, or the command ended too soon. */
+        OOM_CGROUP,  /* Processes of holt's cgroup. */
+        OOM_MACHINE, /* Processes of the whole machine, perhaps all of others. */
 } OomScope;
 
-/* limit: memory.max in bytes, where that is what was reached; 0 where it is not or can't be told
- * (v1, a limit of a cgroup above, the machine's memory). */
+/* Kills since oom_watch_start(). limit is memory.max in bytes, if that limit was reached. It is 0
+ * if another limit was reached or the limit is unknown (v1, a limit of a cgroup above, the
+ * machine's memory). */
 typedef struct OomKills {
         OomScope scope;
-        uint64_t count; /* processes */
+        uint64_t count; /* Number of killed processes. */
         uint64_t limit;
 } OomKills;
 
 typedef struct OomEvents {
-        uint64_t oom; /* times that the cgroup's own limit was to be passed; v2 only */
+        uint64_t oom; /* How often the cgroup's own limit was reached; v2 only. */
         uint64_t oom_kill;
 } OomEvents;
 
-/* Its fds are owned; FD_NONE before oom_watch_start(), and where it has found nothing. */
+/* Owns its fds. They are FD_NONE before oom_watch_start(), and if it found no counter. */
 typedef struct OomWatch {
         OomScope scope;
-        int dir_fd; /* the cgroup's, O_PATH: for its limit */
-        int fd;     /* the counter's, so that it can be read by who may open nothing any more */
+        int dir_fd; /* The cgroup's directory, O_PATH, to read its limit. */
+        int fd;     /* The counter, opened early: a confined process can open nothing. */
         OomEvents before;
 } OomWatch;
 
-/* Its versions do not agree on this. */
+/* Different versions of clang-format disagree on this macro. */
 /* clang-format off */
 #define OOM_WATCH_NONE                                                                             \
         { .dir_fd = FD_NONE, .fd = FD_NONE }
 /* clang-format on */
 
-/* Finds the counter and notes it. root is "", but for tests: a directory with the sys and proc to
- * look in. */
+/* Finds the counter and notes its value. root is "", except in tests: there it is a directory that
+ * contains sys and proc. */
 void oom_watch_start(const char *root, OomWatch *ret);
 
-/* What has come since; the watch is closed. */
+/* Returns the kills since the start and closes the watch. */
 OomKills oom_watch_end(OomWatch *watch);
 
-/* Whether any of the cgroup's has come since the last time, or the start. */
+/* Whether a process of the cgroup was killed since the last call, or since the start. */
 bool oom_watch_killed(OomWatch *watch);
 
 /* --- the kernel's files --- */
 
-/* The cgroup that memory is accounted to, in the text of /proc/self/cgroup (cgroups(7)); *ret_v1 is
- * whether it is one of v1. ret_path points into text, and ends at *ret_length. 0; -ENODATA where
- * there is none; -EXDEV where it lies outside of the cgroup namespace. */
+/* Finds the cgroup to which memory is accounted, in the text of /proc/self/cgroup (cgroups(7)).
+ * *ret_v1 tells whether it is of v1. *ret_path points into text and has *ret_length bytes. Returns
+ * 0, -ENODATA if there is none, or -EXDEV if it lies outside of the cgroup namespace. */
 int oom_find_cgroup(const char *text, bool *ret_v1, const char **ret_path, size_t *ret_length);
 
-/* The number that stands behind key, in lines of "key number". 0, -ENODATA (no such line), -EINVAL
+/* Finds the number after key in lines of "key number". Returns 0, -ENODATA (no such line), -EINVAL
  * or -ERANGE. */
 int oom_find_count(const char *text, const char *key, uint64_t *ret);

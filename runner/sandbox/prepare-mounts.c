@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the caller asked for: opens the sources of all mounts, refuses the too-wide ones, maps their
- * owners where holt is run by root. */
+/* Opens the sources of all mounts, refuses those that are too wide, and maps their owners if root
+ * runs holt. */
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -22,12 +22,12 @@
 
 /* --- sources --- */
 
-/* Whoever can write here can write everybody's programs or settings, or the caller's own start-up
- * files. */
+/* Directories that are too wide to be writable: they hold programs or settings of all users, or the
+ * caller's own start-up files. */
 static const struct {
         const char *path;
-        bool below;         /* ... and anywhere below */
-        const char *except; /* but there */
+        bool below;         /* Directories below it are too wide too. */
+        const char *except; /* Exception: directories below this one. */
 } wide_paths[] = {
         { "/", false, NULL },          { "/bin", true, NULL },        { "/boot", true, NULL },
         { "/dev", true, "/dev/shm/" }, { "/etc", true, NULL },        { "/home", false, NULL },
@@ -40,7 +40,8 @@ static const struct {
         { "/var/spool", true, NULL },  { "/var/tmp", false, NULL },
 };
 
-/* /run/user and what is in it, one for each user: sockets of all that serves them. */
+/* Whether it is /run/user or a directory in it. Each belongs to one user and contains the sockets
+ * of that user's services. */
 static bool is_runtime_directory(const char *path) {
         static const char runtime[] = "/run/user";
 
@@ -59,7 +60,7 @@ static bool is_wide(const char *path) {
         return is_runtime_directory(path);
 }
 
-/* Whether home is the directory, or below it. */
+/* Whether home is the directory of mount, or lies below it. */
 static bool is_home(const PlanMount *mount, const char *home) {
         struct stat st;
 
@@ -70,14 +71,15 @@ static bool is_home(const PlanMount *mount, const char *home) {
         return stat(home, &st) == 0 && st.st_dev == mount->device && st.st_ino == mount->inode;
 }
 
-/* The caller's; the account's where HOME says another; and of a directory its owner's: under sudo
- * HOME may be either, and the command works as the owner. */
+/* Whether the mount contains a home directory: the caller's by HOME, the caller's by its account,
+ * or that of the directory's owner. Under sudo, HOME may be either, and the command runs as the
+ * owner. */
 static bool is_a_home(const PlanMount *mount, uid_t owner) {
         return is_home(mount, home_path()) || is_home(mount, home_of_uid(getuid())) ||
                (owner != getuid() && is_home(mount, home_of_uid(owner)));
 }
 
-/* By the kernel's path, so that a link to / is as wide as / itself. */
+/* Checks the kernel's path, so that a symlink to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
         return is_wide(mount->real) || is_a_home(mount, owner)
                        ? plan_refuse_wide(mount, mount->real, reterr)
@@ -90,8 +92,8 @@ static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
         return path_cure(mount->source, r, reterr);
 }
 
-/* What the caller can do nothing with the command can't either, and it would say so by the name of
- * the place inside. Not so for root, who gives root up. */
+/* Whether the caller may use the source at all. If the caller may not, the command cannot either,
+ * and its error would name the path inside. Always true for root, which gives root up later. */
 static bool is_of_use(int fd, bool writable) {
         const int how = AT_EMPTY_PATH | AT_EACCESS;
 
@@ -100,7 +102,8 @@ static bool is_of_use(int fd, bool writable) {
                (writable && faccessat(fd, "", W_OK, how) == 0) || errno != EACCES;
 }
 
-/* What a run before could write may hold links of its making: see beneath.h. */
+/* Opens a source. A directory that an earlier run could write may contain symlinks of its making,
+ * see beneath.h. */
 static int open_path(const LaunchPlan *plan, PlanMount *mount, const StrList *writable,
                      Error *reterr) {
         int fd;
@@ -189,7 +192,7 @@ static int open_mounts(Launch *launch, Error *reterr) {
 
         for (size_t i = 0; i < plan->mounts_count; i++)
                 binds += plan->mounts[i].kind == PLAN_BIND;
-        /* With one mount there is nothing that could lead through another. */
+        /* With one mount, no path can lead through another. */
         if (binds > 1 && plan_writable(plan, &writable) < 0)
                 return error_oom(reterr);
 
@@ -222,16 +225,16 @@ void prepare_close_mounts(LaunchPlan *plan) {
 
 static int refuse_root(const PlanMount *workspace, Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,
-                            "%s belongs to root, which a command in a sandbox never is",
+                            "%s belongs to root, but a command in a sandbox is never root",
                             workspace->source);
         _cleanup_free_ char *word = str_word(workspace->source);
 
-        return error_cure(reterr, r, "Give it to an ordinary user: chown -R 1000:1000 %s",
+        return error_cure(reterr, r, "Make an ordinary user its owner: chown -R 1000:1000 %s",
                           word ? word : "DIRECTORY");
 }
 
-/* The caller lets the id map go, and this host has none: the command gets the uid of the
- * workspace's owner, so that it can work there. That may be anybody but root. */
+/* Prepares without id maps, because the host has none and the caller allows that. The command gets
+ * the uid of the workspace's owner, so that it can write there. Any owner will do, except root. */
 static int prepare_unmapped(Launch *launch, Error *reterr) {
         const PlanMount *workspace = plan_workspace(launch->plan);
         struct stat st;
@@ -252,33 +255,35 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* What a session keeps is its caller's, and can't be shown to another id without an id map. */
+/* Refuses a session. Its files belong to its caller, and other ids cannot use them without an id
+ * map. */
 static int prepare_refuse_owner(const PlanMount *workspace, const struct stat *owner,
                                 Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,
-                            "%s belongs to uid %u, and a session of root of a user namespace can't "
-                            "work as another",
+                            "%s belongs to uid %u, and a session of root of a user namespace "
+                            "cannot run as another user",
                             workspace->source, owner->st_uid);
 
-        return error_cure(reterr, r, "Run holt as that user; holt run works there as it is.");
+        return error_cure(reterr, r, "Run holt as that user, or use holt run, which works there.");
 }
 
 static bool lacks_id_map(int r, const Error *error) {
         return r < 0 && error->kind == ERROR_LAYER && error->layer == LAYER_IDMAP;
 }
 
-/* The owner of what a session keeps is root, which may not be whom its commands are: to let the id
- * map go is of no use here. */
+/* Replaces the cure of a missing id map. A session's files belong to root, and its commands never
+ * run as root. So running without an id map is no option here. */
 static int refuse_session(int r, Error *reterr) {
         return error_cure(reterr, r,
-                          "Run by root, a session needs id-mapped mounts: run holt as an ordinary "
-                          "user, or keep sessions (XDG_DATA_HOME) and what they mount on ext4, xfs "
-                          "or btrfs (tmpfs: from Linux 6.3)\n"
-                          "Without any there is holt run: --allow-degraded idmap");
+                          "If root runs holt, a session needs id-mapped mounts: run holt as an "
+                          "ordinary user, or keep sessions (XDG_DATA_HOME) and the directories "
+                          "that they mount on ext4, xfs or btrfs (tmpfs: since Linux 6.3)\nholt "
+                          "run works without id maps: --allow-degraded idmap");
 }
 
-/* The id that is adopted may not be able to reach the paths again. Whoever is not root of the mount
- * namespace, too, can't clone from it; then the child looks for them as that id. */
+/* Takes the id of the workspace's owner. That id may not reach the paths again, so the mounts are
+ * cloned first. A process that is not root of the mount namespace cannot clone from it; then the
+ * child looks the paths up with that id. */
 static int adopt_owner(Launch *launch, Error *reterr) {
         const PlanMount *workspace = plan_workspace(launch->plan);
         struct stat st;
@@ -331,8 +336,8 @@ int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags) {
 
 /* --- the report --- */
 
-/* Where the report lies in what the sandbox sees, it is hidden: it can be neither read, written nor
- * removed. By the kernel's paths, since either may have been named through a link. */
+/* Hides the report file in every mount that shows it, so that the command can neither read, write
+ * nor remove it. The kernel's paths are compared, since the given ones may contain symlinks. */
 int prepare_report(Launch *launch, Error *reterr) {
         LaunchPlan *plan = launch->plan;
         char report[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens what a plan names, once, and decides all that depends on the host: nothing is looked up by
- * name after this but what root owns, and the child checks that it finds the same things again.
- * This file looks at the system; prepare-mounts.c at what the caller asked for. */
+/* Opens the files that a plan names, once, and decides everything that depends on the host. After
+ * this, only files of root are looked up by name, and the child checks that it finds the same files
+ * again. This file handles the system; prepare-mounts.c handles the caller's mounts. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "sandbox/prepare.h"
 #include "sandbox/stdio-files.h"
 
-enum { TEXT_MAX = 16 * 1024 }; /* bytes; a longer file of /etc is mounted instead of copied */
+enum { TEXT_MAX = 16 * 1024 }; /* Bytes. A longer file of /etc is mounted instead of copied. */
 
 /* --- the system tree --- */
 
@@ -41,7 +41,8 @@ static char *prepare_read_link(int dir_fd, const char *name) {
         return n < 0 ? NULL : strndup(buf, (size_t)n);
 }
 
-/* The text of a small file that everybody may read; NULL to have it mounted. */
+/* Returns the text of a small file that everybody may read. Returns NULL if the file must be
+ * mounted. */
 static char *read_small(int dir_fd, const char *name, const struct stat *st, size_t *ret_size) {
         _cleanup_close_ int fd = FD_NONE;
         _cleanup_free_ char *text = NULL;
@@ -60,7 +61,7 @@ static char *read_small(int dir_fd, const char *name, const struct stat *st, siz
         return TAKE_PTR(text);
 }
 
-/* Notes what the host has at name, if anything. */
+/* Notes the entry of the host called name, if it exists. */
 static int prepare_look_at(Launch *launch, int dir_fd, const char *prefix, const char *name,
                            Error *reterr) {
         SystemEntry *entry;
@@ -82,7 +83,8 @@ static int prepare_look_at(Launch *launch, int dir_fd, const char *prefix, const
 }
 
 static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
-        /* In a tree of the caller's /etc may be a link; it would be followed to the host's. */
+        /* If the caller passes the tree, its /etc may be a symlink, which must not be followed to
+         * the host's. */
         _cleanup_close_ int fd = openat(tree_fd, "etc",
                                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r = 0;
@@ -108,8 +110,7 @@ static int prepare_system(Launch *launch, Error *reterr) {
                 r = prepare_look_at(launch, tree_fd, "", tree_system[i], reterr);
         if (r == 0 && launch->system.count == 0)
                 r = error_set(reterr, ERROR_POLICY, 0,
-                              "%s: there is neither usr nor bin in it; name the top of a "
-                              "system tree",
+                              "%s: it contains neither usr nor bin; name the top of a system tree",
                               rootfs->origin);
         return r < 0 ? r : look_at_etc(launch, tree_fd, reterr);
 }
@@ -131,12 +132,12 @@ static int check_landlock(Launch *launch, Error *reterr) {
         if (mode != LANDLOCK_REQUIRE)
                 return 0;
         return error_layer(reterr, LAYER_LANDLOCK, abi ? 0 : ENOSYS,
-                           abi ? "this kernel's Landlock is of ABI 1, which refuses every rename "
+                           abi ? "this kernel's Landlock has ABI 1, which refuses every rename "
                                  "between directories"
                                : "this kernel has no Landlock in force");
 }
 
-/* Half of the machine's memory at most, as the kernel's own default for a tmpfs. */
+/* Bounds the private memory to half of the machine's, like the kernel's own default for a tmpfs. */
 static void bound_memory(LaunchPlan *plan) {
         struct sysinfo info;
         uint64_t half;
@@ -191,7 +192,7 @@ static int prepare_guards(Launch *launch, Error *reterr) {
         return r == 0 ? watch_new(launch->plan, &launch->system, &launch->watch, reterr) : r;
 }
 
-/* In this order: each step relies on what the ones before it have opened. */
+/* The order matters: each step uses files that earlier ones have opened. */
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
         prepare_identity, prepare_limits, prepare_tree,   prepare_mounts,
         prepare_hiding,   prepare_guards, check_landlock, stdio_files_shield,

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_prepare() in parts; see prepare.c. */
+/* Parts of launch_prepare(); see prepare.c. */
 #pragma once
 
 #include "sandbox/launch.h"
 
-/* Fills the launch from its plan and the host; as root nothing has been given up yet. */
+/* Fills the launch from its plan and the host. Root is not given up yet. Returns 0 or a negative
+ * errno. */
 int prepare_all(Launch *launch, Error *reterr);
 
-/* In this order, of prepare_all() (prepare-mounts.c). */
+/* Steps of prepare_all(), in this order (prepare-mounts.c). */
 int prepare_rootfs(LaunchPlan *plan, Error *reterr);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
-/* Opens what a plan mounts of the host, until prepare_close_mounts(): for whoever makes a plan that
- * is launched later. The errors are those of prepare_mounts(); nothing is open then. */
+/* Opens the files of the host that a plan mounts, for a plan that is launched later.
+ * prepare_close_mounts() closes them. The errors are those of prepare_mounts(); then no file is
+ * open. */
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr);
 void prepare_close_mounts(LaunchPlan *plan);
 
-/* Opens what is at path inside, where that is in a mount of the plan, with O_PATH and the other
- * flags of open(2): an fd that the caller owns, -ENXIO where it is in none, -EXDEV where a link
- * leads out of the mount, or another negative errno. */
+/* Opens path inside, if it is in a mount of the plan, with O_PATH and `flags` of open(2). Returns
+ * an fd that the caller owns, -ENXIO if path is in no mount, -EXDEV if a symlink leads out of the
+ * mount, or another negative errno. */
 int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags);

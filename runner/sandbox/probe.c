@@ -15,7 +15,7 @@
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
 #endif
 
-/* What the child of one probe does, and how it ended: memory is shared. */
+/* The test that the child of a probe runs, and its result; the memory is shared. */
 typedef struct Probe {
         int (*run)(const char **ret_step);
         const char *step;
@@ -94,7 +94,7 @@ static int try_notify(const char **ret_step) {
         return load_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER, ret_step);
 }
 
-/* The namespaces to be in, and what to do there. */
+/* For each layer, the namespaces to enter and the test to run there. */
 static const struct {
         unsigned long flags, own;
         int (*run)(const char **ret_step);
@@ -109,7 +109,7 @@ static const struct {
         [LAYER_CGROUP] = { CLONE_NEWUSER | CLONE_NEWCGROUP, CLONE_NEWCGROUP, try_nothing },
         [LAYER_PROC] = { CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, 0, try_proc },
         [LAYER_DEV] = { CLONE_NEWUSER | CLONE_NEWNS, 0, try_devpts },
-        [LAYER_IDMAP] = { 0, 0, try_nothing }, /* depends on the directory: see prepare.c */
+        [LAYER_IDMAP] = { 0, 0, try_nothing }, /* Depends on the directory: see prepare-mounts.c. */
         [LAYER_LANDLOCK] = { 0, 0, try_landlock },
         [LAYER_CAPABILITIES] = { 0, 0, try_capabilities },
         [LAYER_SECCOMP] = { 0, 0, try_seccomp },

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries one layer for real, in a child that ends at once. For doctor, for --allow-degraded, and to
- * say which layer it was when the kernel refuses all of them with one errno. */
+/* Tests one layer for real, in a child that ends at once. Used by doctor, by --allow-degraded, and
+ * to find the refused layer if the kernel has the same errno for all. */
 #pragma once
 
 #include "base/error.h"
 #include "policy/layers.h"
 
-/* 0, or the negative errno of the step that failed; *ret_step then names it (static). */
+/* Returns 0, or the negative errno of the failed step. *ret_step is the step's name (static). */
 int probe_layer(Layer layer, const char **ret_step);
 
-/* The namespace flag (CLONE_NEW*) of a layer, or 0. */
+/* Returns the namespace flag (CLONE_NEW*) of a layer, or 0. */
 unsigned long probe_namespace_flag(Layer layer);

@@ -74,17 +74,17 @@ void result_write_usage(JsonWriter *w, const Usage *usage, const OomKills *kills
         json_write_end(w);
 }
 
-/* "on", with what there is to know of it, or "off" and why. */
+/* Returns "on" with details, or "off" with the reason. */
 static const char *layer_state(const LayerState *layers, bool from_root, Layer layer,
                                char buf[64]) {
         if (layers->missing & LAYER_BIT(layer))
-                return "off: this host refuses it, and --allow-degraded let it go";
+                return "off: this host refuses it, and --allow-degraded accepts that";
         if (layers->switched_off & LAYER_BIT(layer))
                 return "off: by policy";
         if (layer == LAYER_IDMAP && !from_root)
                 return "off: not run by the host's root, so files keep their owners";
         if (layer == LAYER_LANDLOCK && !layers->landlock_abi)
-                return "off: this kernel has none";
+                return "off: this kernel does not have it";
         if (layer != LAYER_LANDLOCK)
                 return "on";
         (void)snprintf(buf, 64, "on: ABI %d", layers->landlock_abi);
@@ -139,9 +139,9 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
                 return "the policy denies it (syscalls.deny)";
         if (argument)
                 return argument;
-        /* Landlock refuses to change mounts, in a user namespace of the command's own too. */
+        /* Landlock refuses to change mounts, even in a user namespace of the command's own. */
         if (!syscall_grantable(denial->nr, layers->landlock_abi > 0 ? NULL : allow))
-                return "it takes a capability, which no command in a sandbox has";
+                return "it needs a capability, and no command in a sandbox has one";
         return NULL;
 }
 
@@ -159,8 +159,8 @@ void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, co
         json_write_string(w, "why_not", why_not);
 }
 
-const char result_foreign_why_not[] = "a program that was built for another ABI than the kernel's "
-                                      "own (32-bit, x32) runs in no sandbox: use a 64-bit build";
+const char result_foreign_why_not[] = "no sandbox runs programs that were built for another ABI "
+                                      "than the kernel's own (32-bit, x32): use a 64-bit build";
 
 void result_write_foreign_members(JsonWriter *w) {
         json_write_string(w, "layer", "seccomp");

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that the command gets as its stdin and must not write.
  *
- * Theory of operation. Whoever has a file open for reading can open it again by /proc/self/fd, and
- * the kernel then asks for the file's mode and for the mount that it was first opened by: the
- * host's, which can be written. What is mounted over the file's path inside, as a guard is, does
- * not matter. Landlock stops that only outside of what the command may write, truncate(2) only
- * since ABI 3, and never a change of the mode or the times. So a file that the command may not
- * write anyway is copied into a sealed memory file, and the command gets that. One that is too
- * large for it is given as it is if Landlock keeps its content, or else refused.
+ * Theory of operation. A process that has a file open for reading can open it again by
+ * /proc/self/fd. The kernel then checks the file's mode, and the mount by which it was opened
+ * first. That is the host's mount, which is writable. A mount over the file's path inside, such as
+ * a guard, does not matter. Landlock refuses this only outside of the places that the command may
+ * write. It refuses truncate(2) only since ABI 3, and never a change of the mode or the times.
  *
- * A file that the caller has opened for writing is the caller's word: the command may write it. */
+ * So a file that the command may not write anyway is copied into a sealed memory file, and the
+ * command gets the copy. A file that is too large for that is passed unchanged if Landlock protects
+ * its content, and refused otherwise.
+ *
+ * If the caller has opened a file for writing, the command may write it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,11 +29,12 @@
 #endif
 
 enum {
-        COPY_MAX = 16 << 20,    /* bytes */
-        LANDLOCK_TRUNCATES = 3, /* the ABI since which it restricts truncate(2) */
+        COPY_MAX = 16 << 20,    /* Bytes. */
+        LANDLOCK_TRUNCATES = 3, /* The ABI since which Landlock restricts truncate(2). */
 };
 
-/* A file without a name is nobody else's. */
+/* Whether the file is regular and open for reading only. A file without a name is excluded, because
+ * nobody else has it. */
 static bool is_read_only_file(int fd, struct stat *ret) {
         const int flags = fcntl(fd, F_GETFL);
 
@@ -39,8 +42,8 @@ static bool is_read_only_file(int fd, struct stat *ret) {
                S_ISREG(ret->st_mode) && ret->st_nlink > 0;
 }
 
-/* By the rights of the command, which has no capabilities. The owner of a file may change its mode.
- * An entry of an ACL gives no more than the bits of the group. */
+/* Whether the command could change the file. The command has no capabilities. The owner of a file
+ * may change its mode. An entry of an ACL gives no more rights than the group's bits. */
 static bool shield_may_be_changed(int fd, const struct stat *st, const Identity *identity) {
         struct statvfs fs;
 
@@ -65,7 +68,7 @@ static int copy_bytes(int from, int to, off_t size) {
         return 0;
 }
 
-/* *ret is at the same place in the file as fd. */
+/* Copies the file. *ret has the same file offset as fd. */
 static int shield_copy_file(int fd, off_t size, int *ret) {
         _cleanup_close_ int copy_fd = FD_NONE, again_fd = FD_NONE;
         const off_t at = lseek(fd, 0, SEEK_CUR);
@@ -73,14 +76,14 @@ static int shield_copy_file(int fd, off_t size, int *ret) {
         int r;
 
         copy_fd = sys_memfd_create("holt-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-        if (copy_fd < 0 && errno == EINVAL) /* before 6.3 */
+        if (copy_fd < 0 && errno == EINVAL) /* Before Linux 6.3. */
                 copy_fd = sys_memfd_create("holt-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (copy_fd < 0)
                 return -errno;
         r = copy_bytes(fd, copy_fd, size);
         if (r < 0)
                 return r;
-        /* The seals make it read-only, the mode says so. */
+        /* The seals make it read-only; the mode shows that. */
         if (fchmod(copy_fd, S_IRUSR | S_IRGRP | S_IROTH) < 0)
                 return -errno;
         if (fcntl(copy_fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
@@ -97,11 +100,11 @@ static int shield_copy_file(int fd, off_t size, int *ret) {
 static int shield_refuse_file(int number, int errnum, Error *reterr) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
         int r = error_set(reterr, ERROR_POLICY, errnum,
-                          "%s is a file that the command must not write, and it could open it "
-                          "again for writing",
+                          "%s is a file that the command must not write, but it could open the "
+                          "file again for writing",
                           names[number]);
 
-        return error_cure(reterr, r, "Put a pipe between: cat FILE | holt ...");
+        return error_cure(reterr, r, "Put a pipe before holt: cat FILE | holt ...");
 }
 
 int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command that may not write a file must not write it through its stdin either. */
+/* Keeps a command from writing a file through its stdin that it must not write. */
 #pragma once
 
 #include "sandbox/launch.h"
 
-/* Gives the command a sealed copy in place of each of fds 0 to 2 that is open for reading only and
- * that it must not write (stdio-files.c). After all other parts of prepare_all(). 0; -EFBIG with an
- * ERROR_POLICY if the file is too large for that; or another negative errno. */
+/* Replaces each of fds 0 to 2 by a sealed copy, if it is a file open for reading only that the
+ * command must not write (stdio-files.c). Call it after all other parts of prepare_all(). Returns
+ * 0, -EFBIG with an ERROR_POLICY if the file is too large, or another negative errno. */
 int stdio_files_shield(Launch *launch, Error *reterr);
 
-/* The same for one open file, *fd, which is replaced if need be, and which the command would have
- * as number, 0 to 2. identity: NULL if it is the caller's own. landlock: its ABI,
- * or 0 if it is not in force. */
+/* The same for one open file. *fd is replaced if needed; number, 0 to 2, is its number in the
+ * command. identity is NULL if it is the caller's own. landlock is its ABI, or 0 if it is not in
+ * force. */
 int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,
                  int *fd, Error *reterr);

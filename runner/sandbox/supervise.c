@@ -20,34 +20,34 @@
 #include "streams/waker.h"
 
 enum {
-        KILL_PATIENCE = 500000,   /* usec that init has to kill and reap everything */
-        DELIVERY_PAUSE = 1000000, /* usec that a reader may pause when holt has to end */
-        OOM_PATIENCE = 2000,      /* usec in which no OOM kill is expected */
+        KILL_PATIENCE = 500000,   /* Microseconds in which init must kill and reap all processes. */
+        DELIVERY_PAUSE = 1000000, /* Microseconds that a reader may pause when holt must end. */
+        OOM_PATIENCE = 2000,      /* Microseconds in which no OOM kill is expected. */
 };
 
-/* What the main loop knows. */
+/* State of the main loop. */
 typedef struct Supervisor {
         const Launch *launch;
         Sandbox *sandbox;
-        Terminal *terminal; /* NULL without one */
+        Terminal *terminal; /* NULL without a terminal. */
         int signal_fd;
-        sigset_t signals;           /* that it reports */
-        uint64_t started, deadline; /* usec of CLOCK_MONOTONIC; deadline 0 is none */
-        bool timed_out;       /* TERM has been sent for the time; at the deadline comes KILL */
-        bool told_to_stop;    /* a TERM, INT, HUP or QUIT came to holt */
-        bool stopping;        /* ... TERM or HUP: at the deadline comes KILL */
-        int stop_signal;      /* ... the last of them, */
-        bool undelivered;     /* ... which has ended the wait for who reads the output */
-        bool cut;             /* TERM has been sent for the output; at the deadline comes KILL */
-        bool killing;         /* holt has sent SIGKILL, or had init send it */
-        const char *replaced; /* the protection of this path has ended: what runs is killed */
-        uint64_t look_at;     /* like deadline: when SIGIO is listened to again */
-        bool ended;           /* init has said how the command ended */
-        int status;           /* wait status of the command */
-        bool failed;          /* init could not execute it */
+        sigset_t signals;           /* Signals that signal_fd reports. */
+        uint64_t started, deadline; /* Microseconds of CLOCK_MONOTONIC; deadline 0 means none. */
+        bool timed_out;             /* Out of time: TERM was sent, KILL follows at the deadline. */
+        bool told_to_stop;          /* TERM, INT, HUP or QUIT was sent to holt. */
+        bool stopping;        /* TERM or HUP was sent to holt: KILL follows at the deadline. */
+        int stop_signal;      /* The last of these signals. */
+        bool undelivered;     /* stop_signal ended the wait for a reader of the output. */
+        bool cut;             /* Too much output: TERM was sent, KILL follows at the deadline. */
+        bool killing;         /* holt has sent SIGKILL, or has told init to send it. */
+        const char *replaced; /* A protected path that was replaced: all processes are killed. */
+        uint64_t look_at;     /* Like deadline: the time to listen to SIGIO again. */
+        bool ended;           /* init has reported the command's end. */
+        int status;           /* Wait status of the command. */
+        bool failed;          /* init could not execute the command. */
         InitMessage failure;
-        Waker waker;      /* set to the deadline, if the policy has a timeout */
-        uint64_t oom_due; /* like deadline: when oom is started; 0 once that is done or vain */
+        Waker waker;      /* Set to the deadline, if the policy has a timeout. */
+        uint64_t oom_due; /* Like deadline: the time to start oom; 0 afterwards. */
         OomWatch oom;
         Denials *denials;
 } Supervisor;
@@ -88,14 +88,15 @@ static void check_protection(Supervisor *s, int signal) {
 
 /* --- stop and go --- */
 
-/* Holt stops only if it can be continued at its deadline, and no more once it ends the command. */
+/* Whether holt may stop: only if it can be continued at its deadline, and not once it ends the
+ * command. */
 static bool supervise_may_stop(const Supervisor *s) {
         if (s->timed_out || s->stopping || s->cut)
                 return false;
         return s->waker.made || !s->deadline;
 }
 
-/* Holt can't stop without somebody who watches meanwhile (watch-stopped.c). */
+/* Stops holt. A child must watch the protected files meanwhile (watch-stopped.c). */
 static void stop_with_job(Supervisor *s, pid_t pid, bool for_keys) {
         const Watch *watch = s->launch->watch;
         pid_t watcher;
@@ -108,9 +109,9 @@ static void stop_with_job(Supervisor *s, pid_t pid, bool for_keys) {
         check_protection(s, 0);
 }
 
-/* The command has stopped. If it wants the keys and holt has them, it gets them. Otherwise holt
- * stops with its whole job, as the caller's terminal would have done, and so does all that runs
- * inside. A command that holt is ending stays stopped until it is killed. */
+/* Handles a command that has stopped. If it wants keys and holt can read them, it gets them.
+ * Otherwise holt stops with its whole job, as the caller's terminal would have done, and all
+ * processes inside stop too. A command that holt is ending stays stopped until it is killed. */
 static void supervise_command_stopped(Supervisor *s, int signal) {
         bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
@@ -129,9 +130,9 @@ static void supervise_command_stopped(Supervisor *s, int signal) {
 
 /* --- signals to holt --- */
 
-/* INT and QUIT are keys, and the command may have its own mind about them. TERM and HUP are meant
- * for all that runs here, and what does not end by itself is killed after limits.kill_after; at
- * once at the second. */
+/* Handles a signal that asks holt to stop. INT and QUIT come from keys, and the command may handle
+ * them in its own way. TERM and HUP go to all processes inside. Those that do not end are killed
+ * after limits.kill_after, or at once by a second signal. */
 static void told_to_stop(Supervisor *s, int signal) {
         s->stop_signal = signal;
         if (signal == SIGINT || signal == SIGQUIT) {
@@ -174,7 +175,7 @@ static void pass_on(Supervisor *s, int signal) {
         tell_init(s, INIT_SIGNAL, signal);
 }
 
-/* Nothing is done about others; what SIGCHLD means the pidfd says. */
+/* Other signals are ignored. SIGCHLD needs no action, because the pidfd reports the end of init. */
 static const struct {
         int signal;
         void (*act)(Supervisor *s, int signal);
@@ -202,7 +203,7 @@ static void read_signals(Supervisor *s) {
                 supervise_on_signal(s, (int)info[i].ssi_signo);
 }
 
-/* --- what init says --- */
+/* --- messages from init --- */
 
 static void supervise_read_message(Supervisor *s, const InitMessage *message) {
         if (s->ended)
@@ -218,7 +219,7 @@ static void supervise_read_message(Supervisor *s, const InitMessage *message) {
         }
 }
 
-/* Returns false when there is nobody left to say anything. */
+/* Returns false if no process is left that could send a message. */
 static bool read_control(Supervisor *s) {
         InitMessage message;
         ssize_t n;
@@ -245,8 +246,8 @@ static int poll_timeout(const Supervisor *s) {
         return left > 3600000000ULL ? 3600000 : (int)((left + 999) / 1000);
 }
 
-/* First by init, which then reaps what it has killed, so that its usage counts; the pidfd is for
- * when init does not get round to it. */
+/* Tells init to kill everything: it then reaps the killed processes, so that their usage counts. If
+ * init does not do so in time, the pidfd is used. */
 static void supervise_kill_in_time(Supervisor *s) {
         if (s->killing) {
                 set_deadline(s, 0);
@@ -267,8 +268,8 @@ static void check_time(Supervisor *s) {
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
-/* Not at once: the counter is a tenth of a millisecond away, a short command is over before it need
- * be read, and to use up a cgroup's memory takes longer. */
+/* Starts the OOM watch after a delay. Reading the counter takes a tenth of a millisecond, and a
+ * short command ends before that is needed: using up a cgroup's memory takes longer. */
 static void check_oom(Supervisor *s) {
         if (!s->oom_due || (!s->ended && time_now_usec() < s->oom_due))
                 return;
@@ -279,7 +280,8 @@ static void check_oom(Supervisor *s) {
 
 /* --- output --- */
 
-/* As when the time is over; what it still prints is read and dropped. */
+/* Ends the command after too much output, in the same way as after a timeout. Further output is
+ * read and dropped. */
 static void check_output(Supervisor *s) {
         if (s->cut || s->ended || s->timed_out || s->stopping || !output_passed(s->launch->output))
                 return;
@@ -288,8 +290,9 @@ static void check_output(Supervisor *s) {
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
-/* Until when the caller may leave its output where it is, if none of it moves meanwhile: to the end
- * of the time, and for a pause after it or when holt was told to stop. 0 is for ever. */
+/* Returns the time until which the caller may leave the output unread, if none of it moves
+ * meanwhile: the end of the timeout, or after that, or if holt was told to stop, a short pause. 0
+ * means forever. */
 static uint64_t delivery_end(const Supervisor *s) {
         const uint64_t pause = time_now_usec() + DELIVERY_PAUSE, timeout = s->launch->plan->timeout;
 
@@ -300,7 +303,7 @@ static uint64_t delivery_end(const Supervisor *s) {
         return s->started + timeout > pause ? s->started + timeout : pause;
 }
 
-/* The caller has not taken it all. earlier is the signal that has stopped the command. */
+/* Gives the rest of the output up. `earlier` is the signal that has stopped the command. */
 static void supervise_give_up(Supervisor *s, int earlier) {
         output_give_up(s->launch->output);
         if (!s->stop_signal && s->stopping)
@@ -309,15 +312,15 @@ static void supervise_give_up(Supervisor *s, int earlier) {
         s->timed_out |= !s->undelivered && !output_passed(s->launch->output);
 }
 
-/* What the command has printed is the caller's, and slow readers get all of it. A signal that would
- * stop the command stops this. */
+/* Delivers the rest of the output. Slow readers get all of it. A signal that would stop the command
+ * ends this. */
 static void supervise_deliver(Supervisor *s) {
         struct pollfd fds[1 + OUTPUT_POLL_MAX] = { { .fd = s->signal_fd, .events = POLLIN } };
         Output *output = s->launch->output;
         const int earlier = s->stop_signal;
 
         s->stop_signal = 0;
-        s->oom_due = s->look_at = 0; /* nothing is left to look after */
+        s->oom_due = s->look_at = 0; /* No process is left to watch. */
         s->deadline = delivery_end(s);
         for (output_end(output); output_waits(output);) {
                 size_t more = output_poll(output, fds + 1);
@@ -344,7 +347,7 @@ enum {
         POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
 };
 
-/* Until init is gone: its last word may be read before or after that shows. */
+/* Runs until init is gone. Its last message may be read before or after its end shows. */
 static void run_loop(Supervisor *s) {
         struct pollfd fds[POLL_MAX] = {
                 [POLL_CONTROL] = { .fd = s->sandbox->control_fd, .events = POLLIN },
@@ -363,7 +366,7 @@ static void run_loop(Supervisor *s) {
                 if (fds[POLL_LISTENER].revents & POLLIN)
                         (void)denials_answer(s->denials, s->sandbox->listener_fd);
                 else if (fds[POLL_LISTENER].revents)
-                        fds[POLL_LISTENER].fd = -1; /* nobody is left who could call */
+                        fds[POLL_LISTENER].fd = -1; /* No process is left that could make a call. */
                 if (s->terminal)
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
                 (void)output_pump(s->launch->output, output);
@@ -396,8 +399,8 @@ static void fill_usage(Usage *usage, const Supervisor *s, const struct rusage *r
         usage->max_rss = (uint64_t)r->ru_maxrss * 1024;
 }
 
-/* Only the cgroup's counter proves something. The OOM killer may have ended another process of the
- * cgroup while somebody else killed the command; nobody could tell these apart. */
+/* Only the cgroup's counter is used as proof. If another process killed the command while the OOM
+ * killer ended a different one, nobody can tell the difference. */
 static bool supervise_maybe_oom(const Supervisor *s, const OomKills *kills) {
         return !s->killing && kills->scope == OOM_CGROUP && kills->count > 0;
 }
@@ -414,8 +417,8 @@ static void fill_cause(Outcome *out, const Supervisor *s) {
         outcome_conclude(out, &ending);
 }
 
-/* Where the caller's file was full or the like the cause of the end stays, and the exit code is
- * holt's own. */
+/* Adds the output's result. If writing to the caller's file failed, for example because the disk
+ * was full, the cause stays, and the exit code is holt's own. */
 static int supervise_fill_output(Outcome *out, const Output *output, Error *reterr) {
         int r = output_failure(output, reterr);
 

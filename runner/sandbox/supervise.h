@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launcher while the command runs: passes signals and keys on, keeps the time, notes denials,
- * and says in the end how it ended. */
+/* The launcher while the command runs. It passes signals and keys on, enforces the timeout, counts
+ * denials, and reports how the command ended. */
 #pragma once
 
 #include "sandbox/launch.h"
 #include "sandbox/outcome.h"
 
-/* Runs the sandbox to its end: when this returns, all that it has started is gone. Called with
- * every signal blocked (launch_start).
+/* Runs the sandbox to its end: when this returns, all its processes are gone. Every signal must be
+ * blocked (launch_prepare()).
  *
- * 0, or a negative errno when the command could not be executed (reterr: exit code 126 or 127).
- * *ret is filled in both cases. */
+ * Returns 0, or a negative errno if the command could not be executed (reterr: exit code 126 or
+ * 127). *ret is filled in both cases. */
 int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reterr);

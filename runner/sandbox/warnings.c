@@ -12,7 +12,7 @@
 #include "policy/syscalls.h"
 #include "sandbox/prepare.h"
 
-/* Whether the command has the variable, from wherever. */
+/* Whether the command has the variable, from any source. */
 static bool has_variable(const LaunchPlan *plan, const char *name) {
         size_t length = strlen(name);
 
@@ -31,15 +31,15 @@ static int find_unset(const Policy *policy, const LaunchPlan *plan, StrList *ret
                 const PolicyNote *note = policy_note(policy, "env.pass", name);
 
                 if (note && streq(note->where, "--env") && !has_variable(plan, name))
-                        r = strlist_take(ret, str_format("--env %s: it is not set here, so there "
-                                                         "is nothing to pass on",
+                        r = strlist_take(ret, str_format("--env %s: the variable is not set here, "
+                                                         "so it cannot be passed on",
                                                          name));
         }
         return r;
 }
 
-/* Whether something is made at path inside for each sandbox: a mount at or below it, or a directory
- * of the fixed tree. What is in /proc and /dev is not known here. */
+/* Whether holt makes an entry at path inside, by a mount at or below it, or as a directory of the
+ * fixed tree. The entries of /proc and /dev are not known here. */
 static bool is_made(const LaunchPlan *plan, const char *path) {
         if (path_below(path, "/proc") || path_below(path, "/dev"))
                 return true;
@@ -56,7 +56,7 @@ static bool is_made(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Of /etc, only the names of tree_etc[] are taken from the system tree. */
+/* Whether path comes from the system tree. In /etc, only the names of tree_etc[] do. */
 static bool warnings_is_of_system(const char *path) {
         const char *rest = path_rest(path, "/etc");
 
@@ -69,8 +69,8 @@ static bool warnings_is_of_system(const char *path) {
         return false;
 }
 
-/* Whether nothing is at path in the directory of root_fd, which is the sandbox's root. A symlink on
- * the way counts as something: only the sandbox knows where it leads. */
+/* Whether path is missing below root_fd, the sandbox's root. A symlink on the way counts as
+ * existing: only the sandbox knows its target. */
 static bool is_missing_in(int root_fd, const char *path) {
         _cleanup_close_ int fd = sys_openat2(root_fd, path + 1, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
                                              RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
@@ -78,8 +78,8 @@ static bool is_missing_in(int root_fd, const char *path) {
         return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* Outside of the mounts of the plan: the system tree, memory, or the root of a session, which is
- * empty while the session is being made. */
+/* Whether path is missing outside of the plan's mounts: in the system tree, in memory, or in the
+ * root of a session, which is empty while the session is being made. */
 static bool is_missing_in_root(const LaunchPlan *plan, const char *path) {
         _cleanup_close_ int fd = FD_NONE;
 
@@ -92,8 +92,8 @@ static bool is_missing_in_root(const LaunchPlan *plan, const char *path) {
         return fd >= 0 && is_missing_in(fd, path);
 }
 
-/* Whether there surely is nothing at path inside. In a mount of the plan that is so unless a
- * symlink is on the way of which only the sandbox knows where it leads. */
+/* Whether path is certainly missing inside. A symlink in a mount of the plan makes that uncertain,
+ * because only the sandbox knows its target. */
 static bool is_nothing(const LaunchPlan *plan, const char *path) {
         const PlanMount *above = plan_mount_above(plan, path);
         _cleanup_close_ int fd = FD_NONE;
@@ -118,15 +118,16 @@ static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
                 if (mount->kind == PLAN_HIDE && str_starts(mount->origin, "--hide ") &&
                     !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(plan, mount->target))
                         r = strlist_take(
-                                ret, str_format("%s: there is nothing to hide",
+                                ret, str_format("%s: the path does not exist, so nothing is hidden",
                                                 str_quote(mount->origin, quoted, sizeof(quoted))));
         }
         return r;
 }
 
-/* Some of a group may well have been meant for its other calls; not most of it. */
+/* Finds grants without effect. For a group, it warns only if most of its calls are affected: the
+ * user may have meant the others. */
 static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
-        static const char why[] = "a capability all the same, which no command in a sandbox has";
+        static const char why[] = "a capability, and no command in a sandbox has one";
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < policy->syscalls_allow.count; i++) {
@@ -139,17 +140,17 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
                         continue;
                 if (vain == all)
                         r = strlist_take(ret,
-                                         str_format("--allow-syscall %s: it takes %s", name, why));
+                                         str_format("--allow-syscall %s: it needs %s", name, why));
                 else
-                        r = strlist_take(ret, str_format("--allow-syscall %s: %u of its %u calls "
-                                                         "take %s",
-                                                         name, vain, all, why));
+                        r = strlist_take(
+                                ret, str_format("--allow-syscall %s: %u of its %u calls need %s",
+                                                name, vain, all, why));
         }
         return r;
 }
 
-/* The path of a guard that is missing in mount, or NULL. If the mount is the workspace as a whole,
- * git's files are guarded there as well (guards/guards.c). */
+/* Returns the path of a guard that is missing in mount, or NULL. If the mount shows the whole
+ * workspace, git's files are guarded there as well (guards/guards.c). */
 static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *workspace,
                                    const PlanMount *mount) {
         const bool whole = streq(workspace->real, mount->real),
@@ -170,8 +171,8 @@ static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *work
         return NULL;
 }
 
-/* The workspace under another name, by a mount of it, or of a directory that it lies in or that is
- * in it and has something guarded. */
+/* Finds mounts that show the workspace under another name: it, a directory above it, or a directory
+ * in it with protected paths. */
 static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
         const PlanMount *workspace = plan_workspace(plan);
         int r = 0;
@@ -187,9 +188,9 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
                 if (path)
                         r = strlist_take(
                                 ret,
-                                str_format("%s: what the policy protects in the workspace (%s and "
-                                           "the like) can be written there; give it read-only "
-                                           "(--ro), or a directory that does not have it",
+                                str_format("%s: the command can write protected paths of the "
+                                           "workspace there (%s and others); make it read-only "
+                                           "(--ro), or mount a directory without them",
                                            str_quote(mount->origin, quoted, sizeof(quoted)),
                                            str_quote(path, name, sizeof(name))));
         }
@@ -198,7 +199,7 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
 
 /* --- repositories below the workspace --- */
 
-enum { ENTRIES_LOOKED_AT = 64 }; /* of the workspace's top: this costs every start */
+enum { ENTRIES_LOOKED_AT = 64 }; /* Entries of the workspace's top; every start takes this time. */
 
 static bool warnings_is_repository(int fd) {
         return faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
@@ -214,7 +215,8 @@ static bool is_protected(const LaunchPlan *plan, const char *directory, const ch
         return false;
 }
 
-/* Whether the entry of the workspace has a .git in which the command can write what git runs. */
+/* Whether the entry of the workspace has a .git with hooks or a config that the command can
+ * write. */
 static bool is_bare_below(const LaunchPlan *plan, int fd, const struct dirent *entry) {
         _cleanup_free_ char *git = NULL;
 
@@ -226,7 +228,7 @@ static bool is_bare_below(const LaunchPlan *plan, int fd, const struct dirent *e
                !(is_protected(plan, git, "hooks") && is_protected(plan, git, "config"));
 }
 
-/* A name that no shell should be given has no word. */
+/* Adds the warning. A name that no shell should get has no word, so a placeholder is shown. */
 static int tell_below(const char *name, StrList *ret) {
         _cleanup_free_ char *directory = str_word(name);
         _cleanup_free_ char *git = str_format("%s/.git", name);
@@ -237,14 +239,14 @@ static int tell_below(const char *name, StrList *ret) {
                 return -ENOMEM;
         return strlist_take(ret, str_format("%s can be written, and git on the host would run its "
                                             "hooks: only a repository at the top of the workspace "
-                                            "is protected. Give --protect %s, or --workspace %s",
+                                            "is protected. Use --protect %s, or --workspace %s",
                                             str_quote(git, quoted, sizeof(quoted)),
                                             word ? word : "DIRECTORY/.git",
                                             directory ? directory : "DIRECTORY"));
 }
 
-/* What git runs is protected at the top of a mount. Names the first repository right below the
- * workspace, if the workspace is none itself. */
+/* Finds the first repository right below the workspace, unless the workspace itself is one. Hooks
+ * and configs are protected only at the top of a mount. */
 static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
         const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
         const struct dirent *entry;

@@ -103,7 +103,7 @@ def test_no_namespaces_of_a_kind(layer: str, holt: Holt) -> None:
     cure = refused(holt(["run", *ECHO], prefix=limited(layer)), layer)
 
     assert f"sysctl -w user.max_{NAMESPACES[layer][0]}_namespaces=" in cure
-    assert (f"Or go without it: --allow-degraded {layer}" in cure) == (layer in DEGRADABLE)
+    assert (f"Or run without it: --allow-degraded {layer}" in cure) == (layer in DEGRADABLE)
     doctor_finds(holt, limited(layer), layer)
 
 
@@ -254,7 +254,7 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
 def refused_session(result: Result) -> None:
     """A cure that does not lead in a circle: going without id maps is nothing for a session."""
     assert "with an id map" in result.refusal()
-    assert "XDG_DATA_HOME" in result.cure and "there is holt run: --allow-degraded idmap" in result.cure
+    assert "XDG_DATA_HOME" in result.cure and "holt run works without id maps: --allow-degraded idmap" in result.cure
 
 
 @pytest.mark.identities("root")

@@ -128,7 +128,7 @@ def test_what_a_session_is_not_shown(session: Session, holt: Holt) -> None:
     lacking = session.exec("nosuch")
 
     assert lacking.code == 127
-    assert "(--ro DIR)" in lacking.cure and "--ro is for holt create" in lacking.cure
+    assert "(--ro DIR)" in lacking.cure and "--ro is an option of holt create" in lacking.cure
     assert "holt create" not in holt(["run", "--", "nosuch"]).cure
 
 
@@ -256,8 +256,8 @@ def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put:
     flags = ["--workspace", "work", "--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there",
              "--hide", "none", "--allow-syscall", "swapon", "--allow-syscall", "ptrace"]
     result = sessions(["create", "a", *flags], env={"THERE": "x"}).ok()
-    said = ["--env NO_SUCH: it is not set here, so there is nothing to pass on", "--hide none: there is nothing to hide",
-            "--allow-syscall swapon: it takes a capability all the same, which no command in a sandbox has"]
+    said = ["--env NO_SUCH: the variable is not set here, so it cannot be passed on", "--hide none: the path does not exist, so nothing is hidden",
+            "--allow-syscall swapon: it needs a capability, and no command in a sandbox has one"]
 
     assert (result.out, result.err.splitlines()) == ("a\n", [f"holt: {line}" for line in said])
     assert sessions(["exec", "a", "--", "sh", "-c", "echo $THERE-$NO_SUCH-"], env={"NO_SUCH": "y"}).ok().out == "x--\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A repository of the caller's that is mounted read-write beside the workspace (--rw) is guarded as the workspace is."""
+"""A repository that is mounted read-write beside the workspace (--rw) is guarded like the workspace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_another_repository_is_guarded(plant: str, sandboxed: bool, holt: Holt, 
 
 @pytest.mark.identities("user", "root", "nested")
 def test_a_session_guards_it_after_each_command(sessions: Sessions, beside: Repository) -> None:
-    """Also with a workspace of its own, which has no guards."""
+    """Even if the session has a workspace of its own, which has no guards."""
     session = sessions.create("s", "--rw", beside.path)
     assert session.sh(f"cd {beside.path}; {config(beside, '.git/config')}").code != 0
     told = session.sh(f"cd {beside.path}; echo ../x >.git/commondir; ln -s x .git/link", "--json").ok()
@@ -92,7 +92,7 @@ def test_git_still_works_in_it(holt: Holt, beside: Repository) -> None:
 
 @pytest.mark.parametrize("option", ("--protect=none", "--ro"))
 def test_what_is_not_guarded(option: str, holt: Holt, beside: Repository) -> None:
-    """By the caller's word, or since nothing can be written."""
+    """The caller chose that, or the mount is read-only."""
     mount = ["--ro", beside.path] if option == "--ro" else ["--protect", "none", "--rw", beside.path]
     result = holt(["run", *mount, "--", "bash", "-c", f"echo '# x' >>{beside.path}/.git/config"])
 
@@ -110,7 +110,7 @@ def test_a_directory_that_is_none_is_left_alone(holt: Holt, place: Path, workspa
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("there", (True, False))
 def test_holt_s_own_file_at_its_top(there: bool, holt: Holt, place: Path, workspace: Path, identity: Identity) -> None:
-    """A holt run there would obey it."""
+    """A run of holt in that directory would obey the file."""
     (place / "plain").mkdir()
     own = place / "plain/.holt.json"
     if there:
@@ -124,10 +124,10 @@ def test_holt_s_own_file_at_its_top(there: bool, holt: Holt, place: Path, worksp
 
 @pytest.mark.parametrize("which, warned", (("workspace", ".envrc"), ("place", ".git/hooks")))
 def test_other_names_of_the_workspace(which: str, warned: str, holt: Holt, repository: Repository, place: Path) -> None:
-    """The repository's own top is guarded by each name, the rest of what is protected is not."""
+    """Under every name, the repository's own top is guarded, but other protected paths are not."""
     mount = {"workspace": repository.path, "place": place}[which]
     result = holt(["run", "--protect", ".envrc", "--rw", f"{mount}:/srv/x", "--", "bash", "-c",
                    "echo x >>/srv/x/.git/config || echo refused"])
 
-    assert f"({warned} and the like) can be written there" in result.err
+    assert f"protected paths of the workspace there ({warned} and others)" in result.err
     assert which != "workspace" or result.out == "refused\n"

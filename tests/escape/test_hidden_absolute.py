@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is hidden by its absolute path on the host is hidden wherever a mount of the sandbox shows it."""
+"""A file that is hidden by its absolute path on the host is hidden in every mount that shows it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_workspace_at_another_place(holt: Holt, secrets: list[Path]) -> None:
 
     assert "PASSWORD" in holt.sh(READ, *flags).out
     result = holt.sh(READ, *flags, *hide(*secrets)).ok()
-    assert "PASSWORD" not in result.out and "nothing to hide" not in result.err
+    assert "PASSWORD" not in result.out and "nothing is hidden" not in result.err
 
 
 def test_a_policy_file(holt: Holt, put: Make, secrets: list[Path]) -> None:
@@ -117,7 +117,7 @@ def test_a_session_of_a_policy_file(sessions: Sessions, put: Make, secrets: list
 def test_what_is_nowhere_is_told(holt: Holt, sessions: Sessions, secrets: list[Path]) -> None:
     absent = [holt.cwd / "none", "/no/such", "/usr/no-such", "/etc/shadow", "/tmp/none", "/home/agent/none"]
     there = [*secrets, "/etc/passwd", "/home/agent"]
-    said = sorted(f"holt: --hide {path}: there is nothing to hide" for path in absent)
+    said = sorted(f"holt: --hide {path}: the path does not exist, so nothing is hidden" for path in absent)
 
     assert sorted(holt(["run", "--workspace", ".:/w", *hide(*absent), "--", "true"]).ok().err.splitlines()) == said
     assert holt(["run", "--workspace", ".:/w", *hide(*there), "--", "true"]).ok().err == ""

@@ -52,7 +52,7 @@ def test_a_workspace_that_root_can_not_map_is_an_error_with_its_cure(
     assert (result.code, result.out) == (125, "")
     assert (result.report or {})["error"]["layer"] == "idmap"
     assert "--allow-degraded idmap" in result.err
-    assert "tmpfs: from Linux 6.3" in result.err
+    assert "tmpfs: since Linux 6.3" in result.err
 
 
 @pytest.mark.parametrize("kind", ("tmpfs", "overlay"))
@@ -79,7 +79,7 @@ def test_a_session_that_root_can_not_map_is_refused_before_there_is_one(
     created = sessions(["create", "w"])
 
     if identity.name == "root":
-        assert "XDG_DATA_HOME" in created.cure and "tmpfs: from Linux 6.3" in created.cure, str(created)
+        assert "XDG_DATA_HOME" in created.cure and "tmpfs: since Linux 6.3" in created.cure, str(created)
         assert sessions.names() == []
         return
     created.ok()

@@ -40,7 +40,7 @@ def test_without_landlock_every_other_layer_holds(holt: Holt, secret: Path) -> N
     result = holt.sh(f"cat {secret}; ls /..")
 
     assert kernel_abi() < 0
-    assert result.layers["landlock"] == "off: this kernel has none"
+    assert result.layers["landlock"] == "off: this kernel does not have it"
     assert secret.read_text() not in result.out
     assert "vmlinuz" not in result.out and "boot" not in result.out.split()
 
