@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other ways into the kernel: each has call numbers of its own, so a filter that knows only the
- * native ones reads them wrongly. */
+/* Other ABIs of the kernel. Each has its own call numbers, so a filter that knows only the native
+ * ones misreads them. */
 #include "hostile.h"
 
 #include <signal.h>
 
 #ifdef __x86_64__
-/* 20 is getpid there. A kernel without the 32-bit ABI answers with a general protection fault. */
+/* 20 is getpid in the 32-bit ABI. A kernel without that ABI answers with a general protection
+ * fault. */
 static void int80(char **args) {
         long result = 20;
 
@@ -18,7 +19,8 @@ static void int80(char **args) {
         held("%s", errno_name((int)-result));
 }
 
-/* keyctl(KEYCTL_GET_KEYRING_ID): 288 there and sys_keyctl, 288 here and accept4. */
+/* keyctl(KEYCTL_GET_KEYRING_ID): 288 is sys_keyctl in the 32-bit ABI, and accept4 in the native
+ * one. */
 static void int80_confused(char **args) {
         long result = 288;
 
@@ -34,14 +36,14 @@ static void x32(char **args) {
         reached(syscall(SYS_getpid | 0x40000000));
 }
 
-/* 512 to 547 are x32's own numbers: some kernels took them without the bit (before 5.4). */
+/* x32's own numbers are 512 to 547. Some kernels accepted them without the bit (before 5.4). */
 static void x32_gap(char **args) {
         (void)args;
         reached(syscall(521 /* ptrace */ | 0x40000000, 0, 0, 0, 0));
 }
 #endif
 
-/* The kernel reads 32 bits of the number. */
+/* The kernel reads only 32 bits of the number. */
 static void number_high(char **args) {
         (void)args;
         reached(syscall(SYS_unshare | (long)(1UL << 32), 0x10000000 /* CLONE_NEWUSER */));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that no build, test or script needs and that have been the way out of many a sandbox. The
- * arguments can't do harm, to root neither: an answer other than a refusal shows that the kernel
- * got as far as to look at them. */
+/* Calls that no build, test or script needs, and that many escapes from sandboxes have used. The
+ * arguments are harmless, even as root: an answer other than a refusal shows that the kernel has
+ * looked at them. */
 #include "hostile.h"
 
 typedef struct Call {

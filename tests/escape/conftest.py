@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of this suite have in common beyond lib/plugin.py."""
+"""Fixtures of this suite, in addition to lib/plugin.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from lib.identity import Identity
 from lib.repository import FORGE, Repository
 
-# btrfs is not of each kernel, nor its programs of each machine.
+# Not every kernel has btrfs, and not every machine has its programs.
 BTRFS = os.geteuid() == 0 and Path("/dev/loop-control").exists() and "\tbtrfs\n" in Path("/proc/filesystems").read_text()
 collect_ignore = [] if BTRFS and shutil.which("mkfs.btrfs", path="/sbin:/usr/sbin") else ["test_snapshots.py"]
 
@@ -31,6 +31,6 @@ def empty(workspace: Path, identity: Identity) -> Repository:
 
 @pytest.fixture
 def forge(repository: Repository) -> None:
-    """forge-index.py as forge.py in the repository."""
+    """Writes forge-index.py into the repository as forge.py."""
     (repository.path / "forge.py").write_text(FORGE.read_text())
     repository.identity.own(repository.path / "forge.py")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "daemon KIND FILE": leaves a process behind that wants to outlive the sandbox, prints "ready"
- * once it lives, and then waits for ever. The survivor appends a byte to FILE as long as it lives.
- */
+/* "daemon KIND FILE": leaves a process behind that tries to outlive the sandbox, prints "ready"
+ * once that process runs, and then waits forever. The survivor appends a byte to FILE again and
+ * again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void own_session(int fd) {
         }
 }
 
-/* As daemon(7) has it: not even a parent is left that a supervisor could follow. */
+/* Double fork, see daemon(7): no parent is left that a supervisor could follow. */
 static void double_fork(int fd) {
         if (fork() != 0)
                 return;
@@ -57,7 +57,7 @@ static void double_fork(int fd) {
         live(fd);
 }
 
-/* Takes the orphans to itself, so that a supervisor which counts on getting them gets none. */
+/* Adopts the orphans, so that a supervisor that expects to adopt them gets none. */
 static void adopted(int fd) {
         if (fork() != 0)
                 return;
@@ -67,7 +67,7 @@ static void adopted(int fd) {
         live(fd);
 }
 
-/* A stopped process takes no signal but KILL and CONT. */
+/* A stopped process acts on no signal except KILL and CONT. */
 static void stopped(int fd) {
         pid_t pid = fork();
 
@@ -76,7 +76,7 @@ static void stopped(int fd) {
         (void)kill(pid, SIGSTOP);
 }
 
-/* Deaf to TERM in the foreground too. */
+/* Ignores TERM in the foreground too. */
 static void stubborn(int fd) {
         deaf();
         plain(fd);
@@ -87,7 +87,7 @@ static void *live_in_thread(void *arg) {
         return arg;
 }
 
-/* /proc shows a zombie, which lives in its other thread. */
+/* Shows as a zombie in /proc, but lives on in another thread. */
 static void headless(int fd) {
         static int kept;
         pthread_t thread;
@@ -102,7 +102,7 @@ static void headless(int fd) {
         _exit(1);
 }
 
-/* No child of the command, but one of whoever started it. */
+/* Is not a child of the command, but of the process that started the command. */
 static void sibling(int fd) {
         if (syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0) == 0) {
                 deaf();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a descriptor of the host gives to who holds it (CVE-2024-21626): a directory is a way to the
- * host's root, and /proc/self/fd opens a file anew with what the inode allows, not what the caller
- * opened it for. */
+/* Power that a descriptor of the host gives to its holder (CVE-2024-21626). A directory is a way to
+ * the host's root. /proc/self/fd opens a file again with the rights of the inode, not with those of
+ * the descriptor. */
 #include "hostile.h"
 
 #include <dirent.h>
@@ -64,8 +64,8 @@ static void reopen(char **args) {
         got(open(path, O_WRONLY | O_CLOEXEC));
 }
 
-/* From the working directory upward: a directory that the root does not hold is not stopped by it.
- */
+/* Goes up from the working directory: the root does not stop a process in a directory outside of
+ * it. */
 static void upward_cwd(char **args) {
         char path[1000];
 

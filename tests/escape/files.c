@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that must not be there, not be read or not be written. Nothing is ever written to a file of
- * the host: that it could be opened for writing is proof enough. */
+/* Files that must be missing, unreadable or read-only inside. Nothing is ever written to a file of
+ * the host: opening it for writing is proof enough. */
 #include "hostile.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* A mask over a file of /proc is the null device or an empty file. */
+/* A masked file of /proc is the null device or an empty file. */
 static void not_null(int fd) {
         struct stat st;
 
@@ -18,7 +18,7 @@ static void not_null(int fd) {
 
 static void read_file(char **args) {
         int fd = open(args[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        char buf[8192]; /* /dev/kmsg gives whole records only */
+        char buf[8192]; /* /dev/kmsg gives only whole records. */
         ssize_t n;
 
         if (fd < 0)
@@ -77,7 +77,7 @@ static void delete_file(char **args) {
         got(unlink(args[0]));
 }
 
-/* A second name for a guarded file, without the guard. */
+/* Makes a second name for a guarded file, without the guard. */
 static void second_name(char **args) {
         got(link(args[0], args[1]));
 }
@@ -97,7 +97,7 @@ static void make_block_device(char **args) {
         device(args[0], S_IFBLK, makedev(7, 0));
 }
 
-/* CVE-2019-5736: holds the program of a process by O_PATH and opens it for writing once nothing
+/* CVE-2019-5736: holds the program of a process by O_PATH, and opens it for writing once no process
  * runs it. */
 static void overwrite_exe(char **args) {
         char path[64];
@@ -113,8 +113,8 @@ static void overwrite_exe(char **args) {
         got(w);
 }
 
-/* "Shocker": the root of the file system that args[0] is on, by its inode number, whatever is
- * mounted. */
+/* "Shocker": opens the root of the file system of args[0] by its inode number, whatever is mounted
+ * over it. */
 static void by_handle(char **args) {
         struct {
                 uint32_t bytes;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a .git/index that git itself would not: run inside, at the workspace's top, with the kind as its argument.
+"""Writes a .git/index that git itself would not write. Run it inside, at the workspace's top, with the kind as its
+argument.
 
-In each git finds a gitlink to the repository at sub (or d/sub), by other bytes than one would look for; or, where the
-kind is "file", a program at the path that is the second argument.
+In each kind, git finds a gitlink to the repository at sub (or d/sub), but in bytes where one would not look for it. The
+kind "file" gives git a program at the path of the second argument.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ def git(*args: str, text: str = "") -> str:
 
 
 def entry(name: str, mode: int, oid: str, length: int | None = None, flags: int | None = None) -> bytes:
-    """length: what it says of its name's length, and is padded for."""
+    """length is the name's length that the entry claims, and for which it is padded."""
     length = len(name) if length is None else length
     head = struct.pack(">10I", 0, 0, 0, 0, 0, 0, mode, 0, 0, 0) + bytes.fromhex(oid)
     head += struct.pack(">H", length if flags is None else length | 0x4000)
@@ -33,8 +34,11 @@ def index(*entries: bytes, rest: bytes = b"", version: int = 2) -> bytes:
 
 
 def of_two_hashes(blob: str, link: str) -> bytes:
-    """With 20 bytes to a hash: file and sub, and an extension that goes past the end, which git passes over.
-    With 32: one file whose long name is all that, and another."""
+    """An index that can be read with two lengths of hashes.
+
+    With 20 bytes it has the entries file and sub, and an extension past the end, which git skips. With 32 bytes it has
+    two entries; the long name of the first contains all of that.
+    """
     body = bytearray(index(entry("file", FILE, blob), entry("sub", LINK, link), rest=b"JUNK\x7f\xff\xff\xff")[:-20])
     length = len(body) - 86 + 40
     body[84:86] = struct.pack(">H", length)
@@ -51,7 +55,7 @@ def sparse(blob: str, link: str, name: str) -> bytes:
 
 
 def many_blocks() -> bytes:
-    """Each of the extensions has git's threads, or whoever checks them, read all the entries."""
+    """Each extension makes git's threads, and every check of them, read all entries."""
     entries = [entry(f"f{i:07}", FILE, "01" * 20) for i in range(50000)]
     block = b"IEOT" + struct.pack(">4I", 12, 1, 12, len(entries))
     return index(*entries, rest=block * 100000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "holdup": stops every process that comes after it in its pid namespace, at once and again
- * and again, so that what others start is held before it executes. Prints "ready" first. */
+/* "holdup": stops every process that starts after it in its pid namespace, at once and repeatedly.
+ * So programs that others start are stopped before they execute. Prints "ready" first. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>

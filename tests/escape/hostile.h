@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hostile programs share.
+/* Functions that the hostile programs share.
  *
  * Each program is a table of attacks on one boundary. "PROGRAM ATTACK [ARG...]" tries one of them
- * in a child of its own, prints one line, "ATTACK VERDICT DETAIL", and ends with
+ * in a child of its own, prints one line, "ATTACK VERDICT DETAIL", and exits with
  *
  *   0  HOLDS    the boundary refused; the detail is the errno or the signal
- *   1  BROKEN   the attack got through
+ *   1  BROKEN   the attack succeeded
  *   2  UNTRIED  it could not be tried; the detail says why, and a test counts that as a failure
  *
- * Run without the sandbox, the same program is the control: it has to say BROKEN there, or the test
- * could not fail. Controls run on a developer's machine, as root too, so an attack stops at the
- * first proof that it got through. */
+ * Run without the sandbox, the same program is the control: it must print BROKEN there, or the test
+ * could not fail. Controls run on a developer's machine, even as root, so an attack stops at the
+ * first proof of its success. */
 #pragma once
 
 #include <errno.h>
@@ -27,7 +27,8 @@
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Calls from 424 on have one number on every architecture; the C library's headers may be older. */
+/* Calls from 424 on have the same number on every architecture; the C library's headers may be
+ * older. */
 enum {
         CALL_pidfd_getfd = 438,
         CALL_open_tree = 428,
@@ -48,8 +49,8 @@ enum {
 typedef struct Attack {
         const char *name;
         void (*run)(
-                char **args); /* ends in held(), broken() or untried(); args is NULL-terminated */
-        int args;             /* how many it takes */
+                char **args); /* Ends in held(), broken() or untried(). args is NULL-terminated. */
+        int args;             /* Number of its arguments. */
 } Attack;
 
 static const char *attack_name;
@@ -79,15 +80,15 @@ static inline const char *errno_name(int errnum) {
         return name ? name : "an unknown errno";
 }
 
-/* For a call that does what the attacker wants when it succeeds. */
+/* For a call whose success is the attacker's goal. */
 __attribute__((noreturn, unused)) static void got(long result) {
         if (result >= 0)
                 broken("returned %ld", result);
         held("%s", errno_name(errno));
 }
 
-/* For a call with arguments that can't do harm: any answer but a refusal means that the kernel went
- * past its checks and looked at them. */
+/* For a call with harmless arguments: any answer except a refusal means that the kernel went past
+ * its checks and looked at them. */
 __attribute__((noreturn, unused)) static void reached(long result) {
         if (result < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS))
                 held("%s", errno_name(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of the caller's, where the policy lets the calls for keys through: a key gives its payload
- * to whoever possesses it, which is who finds it from the session keyring (keyrings(7)). */
+/* The caller's keys, if the policy allows the calls for keys. A process that possesses a key can
+ * read its payload, and it possesses all keys that it finds from its session keyring
+ * (keyrings(7)). */
 #include "hostile.h"
 
 #include <linux/keyctl.h>
@@ -31,7 +32,8 @@ static void by_number(char **args) {
         read_key(strtol(args[0], NULL, 10));
 }
 
-/* What a link makes one's own: into the keyring of the process, which starts empty. */
+/* Links the key into the keyring of the process, which is empty at first. A linked key is
+ * possessed. */
 static void link_number(char **args) {
         long key = strtol(args[0], NULL, 10);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for a secret of the caller in what the sandbox can read. The secret is given in hex, so
- * that to look for it does not put it there. */
+/* Searches the sandbox's readable memory and files for a secret of the caller's. The secret is
+ * passed in hex, so that the search does not put it there. */
 #include "hostile.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static int matches(const unsigned char *bytes, const char *hex) {
         return 1;
 }
 
-/* Bytes, or NULL; wanted is the secret in hex. */
+/* Returns the place of the secret, or NULL. The secret is in hex. */
 static const unsigned char *find(const unsigned char *start, size_t size, const char *hex) {
         size_t len = strlen(hex) / 2;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's init and monitors from what runs below them: their memory, their descriptors, and the
- * socket on which the keeper believes them. args[0] is a process, "child" for one of our own: the
+/* Attacks a session's init and monitors from below: their memory, their descriptors, and the socket
+ * on which the keeper trusts them. args[0] is a process, or "child" for one of our own. That is the
  * control, which Yama allows too. */
 #include "hostile.h"
 
@@ -20,7 +20,8 @@ enum { FDS = 64, CALL_pidfd_open = 434 };
 
 static int control[2];
 
-/* As monitors do: it has the end of a socket pair that a keeper would listen at. */
+/* Makes a child that holds one end of a socket pair, like a monitor; a keeper would listen at the
+ * other end. */
 static pid_t make_child(void) {
         pid_t pid;
 
@@ -46,7 +47,7 @@ static const char *proc_path(pid_t pid, const char *file) {
         return path;
 }
 
-/* Ends as a control has to: nothing of it lives on. */
+/* Ends a control, so that nothing of it lives on. */
 __attribute__((noreturn)) static void finish(const char *arg, pid_t pid, long result) {
         int errnum = errno;
 
@@ -83,7 +84,8 @@ static void list_fds(char **args) {
         finish(args[0], pid, dir ? dirfd(dir) : -1);
 }
 
-/* By any number: what is not there is EBADF, and what may not be had is EPERM before that. */
+/* Tries every number: a missing descriptor gives EBADF, and a forbidden one gives EPERM before
+ * that. */
 static void borrow_fd(char **args) {
         pid_t pid = target(args[0]);
         int pidfd = (int)syscall(CALL_pidfd_open, pid, 0);
@@ -94,7 +96,7 @@ static void borrow_fd(char **args) {
         finish(args[0], pid, -1);
 }
 
-/* "All of exec 1 is gone", as init says it. */
+/* Sends "exec 1 is gone", as init does. */
 static bool send_forged(int fd) {
         SessionMessage message = { .type = SESSION_GONE, .exec = 1 };
 
@@ -102,7 +104,7 @@ static bool send_forged(int fd) {
                write(fd, &message, sizeof(message)) > 0;
 }
 
-/* Through every descriptor of the process: opened anew by its name, or borrowed. */
+/* Sends it through every descriptor of the process, opened again by its name, or borrowed. */
 static void forge(char **args) {
         pid_t pid = target(args[0]);
         int pidfd = (int)syscall(CALL_pidfd_open, pid, 0), errnum = 0;
@@ -122,7 +124,7 @@ static void forge(char **args) {
         finish(args[0], pid, -1);
 }
 
-/* Through all descriptors of our own, whatever is at their other ends. args: none. */
+/* Sends it through all descriptors of our own, whatever is at their other ends. args: none. */
 static void forge_own(char **args) {
         int sent = 0;
 
@@ -133,7 +135,7 @@ static void forge_own(char **args) {
         broken("%d messages", sent);
 }
 
-/* args[0]: the path of a socket, "@NAME" of an abstract one. */
+/* args[0]: the path of a socket, or "@NAME" for an abstract one. */
 static void call_socket(char **args) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         size_t length = strlen(args[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount tree is the boundary for files: whoever can change it, can take a mask off /proc, make
- * /usr writable or see what a mount hides. */
+/* The mount tree is the boundary for files. A process that can change it can unmask /proc, make
+ * /usr writable, or see the files under a mount. */
 #include "hostile.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New namespaces, and entering those of others: in a user namespace of its own a program has every
+/* New namespaces, and entering existing ones. In a user namespace of its own, a program has every
  * capability again, and with them the kernel's largest attack surface. */
 #include "hostile.h"
 
@@ -11,7 +11,7 @@
 #define CLONE_NEWTIME 0x80
 #endif
 
-/* Read where the kernel reads 32 bits: a filter that compares all 64 lets it pass. */
+/* The kernel reads 32 bits of the flags: a filter that compares all 64 lets this pass. */
 #define HIGH_BIT (1UL << 32)
 
 struct clone3_args {
@@ -52,7 +52,7 @@ static void unshare_time(char **args) {
         unshare_flags(CLONE_NEWTIME);
 }
 
-/* The child of a clone that came through leaves at once. */
+/* Ends the child of a successful clone at once. */
 static void cloned(long pid) {
         if (pid == 0)
                 _exit(0);
@@ -78,8 +78,8 @@ static void clone_mount(char **args) {
         clone_flags(CLONE_NEWNS);
 }
 
-/* clone3 takes its flags from memory, where a filter can't look: it has to be refused as a whole,
- * with ENOSYS, so that a C library falls back to clone. */
+/* clone3 takes its flags from memory, which a filter cannot read. So it must be refused as a whole,
+ * with ENOSYS, so that C libraries fall back to clone. */
 static void clone3_user(char **args) {
         struct clone3_args clone3 = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 
@@ -87,7 +87,7 @@ static void clone3_user(char **args) {
         cloned(syscall(CALL_clone3, &clone3, sizeof(clone3)));
 }
 
-/* pid: of whom. */
+/* pid: the process whose namespace is entered. */
 static void enter(const char *pid, const char *name, int type) {
         char path[64];
         int fd;

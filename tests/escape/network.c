@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ways to reach somebody. A datagram socket is only connected, which asks for a route and sends
- * nothing; what is sent, is sent to the loopback. */
+/* Ways to reach a peer. A datagram socket is only connected, which asks for a route and sends
+ * nothing. Data is sent only to the loopback. */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static void tcp(char **args) {
         got(connected(SOCK_STREAM, args[0], args[1]));
 }
 
-/* Asks, and waits for an answer: what a resolver on the host's loopback would give. */
+/* Sends a question and waits for an answer, as from a resolver on the host's loopback. */
 static void ask(char **args) {
         struct timeval second = { .tv_sec = 1 };
         char answer[16];
@@ -73,7 +73,7 @@ static void unix_abstract(char **args) {
         unix_connect(args[0], 1);
 }
 
-/* args: family, type, protocol as numbers; "+" before the family sets bit 32 too, which the kernel
+/* args: family, type, protocol as numbers. "+" before the family sets bit 32 too, which the kernel
  * ignores. */
 static void family(char **args) {
         unsigned long high = args[0][0] == '+' ? 1UL << 32 : 0;
@@ -89,7 +89,7 @@ static void family_pair(char **args) {
                     fds));
 }
 
-/* Anything in a table of /proc/net below its heading but the loopback. */
+/* Finds an entry other than the loopback in a table of /proc/net, below its heading. */
 static void other_than_loopback(const char *path, int heading) {
         FILE *f = fopen(path, "re");
         char line[256], name[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Getting privilege back: by identity, by capability, by a file that gives it, now or to somebody
- * else on the host later. */
+/* Getting privilege back: by identity, by capability, or by a file that gives privilege, now or
+ * later to another user of the host. */
 #include "hostile.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-/* Any capability in the set called field ("CapEff:", or "Cap" for all five) of process args[0]. */
+/* Finds a capability in the set `field` ("CapEff:", or "Cap" for all five) of process args[0]. */
 static void no_caps(const char *pid, const char *field) {
         char path[64], line[256];
         FILE *f;
@@ -92,7 +92,7 @@ static void securebits(char **args) {
         got(prctl(PR_SET_SECUREBITS, 0, 0, 0, 0));
 }
 
-/* A listener of one's own may answer for calls that holt's filter reports, with "go on". */
+/* A listener of the command's own could answer "continue" to calls that holt's filter reports. */
 static void listener(char **args) {
         struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
         struct sock_fprog program = { .len = 1, .filter = &allow };
@@ -123,7 +123,7 @@ static int make_file(const char *path, int flags, mode_t mode) {
         return fd;
 }
 
-/* result is of the call that should have set the bit; a refusal leaves errno. */
+/* result belongs to the call that should have set the bit; if it was refused, errno tells why. */
 static void privileged_mode(const char *path, long result) {
         int errnum = errno;
         struct stat st;
@@ -133,7 +133,7 @@ static void privileged_mode(const char *path, long result) {
         held("%s", result < 0 ? errno_name(errnum) : "the bit was dropped");
 }
 
-/* A file that is born with S_ISGID and without S_IXGRP keeps the bit when it is written. */
+/* A file that is created with S_ISGID and without S_IXGRP keeps the bit when it is written. */
 static void born_privileged(const char *path, long result) {
         if (result < 0)
                 held("%s", errno_name(errno));
@@ -178,7 +178,7 @@ static void suid_openat2(char **args) {
         born_privileged(args[0], syscall(CALL_openat2, AT_FDCWD, args[0], how, sizeof(how)));
 }
 
-/* A file without a name gets one once it has its mode. */
+/* A file without a name gets one after its mode was set. */
 static void suid_tmpfile(char **args) {
         char dir[1000], path[64];
         int fd;
@@ -257,7 +257,7 @@ static long set_xattr(XattrCall call, const char *path, const char *name, const 
         }
 }
 
-/* acl(5) as linux/posix_acl_xattr.h has it: owner, group, others. */
+/* acl(5) in the format of linux/posix_acl_xattr.h: owner, group, others. */
 typedef struct Acl {
         uint32_t version;
         struct {
@@ -271,14 +271,14 @@ static const Acl all_of_it = {
         .entries = { { 0x01, 7, -1U }, { 0x04, 7, -1U }, { 0x20, 7, -1U } },
 };
 
-/* The issue's own way: born with S_ISGID and without S_IXGRP, written, and made executable by an
+/* Creates the file with S_ISGID and without S_IXGRP, writes it, and makes it executable by an
  * ACL. */
 static void sgid_by_acl(const char *path, XattrCall call) {
         int fd = (umask(0), open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 02745));
         struct stat st;
 
         if (fd < 0)
-                fd = make_file(path, 0, 0745); /* the ACL alone must not get through either */
+                fd = make_file(path, 0, 0745); /* The ACL alone must be refused too. */
         if (write(fd, "#!/bin/sh\n", 10) != 10)
                 untried("write: %s", errno_name(errno));
         if (set_xattr(call, path, "system.posix_acl_access", &all_of_it, sizeof(all_of_it)) < 0)
@@ -304,7 +304,7 @@ static void sgid_acl_at(char **args) {
         sgid_by_acl(args[0], BY_AT);
 }
 
-/* What root creates below it later is writable for all, whatever root's umask. */
+/* Makes files that root creates below it later writable for all, whatever root's umask. */
 static void default_acl(char **args) {
         char path[1000];
         struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other processes: their memory, their signals, and too many of one's own. */
+/* Other processes: their memory, their signals, and too many processes of one's own. */
 #include "hostile.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void open_memory(char **args) {
         got(open(proc_path(args[0], "mem"), O_RDWR | O_CLOEXEC));
 }
 
-/* Where the process has something mapped, or a guess where we can't see that. */
+/* Returns a mapped address of the process, or a guess if its maps are unreadable. */
 static uintptr_t mapped_address(const char *pid) {
         unsigned long address = 0x400000;
         FILE *f = fopen(proc_path(pid, "maps"), "re");
@@ -46,7 +46,7 @@ static void signal_process(char **args) {
         got(kill(atoi(args[0]), 0));
 }
 
-/* args[0]: how many are too many. */
+/* args[0]: the number that is too high. */
 static void too_many_processes(char **args) {
         int max = atoi(args[0]), n = 0, errnum;
         pid_t *children = calloc((size_t)max, sizeof(*children));

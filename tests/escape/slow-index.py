@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a split .git/index that takes long to look at: run inside, at the workspace's top, with how many gitlinks and
-sparse directories each part has, and how deep they lie."""
+"""Writes a split .git/index that takes long to check. Run it inside, at the workspace's top. Its arguments are the
+numbers of gitlinks and sparse directories in each part, and their depth."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ def main() -> None:
     with open(f".git/sharedindex.{shared.hex()}", "wb") as out:
         out.write(index(part(0), oid))
     with open(".git/index.new", "wb") as out:
-        # zz comes behind the others, and so it would be looked at last.
+        # zz comes after the others, so it would be checked last.
         out.write(index([*part(1), ("zz", LINK)], oid, b"link" + struct.pack(">I", len(shared)) + shared))
     os.rename(".git/index.new", ".git/index")
 

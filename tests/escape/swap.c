@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "swap NAME OTHER [FROM TO]": exchanges two names as fast as it can, until it is killed: a
- * directory and a link that leads out, so that whoever looks first and acts then acts elsewhere.
- * With FROM and TO a directory is also moved to and fro, for those who go up by "..". Prints
- * "ready" first. */
+/* "swap NAME OTHER [FROM TO]": exchanges two names as fast as it can, until it is killed. They are
+ * a directory and a symlink that leads out: a program that checks a name first may act on the other
+ * one. With FROM and TO, a directory is also moved back and forth, against programs that go up by
+ * "..". Prints "ready" first. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

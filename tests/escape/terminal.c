@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ioctls by which a program types for somebody else: what it pushes into the caller's terminal, the
- * caller's shell runs once holt has ended. The terminal is standard input. */
+/* Ioctls by which a program types for another one. If it pushes input into the caller's terminal,
+ * the caller's shell runs that after holt has ended. The terminal is standard input. */
 #include "hostile.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static void tiocsti_high(char **args) {
         push(TIOCSTI | HIGH_BIT);
 }
 
-/* Through a second door to the same terminal. */
+/* Opens the same terminal under another name. */
 static void tiocsti_reopened(char **args) {
         int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
@@ -34,8 +34,8 @@ static void tiocsti_reopened(char **args) {
         got(syscall(SYS_ioctl, fd, TIOCSTI, "x"));
 }
 
-/* Paste by selection, on the Linux console only: elsewhere ENOTTY or EINVAL shows that it was
- * reached. */
+/* Pastes the selection, which works only on the Linux console. Elsewhere, ENOTTY or EINVAL shows
+ * that the kernel got to it. */
 static void paste(unsigned long request) {
         char code[] = { TIOCL_PASTESEL, 0 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside, no syscall ABI but the native one works."""
+"""Inside, no syscall ABI works except the native one."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def test_a_call_through_a_foreign_abi_kills(attack: Attack, holds: Run) -> None:
 
 
 def test_the_number_s_high_bits_do_not_hide_a_call(holds: Run) -> None:
-    """The kernel reads 32 bits of it."""
+    """The kernel reads only 32 bits of the number."""
     holds(Attack("abi", "number-high-bit"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile code at the bridge: the keeper serves on, gives nothing that was not granted, and stays small."""
+"""Hostile code at the bridge: the keeper goes on serving, gives nothing that was not granted, and stays small."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.sessions import Json, Session, until
 
 MEBI = 1 << 20
 
-# What each script has: a connection, and lines of JSON on it.
+# Start of each script: a connection, and lines of JSON on it.
 BEGIN = """
 import json, os, socket, sys, threading, time
 token = os.environ.get("HOLT_BRIDGE_TOKEN", "")
@@ -50,7 +50,7 @@ def host(session: Session) -> Iterator[Host]:
 
 
 def run(host: Host, script: str, **params: object) -> str:
-    """What hostile code prints, and that the bridge works after it."""
+    """The output of hostile code; afterwards the bridge must still work."""
     result = host.run("exec", argv=["python3", "-c", BEGIN + script], **params)
     assert result["exit_code"] == 0, result["stderr"]
     assert host.sh("holt-tool t '{}'")["stdout"] == '"fine"\n'
@@ -58,14 +58,14 @@ def run(host: Host, script: str, **params: object) -> str:
 
 
 def memory(session: Session) -> int:
-    """Bytes that the keeper has had at most."""
+    """The keeper's peak memory in bytes."""
     for line in Path(f"/proc/{session.show()['keeper_pid']}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     raise AssertionError("the keeper has ended")
 
 
-# --- who may call ---
+# --- permission to call ---
 
 TOKENS = {
     "none": "",
@@ -85,7 +85,7 @@ def test_without_a_token_nothing_is_called_or_listed(token: str, host: Host) -> 
         line = f'{{"id": 1, {token}{what}}}\n'.encode()
         answer = json.loads(run(host, f"print(json.dumps(ask(connect(), {line!r})))"))
         assert (answer["id"], answer["error"]["type"]) == (1, "permission_error")
-    assert len(host.calls) == 2  # those of run()
+    assert len(host.calls) == 2  # The calls of run().
 
 
 def test_a_token_calls_no_more_than_its_exec_was_given(host: Host) -> None:
@@ -159,7 +159,7 @@ def test_garbage_is_answered_and_the_next_line_is_served(host: Host) -> None:
 
 
 def test_payloads_at_the_edge_of_what_is_taken(host: Host) -> None:
-    """What is parsed has to be written again: with what is around it there, and here."""
+    """holt parses a payload and writes it again, with other JSON around it, inside and here."""
     code = """
 answers = []
 for depth in range(50, 70):
@@ -174,7 +174,7 @@ print(json.dumps(answers))
 
 
 def test_deep_and_odd_results_of_a_tool(host: Host) -> None:
-    """They may be another attacker's, who has found out what the client passes on."""
+    """The result may come from another attacker, who knows how the client passes it on."""
     def nested(levels: int) -> object:
         return [nested(levels - 1)] if levels else 1
 
@@ -209,9 +209,9 @@ print(good)
     assert run(host, code) == "256\n"
 
 
-@pytest.mark.not_sanitized  # which keeps what is freed
+@pytest.mark.not_sanitized  # The sanitizer keeps freed memory.
 def test_who_does_not_read_is_cut_off(host: Host, session: Session) -> None:
-    """Answers of 1 MB, on many connections, and nobody reads them."""
+    """Answers of 1 MB on many connections that nobody reads."""
     host.tool("big", lambda p: "x" * 1_000_000)
     before = memory(session)
     code = """
@@ -224,7 +224,7 @@ ask(connect(), call())  # behind all of them
     assert memory(session) < before + 100 * MEBI
 
 
-@pytest.mark.not_sanitized  # which keeps what is freed
+@pytest.mark.not_sanitized  # The sanitizer keeps freed memory.
 def test_lines_that_do_not_end(host: Host, session: Session) -> None:
     before = memory(session)
     code = """
@@ -241,7 +241,7 @@ print([ask(connect(), call()) for _ in range(3)][-1]["value"])
 
 
 def test_calls_that_never_end(host: Host) -> None:
-    """2048 go on, the rest is refused, and all end with their process."""
+    """2048 calls are accepted, the rest is refused, and all end with their process."""
     host.tool("never", lambda p: LATER)
     code = """
 s = connect()
@@ -256,9 +256,9 @@ print(refused)
     assert len([c for c in host.calls if c["params"]["name"] == "never"]) <= 256
 
 
-@pytest.mark.not_sanitized  # which keeps what is freed
+@pytest.mark.not_sanitized  # The sanitizer keeps freed memory.
 def test_payloads_that_wait_are_bounded(host: Host, session: Session) -> None:
-    """For a client that does not read."""
+    """The payloads wait for a client that does not read."""
     host.tool("never", lambda p: LATER)
     before = memory(session)
     code = """
@@ -271,7 +271,7 @@ except OSError:
 print("sent")
 """
     process = host.call("process.spawn", argv=["python3", "-c", BEGIN + code])["id"]
-    with session.rpc() as other:  # as the client of the tool reads nothing
+    with session.rpc() as other:  # The tool's own client reads nothing.
         other.call("process.wait", id=process)
         assert memory(session) < before + 120 * MEBI
         assert other.call("exec", argv=["true"])["exit_code"] == 0
@@ -287,11 +287,12 @@ for n in range(1, 2001):
 """
     run(host, code)
     rows = host.call("audit.list", kind="tool", limit=1000)["rows"]
-    assert len(rows) == 256 + 1  # and that of run()
+    assert len(rows) == 256 + 1  # One of them belongs to run().
 
 
 def test_who_stands_in_for_the_bridge_gets_no_further(host: Host) -> None:
-    """What is at the path is inside's own. Whoever takes it answers for the bridge inside, and the host is not asked."""
+    """The path of the bridge belongs to the command. A process that takes the path answers in the bridge's place
+    inside, but the host gets no call."""
     code = """
 import subprocess
 os.rename("/run/holt/bridge.sock", "/run/holt/old.sock")
@@ -306,4 +307,4 @@ print(asks.communicate()[0], end="")
 os.rename("/run/holt/old.sock", "/run/holt/bridge.sock")
 """
     assert run(host, code) == '"forged"\n'
-    assert len(host.calls) == 1  # that of run()
+    assert len(host.calls) == 1  # The call of run().

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that nobody vetted needs and many an escape began with are refused, reported, and the caller's alone to
-grant."""
+"""Calls that normal programs do not need, and that many escapes began with, are refused and reported. Only the caller
+can grant them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AS_USER = (
     "keyctl", "add_key", "request_key", "ptrace", "process_vm_readv", "process_vm_writev",
     "pidfd_getfd", "clock_settime", "quotactl", "quotactl_fd", "fanotify_init", "personality",
 )
-# open_by_handle_at asks for a capability first up to Linux 6.10, and perf_event_open where kernel.perf_event_paranoid
+# Up to Linux 6.10, open_by_handle_at checks a capability first. So does perf_event_open if kernel.perf_event_paranoid
 # is Debian's 3.
 AS_ROOT = (
     "open_by_handle_at", "perf_event_open", "bpf", "kcmp", "kexec_load", "init_module", "finit_module",
@@ -64,7 +64,7 @@ def test_a_denial_is_data_in_the_report(name: str, holt: Holt, hostile) -> None:
 
 @pytest.mark.parametrize("name", ("ptrace", "keyctl", "process_vm_readv"))
 def test_a_grant_comes_from_the_caller(name: str, holt: Holt, hostile) -> None:
-    """The other half of the test above: it is this policy that refuses, and the grant it names works."""
+    """The other half of the test above: this policy causes the refusal, and the grant in the message works."""
     attack = Attack("calls", name)
     outcome = hostile.attack(holt, attack, "--allow-syscall", name)
 
@@ -72,7 +72,7 @@ def test_a_grant_comes_from_the_caller(name: str, holt: Holt, hostile) -> None:
 
 
 def test_nothing_inside_can_flood_the_report(holt: Holt) -> None:
-    """Each denial costs the launcher a wake-up, and may cost it no memory."""
+    """Each denial wakes the launcher, but must not take memory."""
     script = "import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range(20000): libc.ptrace(0, 0, 0, 0)"
     result = holt(["run", "--", "python3", "-c", script]).ok()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No descriptor but 0, 1 and 2 comes in, and those are no way out (CVE-2024-21626)."""
+"""No descriptor except 0, 1 and 2 comes in, and those do not lead out (CVE-2024-21626)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lib.sandbox import Holt
 
 @pytest.fixture
 def directory_fd(place: Path, secret: Path) -> Iterator[int]:
-    """A descriptor of a host directory, as a careless caller leaves it open."""
+    """A descriptor of a host directory, left open by a careless caller."""
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     yield fd
     os.close(fd)
@@ -93,7 +93,7 @@ def test_a_directory_as_stdin_shows_nothing_below_it(
 def test_a_file_that_is_read_from_can_not_be_reopened_for_writing(
     hostile: Hostile, holt: Holt, secret: Path, identity: Identity
 ) -> None:
-    """"holt run -- tool <precious": the inode would allow it, the caller did not."""
+    """In "holt run -- tool <precious", the inode allows writing, but the caller did not."""
     identity.own(secret).chmod(0o666)
     attack = Attack("descriptors", "reopen", ("0",))
     with secret.open() as file:
@@ -107,7 +107,7 @@ def test_a_file_that_is_read_from_can_not_be_reopened_for_writing(
 def test_a_working_directory_by_descriptor_is_no_way_out(
     fd: int, hostile: Hostile, holt: Holt, directory_fd: int, secret: Path
 ) -> None:
-    """CVE-2024-21626 itself: --cwd /proc/self/fd/N, where N may be the launcher's own."""
+    """CVE-2024-21626 itself: --cwd /proc/self/fd/N, where N may be the launcher's own descriptor."""
     attack = Attack("descriptors", "upward-cwd", (str(secret).lstrip("/"),))
     argv = [
         "run", "--ro", hostile.directory, "--cwd", f"/proc/self/fd/{fd}", "--",

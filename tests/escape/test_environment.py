@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caller's environment stays outside: no secret of it is in the sandbox, and none of it steers what runs."""
+"""The caller's environment stays outside: the sandbox has no secret of it, and no variable of it changes which code
+runs."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ ALLOWED = {
     "PWD", "OLDPWD", "SHLVL", "_", "TZ",
 }
 
-# What makes a loader, a shell, an interpreter or git run somebody else's code.
+# Variables that make a loader, a shell, an interpreter or git run other code.
 STEERING = {
     "LD_PRELOAD": "/nonexistent/preload.so", "LD_LIBRARY_PATH": "/nonexistent",
     "LD_AUDIT": "/nonexistent/audit.so", "BASH_ENV": "/nonexistent/bash", "ENV": "/nonexistent/sh",
@@ -51,7 +52,7 @@ def test_a_preloaded_library_is_not_loaded_inside(holt: Holt, hostile: Hostile) 
     assert name not in result.out
 
 
-# A program of the workspace's that says so when it is run.
+# A program in the workspace that prints a line if it is run.
 HIJACKER = "#!/bin/sh\necho hijacked\n"
 
 
@@ -61,7 +62,7 @@ def test_the_caller_s_path_does_not_choose_the_program(
 ) -> None:
     put("bin/ls", HIJACKER, 0o755)
     path = f"{entry.format(workspace=workspace)}:{os.environ['PATH']}:/usr/bin:/bin"
-    # execvp searches the child's PATH by its cwd, which subprocess does not: hence env(1).
+    # execvp must search the child's PATH from the child's cwd. subprocess does not do that, but env(1) does.
     control = identity.run(["/usr/bin/env", "ls"], cwd=workspace, env=identity.environment({"PATH": path}))
     assert control.stdout == "hijacked\n"
 
@@ -121,7 +122,7 @@ def test_the_search_in_proc_finds_a_secret_that_is_there(password: str, hostile:
 
 
 def memory_of(pid: int) -> bytes:
-    """All that can be read of a process's memory, by the host's root."""
+    """All readable memory of a process, read by the host's root."""
     found = b""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
@@ -134,7 +135,7 @@ def memory_of(pid: int) -> bytes:
 
 @pytest.mark.root_host
 def test_the_search_in_memory_finds_a_secret_that_is_there(password: str) -> None:
-    """Its control."""
+    """The control of the next test."""
     with subprocess.Popen(["sleep", "1000"], env={**os.environ, "TOKEN": password}) as process:
         found = memory_of(process.pid)
         process.kill()
@@ -144,7 +145,7 @@ def test_the_search_in_memory_finds_a_secret_that_is_there(password: str) -> Non
 
 @pytest.mark.root_host
 def test_a_secret_is_in_the_memory_of_no_process_inside(password: str, holt: Holt) -> None:
-    """Init is executed from a sealed memory file, not carried over by fork: seen from the host, as root."""
+    """Init is executed from a sealed memory file, not carried over by fork. Root of the host checks that."""
     waiting = ["run", "--", "sh", "-c", "echo ready; read line"]
     with holt.start(waiting, stdin=subprocess.PIPE, env={"TOKEN": password}) as run:
         assert run.readline() == "ready"
@@ -158,7 +159,7 @@ def test_a_secret_is_in_the_memory_of_no_process_inside(password: str, holt: Hol
 
 
 def test_holt_s_own_arguments_do_not_come_in(holt: Holt, secret: Path) -> None:
-    """A path or a value on its command line may itself be one that the command should not know."""
+    """A path or value on holt's command line may itself be secret."""
     result = holt.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '", "--hide", "customer-names.txt").ok()
 
     assert "customer-names" not in result.out

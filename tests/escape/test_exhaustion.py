@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command can't use up what the kernel counts for the whole host, or for all processes of the caller, if a sandbox's
-share of that can be bounded. See "Exhaustion" in SECURITY.md for the rest."""
+"""A command cannot use up resources that the kernel counts for the whole host, or for all processes of the caller, if a
+sandbox's share can be bounded. See "Exhaustion" in SECURITY.md for the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lib.sessions import Sessions
 
 pytestmark = pytest.mark.identities("user", "root", "nested")
 
-# Each prints how many of the thing it could make, up to a number that an ordinary process reaches.
+# Each script prints how many objects it could make, up to a number that an ordinary process reaches.
 PTYS = """
 import os, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
@@ -90,7 +90,7 @@ sys.stdin.read()
 
 @pytest.mark.identities("user", "nested")
 def test_descriptors_in_flight_are_an_error_that_names_them(holt: Holt, workspace: Path) -> None:
-    """They count for all processes of a user, in any sandbox; root is exempt."""
+    """Descriptors in flight count for all processes of a user, in any sandbox. Root is exempt."""
     argv = holt.identity.as_user(["/usr/bin/python3", "-c", IN_FLIGHT])
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=workspace) as holder:
         assert holder.stdout and holder.stdout.readline() == b"ready\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policy does not give is not there: no file of the host, by whatever way."""
+"""A file of the host that the policy does not give cannot be reached by any path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lib.identity import Identity
 from lib.plugin import Make
 from lib.sandbox import Holt
 
-# Ways to the same file: directly, above the root, and through links of /proc that lead to a root or a directory.
+# Paths to the same file: directly, above the root, and through symlinks of /proc to a root or a directory.
 WAYS = (
     "", "/..", "/../..", "/proc/self/root", "/proc/self/root/..", "/proc/1/root", "/proc/1/root/..",
     "/proc/self/cwd/../../../../..", "/proc/1/cwd/../..", "/usr/../..", "/tmp/../..", "/dev/fd/../../..",
@@ -31,7 +31,7 @@ def test_a_file_of_the_host_can_not_be_read(
 def test_no_file_can_be_made_on_the_host(
     way: str, flags: tuple[str, ...], holt: Holt, place: Path
 ) -> None:
-    """The sandbox may have a directory of the same name, on the way to its workspace: that is its own."""
+    """The sandbox may have a directory of its own with the same name, on the way to its workspace."""
     place.chmod(0o777)
     holt.sh(f"echo planted >{way}{place}/planted; exit 0", *flags).ok()
 
@@ -40,7 +40,7 @@ def test_no_file_can_be_made_on_the_host(
 
 @and_without_landlock
 def test_there_is_nothing_above_the_root(flags: tuple[str, ...], holt: Holt) -> None:
-    """One directory, by its inode, however far one goes up."""
+    """Going up always ends at the same directory, as its inode shows."""
     script = "for up in / /.. /../.. /proc/self/root/.. /usr/../../..; do stat -c %d:%i $up; done"
 
     assert len(set(holt.sh(script, *flags).ok().out.split())) == 1
@@ -63,7 +63,7 @@ def test_a_file_of_the_caller_s_home_can_not_be_read(
 def test_directories_of_the_host_are_not_there(
     path: str, flags: tuple[str, ...], holt: Holt, secret: Path
 ) -> None:
-    """What is below them is there for the sandbox's sake: its own home, the way to its workspace."""
+    """The directories contain only the sandbox's own entries: its home, and the way to its workspace."""
     script = f"find {path} -xdev -type f -size +0 2>/dev/null"
 
     assert holt.sh(script, *flags).out == ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing that a sandbox leaves in a workspace's .git makes the host run code later.
 
-The end of each attack is the caller's own: git, on the host, as the caller. The payload says so in a file.
+Each attack ends with the caller's own git on the host. The payload writes a file if it runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lib.repository import Plant, Repository, config, hook
 from lib.sandbox import Holt, Result
 
 
-# Each is a way to have git on the host run the payload: what a program inside would do, from the workspace.
+# Each function makes git on the host run the payload. A program inside would do this from the workspace.
 EXISTING: dict[str, Plant] = {
     "hook": lambda r: hook(r),
     "hook by another name": lambda r: f"mkdir h && {hook(r, 'h/pre-commit')} && rm -rf .git/hooks && mv h .git/hooks",
@@ -41,7 +41,7 @@ EXISTING: dict[str, Plant] = {
     ),
 }
 
-# Where the workspace had no .git, or one without these parts.
+# The same, if the workspace had no .git, or one without these parts.
 ABSENT: dict[str, Plant] = {
     "repository": lambda r: f"git init -q; {config(r, '.git/config')}; {hook(r)}",
     "repository elsewhere": lambda r: (
@@ -60,7 +60,7 @@ WITHOUT_HOOKS: dict[str, Plant] = {
 
 
 def check(holt: Holt, repository: Repository, script: str) -> Result:
-    """Plants inside, then acts as the caller does."""
+    """Runs the attack inside, then acts as the caller does."""
     result = holt.sh(script)
     assert not repository.use(), f"the payload ran on the host\n{result}"
     return result
@@ -123,7 +123,7 @@ def test_each_way_to_make_hooks_works_without_holt(plant: Plant, repository: Rep
 def test_a_remote_is_not_what_the_sandbox_says(
     remote: str, sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """By the files that were there before the config had remotes, and git reads still (gitrepository-layout(5))."""
+    """By files in which git kept remotes before its config did, and which git still reads (gitrepository-layout(5))."""
     evil = repository.path / "evil"
     text = {"remotes": f"URL: {evil}", "branches": str(evil)}[remote]
     script = (
@@ -169,7 +169,7 @@ def test_a_guarded_file_has_no_second_name(holds: Run, repository: Repository) -
 def test_a_parent_of_a_protected_path_made_anew_is_not_trusted(
     holt: Holt, workspace: Path, identity: Identity
 ) -> None:
-    """The guard is on the path, not on the file that was there: neither may go."""
+    """The guard is on the path, and so are its parents: neither may be moved."""
     directory = workspace / "conf" / "tool"
     identity.run(["mkdir", "-p", directory]).check_returncode()
     (directory / "run.sh").write_text("good\n")
@@ -181,7 +181,7 @@ def test_a_parent_of_a_protected_path_made_anew_is_not_trusted(
 
 
 def test_ordinary_work_in_a_repository_goes_on(holt: Holt, repository: Repository) -> None:
-    """The guard is no wall: commits, branches and stashes are what an agent is for."""
+    """The guard does not stop normal work: an agent may commit, branch and stash."""
     script = (
         "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b;"
         "echo more >>file && git commit -qam second && git checkout -qb topic && git stash list && git log --oneline"
@@ -192,13 +192,14 @@ def test_ordinary_work_in_a_repository_goes_on(holt: Holt, repository: Repositor
     assert result.set_aside == []
 
 
-# --- where the guard itself could be turned ---
+# --- turning the guard itself ---
 
 
 def test_a_link_to_a_directory_of_the_host_does_not_move_what_is_there(
     holt: Holt, place: Path, workspace: Path, identity: Identity
 ) -> None:
-    """Setting aside renames on the host: through ".git" as a link it would rename somebody else's hooks."""
+    """Setting aside renames files on the host. Through ".git" as a symlink, it would rename the hooks of another
+    repository."""
     identity.run(["mkdir", "-p", place / "other" / "hooks"]).check_returncode()
     (place / "other" / "config").write_text("[core]\n")
     result = holt.sh(f"ln -s {place}/other .git").ok()
@@ -250,7 +251,7 @@ def test_a_closed_workspace_hides_no_submodule(holt: Holt, repository: Repositor
 
 
 def test_a_read_only_workspace_stays_one(holt: Holt, repository: Repository) -> None:
-    """What is opened is what would hide something."""
+    """Files that would be set aside are not opened for writing."""
     repository.path.chmod(0o555)
     holt(["run", "--", "true"]).ok()
 
@@ -290,7 +291,7 @@ for length in (30, 20, 12, 8, 4):
 
 @pytest.mark.root_host
 def test_a_full_disk_is_no_reason_to_run_it(holt: Holt, small: Path, identity: Identity) -> None:
-    """There is no room for another name, nor for a report."""
+    """The disk has no room for another name, nor for a report."""
     repository = Repository(small, identity)
     report = small / "report.json"
     script = f"git init -q --template= .; {config(repository, '.git/config')}; exec /usr/bin/python3 -c '{FILL}'"
@@ -301,13 +302,13 @@ def test_a_full_disk_is_no_reason_to_run_it(holt: Holt, small: Path, identity: I
     assert f"cannot write the report {report}" in result.err
     assert '"cause": "lost"' in report.read_text()
     assert (small / ".git/config").stat().st_mode & 0o777 == 0
-    # Root reads it, as the message says.
+    # Root can read it, as the message says.
     assert identity.uid == 0 or not repository.use()
 
 
 def test_what_is_guarded_stays_where_it_is_in_a_closed_directory(holt: Holt, repository: Repository) -> None:
     assert holt.sh("chmod 0 .git").ok().set_aside == []
-    # Whoever is no root has to open it before looking.
+    # An ordinary user must open the directory before looking.
     repository.identity.run(["chmod", "755", repository.path / ".git"]).check_returncode()
     assert (repository.path / ".git/hooks").exists() and (repository.path / ".git/config").exists()
 
@@ -324,7 +325,7 @@ def test_it_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: R
 def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
     existing: str, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """As worktrees, submodules and some tools have it: what it leads to, inside the workspace, is writable."""
+    """.git is a file, as in worktrees and submodules. It names a directory in the workspace, which is writable."""
     git, elsewhere = repository.path / ".git", repository.path / "real.git"
     if existing == "link out":
         elsewhere = place / "real.git"
@@ -347,7 +348,7 @@ def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
 
 
 def test_hooks_that_are_a_link_are_guarded(holt: Holt, repository: Repository) -> None:
-    """A project that keeps its hooks among its files and links to them."""
+    """A project that keeps its hooks among its files and symlinks to them."""
     hooks = repository.path / ".git" / "hooks"
     repository.identity.run(["mv", hooks, repository.path / "githooks"]).check_returncode()
     hooks.symlink_to("../githooks")
@@ -358,7 +359,7 @@ def test_hooks_that_are_a_link_are_guarded(holt: Holt, repository: Repository) -
 
 
 def test_a_workspace_without_git_is_left_without(holt: Holt, workspace: Path) -> None:
-    """Stubs to mount on would be litter, and in .git/hooks a change."""
+    """Stubs to mount on would be litter, and a change in .git/hooks."""
     holt(["run", "--", "true"]).ok()
 
     assert list(workspace.iterdir()) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs at once in one repository, or a run and its caller: what the one takes away from the other's protection."""
+"""Two runs at once in one repository, or a run and its caller: neither weakens the protection of the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ AWAIT = "while [ ! -e {} ]; do sleep 0.05; done;"
 
 
 def test_two_runs_do_not_give_each_other_a_repository(holt: Holt, repository: Repository) -> None:
-    """The first adds one, which the second finds guarded at its start, and free when the first has ended."""
+    """The first run adds a repository. The second finds it guarded at its start, and unguarded when the first has
+    ended."""
     first = f"{make()}; git add sub; echo added; {AWAIT.format('second')}"
     second = f"touch second; {AWAIT.format('sub/.git.holt-untrusted')} {make()}; {evil(repository)}"
     with holt.start(["run", "--", "bash", "-c", first]) as running:
@@ -38,7 +39,7 @@ LEASE = (
 def test_a_run_does_not_keep_another_from_what_it_has_to_read(
     path: str, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """Whoever has leased a file is asked before it is opened, also where it is read-only inside."""
+    """A process with a lease on a file delays everybody who opens it, even if the file is read-only inside."""
     with_submodule(repository, place)
     repository.git("config", "core.hooksPath", ".husky")
     first = f"trap '' IO; exec /usr/bin/python3 -c \"{LEASE}\" {path}"
@@ -54,7 +55,7 @@ def test_a_run_does_not_keep_another_from_what_it_has_to_read(
 def test_a_run_above_gives_one_below_no_repository(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """The index is out of reach for the one below, which began before the other changed it."""
+    """The run below cannot write the index. It began before the other run changed it."""
     repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
     above = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub"
     below = f"echo ready; {AWAIT.format('go')} {make()}; {evil(repository)}"
@@ -97,7 +98,7 @@ def test_a_run_above_hides_no_repository_from_one_below(
 def test_a_run_in_a_submodule_gives_one_above_no_repository(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """The index of the submodule is the one's to write, and what lies in it is the other's."""
+    """One run can write the index of the submodule, and the other the files in it."""
     repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=repository.path)
     inner = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),inner"
     outer = f"echo ready; {AWAIT.format('go')} {make('sub/inner')}; {evil(repository, 'sub/inner')}"
@@ -115,7 +116,7 @@ def test_a_run_in_a_submodule_gives_one_above_no_repository(
 
 
 def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, repository: Repository) -> None:
-    """It was written before this run began, and is once more later, which no time of the file shows."""
+    """The index was written before this run began, and is written again later. The file's times do not show that."""
     code = (
         "import hashlib, mmap, os, time; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
         "m[:1] = d[:1]; at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
@@ -128,7 +129,7 @@ def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, reposito
     second = f"rm file; {make('file')}; {evil(repository, 'file')}; touch go; sleep 0.2"
     with holt.start(["run", "--", "bash", "-c", first]) as running:
         assert running.readline() == "ready"
-        time.sleep(2.1)  # or the index would be young enough to be read again for that
+        time.sleep(2.1)  # A younger index would be read again anyway.
         result = holt.sh(second)
         (repository.path / "end").touch()
         running.wait()
@@ -138,7 +139,7 @@ def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, reposito
 
 
 def test_what_the_host_replaces_is_not_the_commands_to_write(holt: Holt, repository: Repository) -> None:
-    """git writes its config anew, and what is mounted on the old one goes with that."""
+    """git replaces its config by a new file, and the mount on the old one goes with it."""
     script = f"echo ready; until {{ {config(repository, '.git/config')}; }} 2>/dev/null; do sleep 0.05; done"
     with holt.start(["run", "--", "bash", "-c", script]) as running:
         assert running.readline() == "ready"

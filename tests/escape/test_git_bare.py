@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""git falls back to the directory itself as a bare repository when .git is none, and some workspaces are one."""
+"""If .git is not a repository, git takes the directory itself for a bare repository. Some workspaces are one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_workspace_does_not_become_a_bare_repository(holt: Holt, repository:
 def test_a_workspace_that_is_a_bare_repository_is_guarded(
     plant: str, sandboxed: bool, holt: Holt, place: Path, workspace: Path, identity: Identity
 ) -> None:
-    """What is protected in .git has no .git before it here."""
+    """The protected files of .git are at the top here."""
     identity.run(["git", "init", "-q", "--bare", "."], cwd=workspace).check_returncode()
     marker = place / "pwned"
     where = {"hook": "hooks", "config": f"{workspace}/h"}[plant]
@@ -56,7 +56,7 @@ def test_becoming_a_bare_repository_works_without_holt(repository: Repository) -
     assert repository.use()
 
 
-# What of a bare repository may be there: the command makes the rest.
+# Parts of a bare repository that may exist; the command makes the rest.
 HALVES = {"no refs": "rm -rf refs", "no objects": "rm -rf objects", "only HEAD": "rm -rf refs objects config hooks"}
 
 
@@ -84,7 +84,7 @@ def test_half_a_bare_repository_is_not_made_whole(
 def test_a_workspace_that_is_a_git_directory_keeps_its_index(
     there: bool, sandboxed: bool, holt: Holt, repository: Repository, place: Path
 ) -> None:
-    """The work tree lies elsewhere, and a gitlink of it leads back into the workspace."""
+    """The work tree is elsewhere, and one of its gitlinks leads back into the workspace."""
     git = repository.path / ".git"
     inner = Repository(git, repository.identity)
     inner.marker = repository.marker

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""git on the host runs nothing by a repository below the workspace's own, which it enters unasked.
+"""git on the host runs no code from a repository below the workspace's own, which git enters by itself.
 
-`git status` asks each gitlink of the index that has a .git, by running git there. Here are the ways to come into the
-index by git itself; see test_git_index.py for others, test_git_submodules.py for what was there before.
+`git status` looks at each gitlink of the index that has a .git, by running git there. The attacks here use git itself
+to add to the index. See test_git_index.py for other ways, and test_git_submodules.py for existing submodules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lib.sessions import Sessions
 
 PYTHON = "/usr/bin/python3 -c '{}'"
 
-# Each adds a repository of its own to the index, and has its config run the payload.
+# Each attack adds a repository to the index, with a config that runs the payload.
 ADDED: dict[str, Plant] = {
     "plain": lambda r: f"{make()}; git add sub; {evil(r)}",
     "deep": lambda r: f"mkdir -p a/b; {make('a/b/c')}; git add a; {evil(r, 'a/b/c')}",
@@ -32,7 +32,7 @@ ADDED: dict[str, Plant] = {
     "version 3": lambda r: f"{make()}; touch n; git add -N n; git add sub; {evil(r)}",
     "split": lambda r: f"{make()}; git add sub; git update-index --split-index; {evil(r)}",
     "split, added later": lambda r: f"git update-index --split-index; {make()}; git add sub; {evil(r)}",
-    # The file's entry is in the shared part; what replaces it has a mode and no name.
+    # The file's entry is in the shared part. The entry that replaces it has a mode but no name.
     "split, replacing a file": lambda r: (
         f"git update-index --split-index; rm file; {make('file')}; git add file; {evil(r, 'file')}"
     ),
@@ -68,7 +68,7 @@ def test_a_repository_that_is_added_is_set_aside(plant: Plant, holt: Holt, repos
 
     assert not repository.use(), str(result)
     assert result.set_aside
-    # What git wrote is understood, and stays.
+    # holt understands an index that git wrote, so that index stays.
     assert ".git/index.holt-untrusted" not in result.set_aside or (repository.path / ".git/i").exists()
 
 
@@ -80,7 +80,7 @@ def test_each_way_to_add_one_works_without_holt(plant: Plant, repository: Reposi
 
 
 def test_what_is_added_in_one_run_and_made_in_the_next(holt: Holt, repository: Repository) -> None:
-    """After the first run the gitlink is the caller's, but there is no .git to it yet."""
+    """After the first run, the caller's index has the gitlink, but its .git does not exist yet."""
     holt.sh(f"{make()}; git add sub; rm -rf sub/.git").ok()
     result = holt.sh(f"git init -q sub; {evil(repository)}")
 
@@ -95,7 +95,7 @@ def test_an_index_that_git_did_not_write_is_set_aside(holt: Holt, repository: Re
 
 
 def test_one_that_was_there_before_the_run_is_refused(holt: Holt, repository: Repository) -> None:
-    """It is the caller's, and not the command's to be set aside for."""
+    """The index belongs to the caller, so it must not be set aside as if the command had made it."""
     index = repository.path / ".git/index"
     index.write_bytes(index.read_bytes()[:40])
     result = holt(["run", "--", "true"])
@@ -110,7 +110,7 @@ def test_one_that_was_there_before_the_run_is_refused(holt: Holt, repository: Re
 def test_a_path_in_the_index_leads_nowhere_else(
     holt: Holt, place: Path, repository: Repository, identity: Identity
 ) -> None:
-    """The names in the index are the command's, and holt renames by them."""
+    """The command chooses the names in the index, and holt renames files by these names."""
     identity.run(["git", "init", "-q", place / "other"]).check_returncode()
     code = (
         'd = open(".git/index", "rb").read(); at = d.index(b"zzzzzzzzzz");'
@@ -177,7 +177,7 @@ def test_a_name_of_control_characters_is_told_without_them(holt: Holt, put: Make
 
 
 def test_no_more_than_a_bounded_number_of_entries_is_looked_at(holt: Holt, put: Make) -> None:
-    """It costs every start."""
+    """Every start takes this time."""
     for i in range(100):
         put(f"d{i}/x")
     names = os.listdir(holt.cwd)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the caller's git configs lead into the workspace, the command changes nothing that git acts on.
+"""The caller's git configs may lead into the workspace. The command cannot change the files there that git acts on.
 
-Each of these is a setting of the caller's own that no sandbox has written: hooks that are among the project's files,
-a config that is shared by them, links from .git to them.
+Each case is a setting of the caller's own, which no sandbox has written: hooks among the project's files, a config
+shared by them, or symlinks from .git to them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Setting = Callable[[Repository], str]
 
 @pytest.fixture
 def home(place: Path, identity: Identity) -> Path:
-    """A home of the caller's, with nothing in it."""
+    """An empty home directory of the caller's."""
     path = place / "home"
     identity.run(["mkdir", path]).check_returncode()
     return path
 
 
-# What the caller has set on the host, and what a command in the workspace does then.
+# The caller's setting on the host, and the command's attack in the workspace.
 LED: dict[str, tuple[str, Setting]] = {
     "hooks path": ("mkdir .husky; git config core.hooksPath .husky", lambda r: hook(r, ".husky/pre-commit")),
     "hooks path that is not there": (
@@ -158,7 +158,7 @@ def test_a_config_of_a_submodule_is_not_turned(
     assert use(repository, home) is not sandboxed
 
 
-# What runs in a submodule at `git status` in the one above.
+# Attacks that run in a submodule at `git status` in the repository above.
 IN_A_SUBMODULE: dict[str, tuple[str, Setting]] = {
     "hooks path of its own": (
         "git -C sub config core.hooksPath .husky",
@@ -225,7 +225,7 @@ def test_a_repository_of_a_strangers_above_is_in_nobodys_way(
 def test_a_config_of_the_home_is_guarded_without_a_repository(
     sandboxed: bool, holt: Holt, home: Path, place: Path, workspace: Path, identity: Identity
 ) -> None:
-    """Settings of the caller's that are kept together, and go for a repository elsewhere."""
+    """The caller keeps all settings in one project, and they apply to a repository elsewhere."""
     settings, elsewhere = Repository(workspace, identity), place / "elsewhere"
     act(settings, home, f"touch gitconfig; ln -s $PWD/gitconfig ~/.gitconfig; git init -q {elsewhere}")
     if sandboxed:
@@ -272,7 +272,7 @@ def test_what_can_not_be_guarded_is_an_error_with_a_cure(
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path, repository: Repository) -> None:
-    """To open a FIFO or a device may do something: here it lets a writer go on."""
+    """Opening a FIFO or a device may have an effect: here, a writer goes on."""
     fifo, opened = repository.path.parent / "fifo", repository.path.parent / "opened"
     act(repository, home, f"mkfifo {fifo}; git config include.path {fifo}")
     with subprocess.Popen(["sh", "-c", f"exec 3>{fifo}; echo >{opened}"]) as writer:
@@ -293,7 +293,7 @@ def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path
 def test_hooks_that_run_in_gits_own_directory_are_not_turned(
     sandboxed: bool, holt: Holt, home: Path, repository: Repository
 ) -> None:
-    """A push to the workspace runs them there, by a path that is relative to it."""
+    """A push to the workspace runs its hooks there, by a path relative to it."""
     act(repository, home, f"git config core.hooksPath .h; git clone -q . {home}/clone")
     script = f"mkdir .git/.h; {hook(repository, '.git/.h/pre-receive')}"
     if sandboxed:
@@ -309,7 +309,7 @@ def test_hooks_that_run_in_gits_own_directory_are_not_turned(
 def test_a_workspace_may_be_named_by_a_link(
     sandboxed: bool, holt: Holt, home: Path, place: Path, repository: Repository
 ) -> None:
-    """Where its .git is a file, a relative path in there goes from where the workspace really is."""
+    """If .git is a file, a relative path in its config starts at the real path of the workspace."""
     way, script = place / "d" / "way", f"mkdir .husky; {hook(repository, '.husky/pre-commit')}"
     act(repository, home, "mkdir ../d; mv .git ../real; echo 'gitdir: ../real' >.git; ln -s ../workspace ../d/way")
     act(repository, home, "git config core.hooksPath .husky")

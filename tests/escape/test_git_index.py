@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index that git reads and would not write: whatever way a gitlink is in it, git on the host enters none."""
+"""An index that git reads but would not write: however it contains a gitlink, git on the host enters none."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SECRET = "nobody else knows\n"
 def test_a_file_in_the_index_lies_nowhere_else(
     path: str, use: str, rest: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """git writes there, as `git checkout .` does, or takes in what is there, as `git add -u` and `git commit -a`."""
+    """git writes to such a path (`git checkout .`), or adds files from it (`git add -u`, `git commit -a`)."""
     precious = place / "precious"
     precious.write_text(SECRET)
     repository.identity.own(precious)
@@ -85,14 +85,14 @@ def test_a_file_in_the_index_lies_nowhere_else(
 
 @pytest.mark.usefixtures("forge")
 def test_a_long_name_in_the_index_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
-    """As it comes with a clone whose files no file system takes."""
+    """A clone may have files with names that no file system accepts."""
     assert holt.sh(f"/usr/bin/python3 forge.py file {'n' * 300}").ok().set_aside == []
     holt(["run", "--", "true"]).ok()
 
 
 @pytest.fixture
 def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
-    """A workspace on a tmpfs, as /tmp is on many a host."""
+    """A workspace on a tmpfs, such as /tmp on many hosts."""
     if identity.name == "root" and not hosts.maps_tmpfs():
         pytest.skip("this kernel can't id-map a tmpfs, so root can't have a workspace there")
     path = place / "memory"
@@ -110,7 +110,7 @@ def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
 def test_an_index_in_memory_keeps_no_change_for_itself(
     sandboxed: bool, holt: Holt, in_memory: Path, identity: Identity
 ) -> None:
-    """What is written by a mapping there leaves the file's times as they were."""
+    """Writing by a mapping leaves the file's times unchanged there."""
     repository = Repository(in_memory, identity).init()
     code = (
         "import mmap, os; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
@@ -118,7 +118,7 @@ def test_an_index_in_memory_keeps_no_change_for_itself(
     )
     (in_memory / "map.py").write_text(code)
     index = in_memory / ".git/index"
-    # Of one that is as young as the run nothing is taken for granted anyway.
+    # Nothing is assumed about an index that is as young as the run.
     time.sleep(max(0.0, index.stat().st_ctime + 2.1 - time.time()))
     before = index.stat()
     script = f"{make()}; /usr/bin/python3 map.py; rm file; mv sub file; {evil(repository, 'file')}"
@@ -155,7 +155,7 @@ def test_longer_hashes_are_read(sandboxed: bool, holt: Holt, workspace: Path, id
 def test_a_gitlink_in_a_sparse_directory_is_not_entered(
     runs: int, sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """It is in a tree then, and not in the index. In two runs the index is an old one when the directory is made."""
+    """The gitlink is in a tree then, and not in the index. With two runs, it is old when the directory is made."""
     make_sparse(repository)
     script = forged("sparse", "d/sub")(repository)
     scripts = [script] if runs == 1 else [f"{script}; mv d e", "mv e d"]
@@ -169,7 +169,7 @@ def test_a_gitlink_in_a_sparse_directory_is_not_entered(
 
 
 def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
-    """Of git's own making, and with what is not git's left in it."""
+    """git made the directory, and files that are not git's are left in it."""
     repository.identity.run(
         ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
     )
@@ -179,7 +179,7 @@ def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository
 
 
 def test_a_sparse_directory_that_is_there_is_refused(holt: Holt, repository: Repository) -> None:
-    """What is not git's was left in it, and git would enter what its tree names. The cure cures."""
+    """The directory contains other files, so git would enter the gitlinks of its tree. The cure works."""
     repository.identity.run(
         ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
     )
@@ -194,7 +194,7 @@ def test_a_sparse_directory_that_is_there_is_refused(holt: Holt, repository: Rep
     assert holt.sh("touch d/left").ok().set_aside == []
 
 
-# "itself" would have the host's git start itself without end, "long" is a path that no run could look at, "blocks"
+# "itself" would make the host's git start itself without end. "long" is a path that no run can look at. "blocks" would
 # take hours to check.
 @pytest.mark.usefixtures("forge")
 @pytest.mark.parametrize("kind", ("itself", "long", "blocks"))
@@ -207,7 +207,7 @@ def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Rep
 
 @pytest.mark.identities("user", "root")
 def test_a_directory_that_a_command_has_closed_has_a_cure(holt: Holt, repository: Repository) -> None:
-    """As a keeper that was killed leaves it, which can't give the right back."""
+    """A killed keeper may leave such a directory, because it could not restore the rights."""
     repository.identity.run(["bash", "-c", f"mkdir -p d; {make('d/sub')}; git add d/sub; chmod 0 d"], cwd=repository.path)
     result = holt(["run", "--", "true"])
 

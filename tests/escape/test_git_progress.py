@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command leaves in a rebase, an am or a cherry-pick in progress, the caller's own, and what git runs or
-writes by it when the caller goes on; and where git takes objects from."""
+"""The caller has begun a rebase, an am or a cherry-pick, and the command changes its state. Continuing it must not make
+git run or write anything else. Nor may git take objects from other repositories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRATEGY = "mkdir git-merge-x; printf '#!/bin/sh\\n{payload}\\n' >git-merge-x/p;
 REBASE = "git rebase -q other"
 PICK = "git cherry-pick other~1 other"
 AM = "git format-patch -q -2 other -o ../patches; git am -q ../patches/*"
-# A stash with the repository sub as a submodule, whose config has a program.
+# A stash with the repository sub as a submodule, whose config runs a program.
 STASH = (
     "git init -q sub; git -C sub commit -q --allow-empty -m s; printf '" + FSMONITOR + "' >sub/.git/config;"
     "export GIT_INDEX_FILE=index; git read-tree HEAD; i=$(git commit-tree -p HEAD -m i $(git write-tree));"
@@ -27,7 +27,7 @@ STASH = (
 )
 SOLVE = "echo mine >file; git add file; "
 
-# What the caller has begun, what the command writes, how the caller goes on, and what is set aside.
+# How the caller begins, what the command writes, how the caller continues, and the files set aside.
 IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
     "a step": (REBASE, "echo exec {payload} >>.git/rebase-merge/git-rebase-todo", "git rebase --continue",
                "rebase-merge/git-rebase-todo"),
@@ -64,7 +64,7 @@ IN_PROGRESS: dict[str, tuple[str, str, str, str]] = {
 
 
 def caller(repository: Repository, script: str) -> None:
-    """Has the caller do that, whatever comes of it."""
+    """Runs a script as the caller; it may fail."""
     repository.identity.run(["bash", "-c", f"{NAME}; {script}"], cwd=repository.path)
 
 
@@ -95,7 +95,7 @@ def test_what_the_caller_goes_on_with_runs_nothing(
     assert made is not sandboxed
 
 
-# What is nobody's doing but git's.
+# States that only git itself has made.
 @pytest.mark.parametrize("begin, done", (
     (f"{REBASE} --update-refs", "git rebase --continue"),
     (f"{REBASE} -r -s ort", "git rebase --continue"),
@@ -126,7 +126,7 @@ def test_the_callers_own_steps_stay(holt: Holt, repository: Repository) -> None:
 def test_git_takes_no_objects_from_elsewhere(
     sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """Of another repository of the caller's the next run would read what the caller has checked out."""
+    """The next run would read objects of another repository that the caller has checked out."""
     other = Repository(place / "other", repository.identity)
     repository.identity.run(["mkdir", other.path]).check_returncode()
     other.init()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host replaces a protected file while a command runs: what the command then makes of that name is not the host's."""
+"""The host replaces a protected file while a command runs. A file that the command then makes under that name must not
+stay."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from lib.sessions import Sessions, until
 
 pytestmark = pytest.mark.identities("user", "root")
 
-# Makes files until one has the inode number that .git/config had, and renames it there.
+# Makes files until one has the inode number of the old .git/config, and renames it there.
 RECYCLE = """
 import os, time
 wanted = os.stat('.git/config').st_ino
@@ -41,7 +42,7 @@ def prepared(repository: Repository) -> Repository:
 
 
 def replace_meanwhile(repository: Repository, holt_pid: int) -> None:
-    """git renames a new file over .git/config, and the command goes on, while holt itself can do nothing."""
+    """git renames a new file over .git/config. The command goes on while holt itself is stopped."""
     until(lambda: (repository.path / "ready").exists(), "the command runs")
     os.kill(holt_pid, signal.SIGSTOP)
     try:
@@ -73,7 +74,7 @@ def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository,
 
 
 def test_a_command_that_has_ended_before_the_keeper_looked(sessions: Sessions, prepared: Repository) -> None:
-    """Its result names the path, although nothing was left to be killed."""
+    """The result names the path, although no process was left to be killed."""
     session = sessions.create("w", "--workspace", prepared.path)
     with session.start("/usr/bin/python3", "recycle.py", flags=("--json",)) as running:
         until(lambda: (prepared.path / "ready").exists(), "the command runs")
@@ -92,7 +93,7 @@ def test_a_command_that_has_ended_before_the_keeper_looked(sessions: Sessions, p
 
 
 def test_a_call_of_a_client_is_not_the_host(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
-    """No command runs. A model's call comes, and is served when the host has just replaced the file."""
+    """No command runs. A model's call is served right after the host has replaced the file."""
     session = sessions.create("w", "--workspace", workspace)
     keeper, client = session.keeper(), session.rpc()
     client.call("files.list", path="/workspace")
@@ -111,7 +112,7 @@ def test_a_call_of_a_client_is_not_the_host(sessions: Sessions, prepared: Reposi
 def test_what_a_command_has_left_is_not_the_host(
     sessions: Sessions, prepared: Repository, workspace: Path
 ) -> None:
-    """The command has ended, and a process that it has left exchanges the file as soon as it can."""
+    """The command has ended. A process that it left exchanges the file as soon as it can."""
     session = sessions.create("w", "--workspace", workspace)
     loop = "while :; do cp evil .git/n; mv .git/n .git/config && touch moved; done 2>/dev/null"
     session.out(f"({loop}) </dev/null >/dev/null 2>&1 & touch ready")

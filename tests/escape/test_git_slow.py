@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However much a command puts into git's index, the look at it ends soon, and git on the host enters none of it."""
+"""However much a command puts into git's index, holt checks it within seconds, and the host's git enters none of it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lib.sessions import Sessions
 
 pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
 
-# Writes a split index: so many gitlinks and sparse directories in each part, below a path of so many parts, whose last
-# directories nobody may enter. The gitlink at zz comes last.
+# Writes a split index. Each part has this many gitlinks and sparse directories, below a path of this many parts. Nobody
+# may enter the last directories of that path. The gitlink at zz comes last.
 SLOW = Path(__file__).with_name("slow-index.py")
 
-# Seconds: the look takes about 1, and a busy machine is slower.
+# Seconds: the check takes about 1, and a busy machine is slower.
 SOON = 6
 
 # Links, trees and depth. holt reads no path of the first, and gives up on the others in the middle.
@@ -32,7 +32,7 @@ def slow(repository: Repository) -> Iterator[Repository]:
     (repository.path / "slow.py").write_text(SLOW.read_text())
     repository.identity.own(repository.path / "slow.py")
     yield repository
-    # Python's own way to do this ends at a depth of 1,000.
+    # Python's own function fails at a depth of 1,000.
     subprocess.run(["rm", "-rf", repository.path / "a"], check=True)
 
 
@@ -47,7 +47,7 @@ def test_the_look_after_a_run_ends_soon(kind: str, holt: Holt, slow: Repository)
         began = time.monotonic()
         result = running.wait()
     assert time.monotonic() - began < SOON
-    # What there is time for is looked at.
+    # holt checks as many entries as the time allows.
     assert result.set_aside in ([".git/index.holt-untrusted"], ["zz/.git.holt-untrusted"]), str(result)
     assert not slow.use(), str(result)
 
@@ -56,7 +56,7 @@ def test_the_look_after_a_run_ends_soon(kind: str, holt: Holt, slow: Repository)
 def test_the_last_look_of_a_session_ends_before_its_keeper_must(
     kind: str, sessions: Sessions, slow: Repository
 ) -> None:
-    """The command goes on in the background, so that the only look at what it has made is the last."""
+    """The command goes on in the background, so only the last look sees all that it has made."""
     session = sessions.create("w", "--workspace", slow.path, "--kill-after", "100ms")
     with session.start("bash", "-c", f"{script(slow, kind)}; echo made; sleep 1000") as running:
         assert running.readline() == "made"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command leaves in .git as links, refs and states, by which git on the host would write or read elsewhere."""
+"""Links, refs and states that a command leaves in .git, and by which git on the host would write or read elsewhere."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from lib.repository import FSMONITOR, Repository
 from lib.sandbox import Holt
 
-# --- links that git writes through ---
+# --- symlinks through which git writes ---
 
-# What each leaves in .git, by which the caller's git writes into the file "precious" above the workspace.
+# Symlinks in .git by which the caller's git writes into the file "precious" above the workspace.
 WRITTEN_THROUGH: dict[str, tuple[str, tuple[str, ...]]] = {
     "message": ("ln -sf {to} .git/COMMIT_EDITMSG", ("commit", "--allow-empty", "-qm", "next")),
     "message of a merge": (
@@ -94,8 +94,8 @@ def rerere(path: str) -> str:
     return RERERE.format(hex="0123456789" * 4, path=path)
 
 
-# What a command writes to files that git goes by, and what the caller does then. Of the paths {precious} is a file of
-# the caller's, {new} is not there.
+# The command's changes to files that git follows, and the caller's next action. {precious} is a file of the caller's,
+# and {new} does not exist.
 LED_ASTRAY: dict[str, tuple[str, tuple[str, ...], str]] = {
     "a ref that is another file": (
         "h=$(git rev-parse HEAD); cp -r .git $h; mv $h .git; {config} >.git/$h/config;"
@@ -165,7 +165,7 @@ def test_the_callers_own_autostash_stays(holt: Holt, repository: Repository) -> 
     assert holt.sh("echo >>.git/MERGE_AUTOSTASH").ok().set_aside == [".git/MERGE_AUTOSTASH.holt-untrusted"]
 
 
-# What one command has made, and the next goes by under the name that it has then.
+# One command makes a file, and the next command uses it under its new name.
 @pytest.mark.parametrize("first, second", (
     ("ln -s {to} .git/logs/refs/heads/x", "git checkout -qb x.holt-untrusted"),
     ("ln -s {to} .git/logs/refs/heads/x", "git checkout -qb x.holt-untrusted.lock"),
@@ -197,7 +197,7 @@ def test_what_is_aside_stays_where_it_is(holt: Holt, repository: Repository) -> 
 
 
 def test_two_runs_do_not_give_each_other_a_link(holt: Holt, place: Path, repository: Repository) -> None:
-    """The second finds that of the first at its start, and makes it again when it is aside."""
+    """The second run finds the first one's symlink at its start, and makes it again after it was set aside."""
     link = f"ln -s {place}/precious .git/logs/refs/heads/x"
     await_ = "while {}; do sleep 0.05; done"
     first = f"{link}; echo made; {await_.format('[ ! -e second ]')}"
@@ -222,7 +222,7 @@ def test_more_links_than_are_looked_at_are_an_error(holt: Holt, repository: Repo
 
 
 def test_directories_without_end_are_an_error(holt: Holt, repository: Repository) -> None:
-    """Each takes as long as its path is, and as much memory."""
+    """The time and the memory for each directory grow with its path."""
     deep = "import os; os.chdir('.git/refs')\nfor i in range(1900): os.mkdir('a'); os.chdir('a')\n"
     many = "for i in range(7500): os.mkdir(str(i))"
     result = holt.sh(f'/usr/bin/python3 -c "{deep}{many}"')

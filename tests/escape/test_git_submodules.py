@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Submodules that are the caller's own are not turned against them."""
+"""The caller's own submodules are not turned against the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lib.sandbox import Holt
 
 
 def own(path: str) -> Plant:
-    """Puts a repository of the attacker's where a submodule is."""
+    """Replaces a submodule by a repository of the attacker's."""
     return lambda r: f"cp -r .git evil; rm -rf {path}/.git; mv evil {path}/.git; {config(r, f'{path}/.git/config')}"
 
 
@@ -67,7 +67,7 @@ def test_a_submodule_of_a_submodule_is_guarded(
     assert repository.use() is not sandboxed
 
 
-# While it is not in the index: an earlier run, or one beside this, took it out.
+# The index does not contain the submodule: an earlier run, or one at the same time, took it out.
 TAKEN_OUT = {
     "sub": ("git rm -q --cached sub", own("sub")),
     "inner": ("git rm -q --cached sub", own("sub/inner")),
@@ -95,7 +95,7 @@ def test_a_submodule_is_guarded_while_no_index_names_it(
 def test_one_with_its_repository_in_it_is_guarded(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """As a submodule was before git 1.7.8, and as `git add` of a repository makes it."""
+    """A submodule with a .git directory, as before git 1.7.8, or after `git add` of a repository."""
     repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=repository.path)
     if sandboxed:
         assert holt.sh(evil(repository)).set_aside == []
@@ -125,7 +125,7 @@ def test_one_that_is_not_initialised_is_not_initialised_for_its_owner(
 def test_a_workspace_below_the_top_guards_the_submodules_in_it(
     sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """The index is out of the command's reach then, and names what is in it."""
+    """The command cannot write that index, which contains the submodule."""
     repository.identity.run(["bash", "-c", f"mkdir -p lib; {make('lib/sub')}; git add lib"], cwd=repository.path)
     script, cwd = evil(repository), repository.path / "lib"
     if sandboxed:
@@ -141,7 +141,7 @@ def test_a_workspace_below_the_top_guards_the_submodules_in_it(
 def test_a_git_directory_between_hides_no_submodule(
     first: str, between: str, holt: Holt, repository: Repository
 ) -> None:
-    """git passes over one that is no repository, from where it stands, or is asked at the top."""
+    """git skips a .git that is not a repository and takes the next one above, or is started at the top."""
     script = f"mkdir -p lib/deep; {make('lib/deep/sub')}; git add lib"
     repository.identity.run(["bash", "-c", script], cwd=repository.path)
     holt.sh(first, cwd=repository.path / between).ok()
@@ -154,7 +154,7 @@ def test_a_git_directory_between_hides_no_submodule(
 def test_a_worktree_guards_the_submodules_in_it(
     sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
-    """Its index lies in the repository that it is a worktree of."""
+    """The index of a worktree is in the repository to which it belongs."""
     tree = Repository(place / "tree", repository.identity)
     repository.git("worktree", "add", "-q", str(tree.path))
     repository.identity.run(["bash", "-c", f"{make()}; git add sub"], cwd=tree.path)

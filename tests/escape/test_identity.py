@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a sandboxed process is, seen from the host: nobody with privilege, and never root."""
+"""A sandboxed process, seen from the host, has no privilege and is never root."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def live(holt: Holt) -> Running:
 
 
 def inside(live: Running) -> list[int]:
-    """Host PIDs of what runs in it: those in another pid namespace than ours."""
+    """Host PIDs of its processes: those in another pid namespace than ours."""
     pids = [p.pid for p in leaks.descendants(live.pid)]
     assert len(pids) >= 2  # init and the command
     return pids
@@ -72,7 +72,7 @@ def test_two_sandboxes_of_root_are_two_users(holt: Holt, live: Running) -> None:
 
 @pytest.mark.identities("root")
 def test_nor_do_two_in_pid_namespaces_of_their_own_share_a_uid(holt: Holt) -> None:
-    """As root in two containers, which have the same PIDs and do not see each other's processes."""
+    """Root in two containers has the same PIDs and does not see the other container's processes."""
     command, container = ["run", "--", "sh", "-c", "echo ready; read line"], ["unshare", "--pid", "--fork", "--mount-proc"]
     with contextlib.ExitStack() as stack:
         uids: list[set[int]] = []
@@ -98,7 +98,7 @@ def test_the_launcher_does_not_stay_root(live: Running) -> None:
 
 
 def test_every_process_inside_is_confined(live: Running) -> None:
-    """By the kernel's own account, not by the report's."""
+    """The kernel confirms it; the report alone would not prove it."""
     for pid in inside(live):
         seen = status(pid)
         assert seen["NoNewPrivs"] == "1"
@@ -115,7 +115,7 @@ def test_every_process_inside_has_namespaces_of_its_own(kind: str, live: Running
         try:
             theirs.append(os.stat(f"/proc/{pid}/ns/{kind}").st_ino)
         except PermissionError:
-            continue  # init is not dumpable: only root may look
+            continue  # init is not dumpable, so only root may look.
     assert theirs
     assert {ours, holts}.isdisjoint(theirs)
 
@@ -150,7 +150,8 @@ def test_files_made_inside_belong_to_the_workspace_s_owner(holt: Holt, workspace
 def test_a_workspace_of_somebody_else_gives_root_s_sandbox_no_root_files(
     holt: Holt, workspace: Path, hostile
 ) -> None:
-    """root runs holt on a user's directory: files are the user's, and root's among them stay root's."""
+    """If root runs holt on a user's directory, new files belong to the user, and root's files there still belong to
+    root."""
     owner = hostile.caller.uid
     for path in (workspace, workspace / "theirs", workspace / "roots"):
         path.touch() if path != workspace else None
@@ -166,7 +167,7 @@ def test_a_workspace_of_somebody_else_gives_root_s_sandbox_no_root_files(
 
 @pytest.mark.root_host
 def test_a_private_file_of_another_user_stays_private(holt: Holt, workspace: Path, identity: Identity, hostile) -> None:
-    """In the workspace too: an id map is for its owner's files, not for everyone's."""
+    """In the workspace too: an id map is for its owner's files, not for everybody's."""
     other = 0 if identity.uid != 0 else hostile.caller.uid
     private = workspace / "private"
     private.write_text("private\n")
@@ -180,7 +181,7 @@ def test_a_private_file_of_another_user_stays_private(holt: Holt, workspace: Pat
 @pytest.mark.root_host
 @pytest.mark.identities("user", "nested")
 def test_what_root_alone_may_read_is_not_given_by_mounting_it(holt: Holt, place: Path) -> None:
-    """--ro on a directory is no right to read root's own files in it, for an ordinary user's sandbox."""
+    """--ro on a directory gives an ordinary user's sandbox no right to read root's own files in it."""
     given = place / "given"
     given.mkdir()
     (given / "key").write_text("private\n")
@@ -199,7 +200,8 @@ cd merged && chown {owner} . && exec "$0" "$@"
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("flags", ((), ("--allow-degraded", "idmap")))
 def test_root_s_directory_without_an_id_map_is_refused(flags: tuple[str, ...], holt: Holt, place: Path) -> None:
-    """As in a container: overlayfs has none. Root's uid is not the command's, whatever the caller lets go."""
+    """In a container, for example, since overlayfs has no id maps. The command never gets root's uid, whatever the
+    caller allows."""
     top = place / "overlay"
     top.mkdir()
     prefix = ["unshare", "--mount", "sh", "-c", OVERLAY.format(top=top, owner="0:0")]
@@ -219,7 +221,7 @@ def test_without_an_id_map_the_command_is_the_owner_of_the_workspace(holt: Holt,
     assert result.out.split() == ["1000", "61999", "1"]
 
 
-# Somebody who has the id of the workspace's owner takes file 9 from every process that is traceable to them.
+# A process with the id of the workspace's owner takes file 9 from every process that it may trace.
 TRACER = """
 import ctypes, os, sys
 os.setgroups([]); os.setgid({owner}); os.setuid({owner})
@@ -250,7 +252,7 @@ cat {log}
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("host", ("rootless", "without an id map"))
 def test_who_has_the_owner_s_id_gets_nothing_of_holt_s(host: str, holt: Holt, place: Path, workspace: Path) -> None:
-    """While it starts holt has that id too, and what its caller has open."""
+    """While it starts, holt has that id too, and the files that its caller has open."""
     first = hosts.ROOTLESS_FIRST if host == "rootless" else 0
     top, key, log = place / "overlay", place / "key", place / "log"
     for path in (key, log):

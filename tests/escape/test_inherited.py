@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller hands over by descriptor, disposition or mount is worth inside what the policy says, and no more."""
+"""Descriptors, signal dispositions and mounts that a caller hands over give no more than the policy says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_USE = "import socket; s = socket.socket(fileno=0); s.connect(('127.0.0.1',
 
 @pytest.mark.parametrize("kind", (socket.SOCK_STREAM, socket.SOCK_DGRAM))
 def test_an_internet_socket_is_no_stdin(kind: socket.SocketKind, holt: Holt) -> None:
-    """It belongs to the host's network, and can be connected anew there."""
+    """It belongs to the host's network, and can be connected again there."""
     with socket.socket(socket.AF_INET, kind) as handed, socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         control = subprocess.run(["python3", "-c", OTHER_USE.format(port=port)], stdin=handed, capture_output=True)
@@ -33,7 +33,7 @@ def test_an_internet_socket_is_no_stdin(kind: socket.SocketKind, holt: Holt) -> 
 
 
 def test_a_local_datagram_socket_is_no_stdin(holt: Holt) -> None:
-    """It can send to any socket of the host, the abstract ones too."""
+    """It can send to any socket of the host, even to abstract ones."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as handed:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 
@@ -46,7 +46,7 @@ def test_a_pidfd_is_no_stdin(holt: Holt) -> None:
         os.close(handed)
 
 
-# The namespace that owns it: a step towards the host's.
+# Asks for the namespace that owns it: a step towards the host's.
 OWNER = "import fcntl, os; print('reached', fcntl.ioctl(0, 0xB701))"
 
 
@@ -65,19 +65,19 @@ def test_a_namespace_is_no_stdin(name: str, holt: Holt) -> None:
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("path", ("/proc/self/mem", "/proc/self/environ"))
 def test_a_private_file_of_proc_is_no_stdin(path: str, holt: Holt) -> None:
-    """It is the memory of whoever opened it."""
+    """It shows the memory of the process that opened it."""
     with open(path, "rb") as handed:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 
 
 @pytest.mark.identities("user", "root")
 def test_a_setting_of_the_kernel_is_no_stdin(holt: Holt) -> None:
-    """Opened for writing, it can be written inside by whoever holds the descriptor."""
+    """Opened for writing, it can be written inside by every holder of the descriptor."""
     with open("/proc/self/comm", "r+b", buffering=0) as handed:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 
 
-# What the owner of the file may write: of the caller's own process, and for root of the kernel.
+# Files that their owner may write: some belong to the caller's own process, and root may also write the kernel's.
 WRITABLE = ("/proc/self/coredump_filter", "/proc/self/oom_score_adj", "/proc/sys/kernel/core_pattern", "/proc/self/comm")
 
 
@@ -85,7 +85,7 @@ WRITABLE = ("/proc/self/coredump_filter", "/proc/self/oom_score_adj", "/proc/sys
 @pytest.mark.parametrize("number", (0, 1, 2))
 @pytest.mark.parametrize("path", WRITABLE)
 def test_what_can_be_opened_again_for_writing_is_refused(path: str, number: int, holt: Holt) -> None:
-    """Landlock would stop that, where it is in force."""
+    """Landlock, if in force, would stop that."""
     shell = f'exec "$@" {number}<{path}'
     argv = holt.argv(["run", "--landlock", "off", "--", "true"])
     result = holt.identity.run(["bash", "-c", shell, "bash", *argv])
@@ -102,7 +102,7 @@ def test_so_is_it_in_a_session(session: Session) -> None:
 
 
 def opens(device: str) -> int | None:
-    """For reading, as root has it open already."""
+    """Opens it for reading; root may have it open already."""
     try:
         return os.open(f"/dev/{device}", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -136,7 +136,7 @@ def test_an_interface_of_the_kernel_is_no_stdin(device: str, holt: Holt, session
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("number", (0, 1, 2))
 def test_the_master_of_a_terminal_is_none_of_them(number: int, holt: Holt) -> None:
-    """By it the command would type into the terminal."""
+    """Through the master, the command would type into the terminal."""
     master, slave = os.openpty()
     streams = {("stdin", "stdout", "stderr")[number]: master}
     try:
@@ -159,7 +159,7 @@ def test_what_only_gives_bytes_is_a_stdin(device: str, holt: Holt, session: Sess
 
 
 def test_a_terminal_that_was_hung_up_is_a_stdin(holt: Holt) -> None:
-    """As that of a job that goes on when its terminal is gone."""
+    """A job that goes on after its terminal has gone has such a stdin."""
     master, slave = os.openpty()
     os.close(master)
     try:
@@ -200,7 +200,7 @@ def test_a_memory_file_is_a_stdin(holt: Holt) -> None:
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("number", (0, 1, 2))
 def test_a_keeper_hands_no_namespace_over(number: int, session: Session) -> None:
-    """process.spawn with descriptors obeys the same rule, whatever its client has checked."""
+    """process.spawn with descriptors obeys the same rule, even if its client has checked nothing."""
     with session.rpc() as rpc, open("/proc/self/ns/user", "rb") as handed:
         error = rpc.refused("process.spawn", [handed.fileno()], argv=["true"], fds=1 << number)
 
@@ -208,7 +208,7 @@ def test_a_keeper_hands_no_namespace_over(number: int, session: Session) -> None
 
 
 def test_a_connected_local_socket_is_a_stdin(holt: Holt) -> None:
-    """As node and others hand to their children."""
+    """Node, for example, hands one to its children."""
     ours, handed = socket.socketpair()
     with ours, handed:
         ours.sendall(b"hello\n")
@@ -216,7 +216,7 @@ def test_a_connected_local_socket_is_a_stdin(holt: Holt) -> None:
         assert holt(["run", "--", "cat"], stdin=handed).ok().out == "hello\n"
 
 
-# The names of the network's interfaces, by a request that needs no more than any socket.
+# The names of the network's interfaces, by a request that any socket allows.
 INTERFACES_OF = """
 import fcntl, socket, struct
 names = set()
@@ -240,7 +240,7 @@ def test_in_strict_a_socket_that_is_stdin_does_not_tell_of_the_host_s_network(ho
 
 @pytest.mark.identities("user", "root")
 def test_nor_does_a_pipe_put_before_it(holt: Holt) -> None:
-    """The cure that SECURITY.md names."""
+    """The cure in SECURITY.md."""
     command = ["python3", "-c", INTERFACES_OF.format(fd="socket.socket()")]
     assert holt(["run", "--", *command], stdin=b"").ok().out == "lo\n"
 
@@ -294,7 +294,7 @@ def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("kind", ("file", "directory"))
 def test_what_is_private_itself_is_given_as_it_is_named(kind: str, holt: Holt, place: Path) -> None:
-    """A ~/.gitconfig of mode 0600, a toolchain in a directory of mode 0700: they were named to be used."""
+    """A ~/.gitconfig of mode 0600, or a toolchain in a directory of mode 0700, was passed in order to be used."""
     given = place / "given"
     given.mkdir(0o700)
     (given / "secret").write_text("text\n")
@@ -308,7 +308,7 @@ def test_what_is_private_itself_is_given_as_it_is_named(kind: str, holt: Holt, p
 
 
 def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt) -> None:
-    """Ignored signals are inherited, and with this one a parent has no children to wait for."""
+    """Ignored signals are inherited, and a parent that ignores this one cannot wait for children."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         result = holt.sh("true | true; exit 3", prefix=["env", "--ignore-signal=CHLD"], timeout=20)
@@ -332,7 +332,7 @@ print(count)
 
 @pytest.mark.identities("user", "root")
 def test_the_caller_s_queue_of_signals_is_not_used_up(holt: Holt) -> None:
-    """It is one count for all processes of the user, and what holt itself needs of it would fail."""
+    """All processes of the user share one count, and holt itself needs a part of it."""
     control = int(subprocess.run(["python3", "-c", SIGNALS], capture_output=True, text=True).stdout)
     if control <= 1024:
         pytest.skip("this host's own limit is as low")

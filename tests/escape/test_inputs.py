@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing inside can write what holt runs or obeys: policy files, holt itself. For tools see test_tool_commands.py."""
+"""No process inside can write the files that holt runs or obeys: policy files and holt itself. For tools see
+test_tool_commands.py."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ cat F
 
 def tamper(path: str) -> list[str]:
     parent = os.path.dirname(path)
-    # There is nothing above a file at the top but the workspace.
+    # The only directory above a file at the top is the workspace.
     script = TAMPER.replace("F", path) if parent else TAMPER.replace("'mv D D.old' 'rm -rf D'", "").replace("F", path)
     return ["sh", "-c", script.replace("D", parent or ".")]
 
@@ -85,7 +86,7 @@ def test_a_policy_file_that_no_guard_keeps(holt: Holt, place: Path, workspace: P
 
 @USER_AND_ROOT
 def test_a_policy_file_that_is_stdin(holt: Holt, program: Callable[..., Path]) -> None:
-    """By its path or by the open file."""
+    """By its path, or by the open file."""
     path = program("workspace/policy.json", POLICY)
     for way in ("/proc/self/fd/0", "/dev/stdin", "policy.json"):
         for name in ("-", "/dev/stdin"):
@@ -108,7 +109,7 @@ EXCHANGES = {
 def test_a_policy_file_is_no_output(
     name: str, stream: str, flags: list[str], holt: Holt, program: Callable[..., Path]
 ) -> None:
-    """What the command prints would be the next run's policy."""
+    """The command's output would be the next run's policy."""
     before = '{"holt": 1}'
     path = program(f"workspace/{name}" if "link" not in name else "real.json", before)
     if "link" in name:
@@ -124,7 +125,7 @@ def test_a_policy_file_is_no_output(
 
 @USER_AND_ROOT
 def test_a_policy_file_that_can_only_be_read_is_an_output(holt: Holt, program: Callable[..., Path]) -> None:
-    """A copy of it, then, as of what is protected."""
+    """The command gets a copy, as for a protected file."""
     path = program("workspace/policy.json", POLICY)
     with path.open() as output:
         holt(["run", "--policy", "./policy.json", "--", "sh", "-c", "echo x >>/proc/self/fd/1; true"], stdout=output).ok()
@@ -138,8 +139,8 @@ def test_a_policy_file_that_can_only_be_read_is_an_output(holt: Holt, program: C
 def test_a_policy_file_that_is_exchanged_after_it_was_read(
     exchange: str, where: str, verb: str, holt: Holt, sessions: Sessions, program: Callable[..., Path], workspace: Path
 ) -> None:
-    """By a command of another sandbox: what the next start obeys is not what this one has read and protects. The
-    second policy is a pipe, which holds holt up in between."""
+    """A command in another sandbox exchanges it, so the next start would obey another file than the one that was read
+    and protected. The second policy is a pipe, which makes holt wait in between."""
     path, other = program(f"{where}/policy.json", POLICY), program(f"{where}/other", POLICY.replace("good", "evil"))
     words = ["--policy", str(path), "--policy", "-"]
     argv = ["run", *words, "--", "touch", "ran"] if verb == "run" else ["create", "made", "--workspace", workspace, *words]
@@ -181,7 +182,7 @@ def test_a_session_s_policy_file_in_its_workspace(
 
 @USER_AND_ROOT
 def test_holt_in_the_workspace(holt: Holt, workspace: Path) -> None:
-    """As in a checkout of its own: it works, and the command can't change it."""
+    """Holt works in its own checkout, and the command cannot change it."""
     build = workspace / "build" / "runner"
     build.mkdir(parents=True)
     for program in ("holt", "holt-full"):
@@ -208,7 +209,7 @@ def test_holt_in_the_workspace(holt: Holt, workspace: Path) -> None:
 
 @pytest.fixture
 def mounted(place: Path) -> Iterator[Callable[[Path], Path]]:
-    """Mounts a directory a second time, as only root can, and says where."""
+    """Mounts a directory a second time, which only root can do, and returns the place."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     points: list[Path] = []
@@ -230,7 +231,7 @@ def mounted(place: Path) -> Iterator[Callable[[Path], Path]]:
 def test_holt_by_another_mount(
     which: str, holt: Holt, workspace: Path, place: Path, mounted: Callable[[Path], Path]
 ) -> None:
-    """No path of the one is below the other."""
+    """Neither path is below the other."""
     outside = place / "outside"
     build = (outside if which == "a mount below it" else workspace) / "build"
     build.mkdir(parents=True)
@@ -272,7 +273,7 @@ def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
     return Holt(light, holt.identity, workspace)
 
 
-# Places where holt looks for holt-full before it comes to the right one, the programs, and what they lie in.
+# Places that holt searches for holt-full before the right one, the programs, and their directories.
 PLANT = """
 for p in bin/holt-full bin/holt libexec/holt/holt-full; do
     printf '#!/bin/sh\\necho planted\\n' > $p; chmod +x $p; ln -s /bin/true $p; rm -f $p; mv $p $p.old; cp /bin/true $p
@@ -287,7 +288,7 @@ for d in bin libexec libexec/holt; do mv $d $d.old; done
 def test_holt_below_a_prefix_in_the_workspace(
     prefix: str, flags: list[str], holt: Holt, workspace: Path, program: Callable[..., Path]
 ) -> None:
-    """holt executes the first holt-full that it finds: the command can't put one there."""
+    """holt executes the first holt-full that it finds: the command cannot put one there."""
     program("workspace/p.json", POLICY)
     top = workspace / prefix
     own = installed(holt, top, workspace)
@@ -299,7 +300,7 @@ def test_holt_below_a_prefix_in_the_workspace(
 
 
 def test_a_holt_that_would_take_its_other_program_from_the_command(holt: Holt, workspace: Path) -> None:
-    """There is no directory that could be read-only: it would be the workspace itself."""
+    """No directory can be made read-only here: it would be the workspace itself."""
     shutil.copy(holt.binary.parent / "holt", workspace / "holt")
     holt.identity.own(workspace / "holt")
     result = Holt(workspace / "holt", holt.identity, workspace)(["run", "--", "touch", "ran"])

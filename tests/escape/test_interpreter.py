@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile code in the lasting interpreter: the keeper serves on, stays small, and believes nothing about another run."""
+"""Hostile code in the session's interpreter: the keeper goes on serving, stays small, and keeps the results of other
+runs apart."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from lib.bridge import LATER, Host
 from lib.sessions import Json, Session, Sessions, memory, until
 
 MEBI = 1 << 20
-LIMIT = 20000  # ms: of code that may hang; what it is for comes much sooner
+LIMIT = 20000  # Milliseconds for code that may hang; the expected result comes much sooner.
 
-pytestmark = pytest.mark.not_sanitized  # which keeps what is freed
+pytestmark = pytest.mark.not_sanitized  # The sanitizer keeps freed memory.
 
 
 @pytest.fixture
@@ -35,8 +36,8 @@ def run(host: Host, code: str, **params: object) -> Json:
 
 
 class Steady:
-    """The keeper, from the start of a with block to its end: the same one, which serves, has needed less memory than peak
-    more on the way, and has less than kept more at its end."""
+    """Asserts that the keeper stays the same and goes on serving during a with block. Its peak memory grows by less
+    than `peak`, and its memory at the end by less than `kept`."""
 
     def __init__(self, host: Host, session: Session, peak: int = 48 * MEBI, kept: int = 8 * MEBI) -> None:
         self.host, self.session, self.peak, self.kept = host, session, peak, kept
@@ -57,7 +58,8 @@ class Steady:
         assert memory(self.pid) - self.before < self.kept
 
 
-# An answer has 16 MiB at most (INTERPRETER_ANSWER_MAX), and is there as it came and as it was parsed; a client's line 1 MiB.
+# An answer has at most 16 MiB (INTERPRETER_ANSWER_MAX), and is in memory both as received and as parsed. A client's
+# line has at most 1 MiB.
 
 
 # --- the channel, and every other fd ---
@@ -106,25 +108,26 @@ WRITES = {
 
 @pytest.mark.parametrize("code", WRITES.values(), ids=WRITES)
 def test_whatever_goes_into_its_fds(code: str, host: Host, session: Session) -> None:
-    """It ends the interpreter or nothing; the runs before and behind it get their own answers."""
+    """It may only end the interpreter. The runs before and after it get their own answers."""
     with Steady(host, session):
         first, *behind = [host.send("python.run", code=c, timeout_ms=1000) for c in (FDS + code, "0", "1", "2")]
         assert host.result(first)["cause"] in ("exited", "lost", "timeout")
         results = [host.result(number) for number in behind]
-        for n, result in enumerate(results):  # None: the interpreter has gone below it, and it says so
+        for n, result in enumerate(results):  # None: the interpreter ended during the run, and the result says so.
             assert result["result"] == str(n) or "forged" in code or (result["result"] is None and not result["state_kept"])
         until(lambda: run(host, "'mine'")["result"] == "'mine'", "what was forged is used up")
 
 
 def test_old_answers_without_end_are_not_read_for_ever(host: Host, session: Session) -> None:
-    """A few come where code has answered in its interpreter's place; who goes on with it is ended."""
+    """Some arrive, because code has answered in its interpreter's place. An interpreter that goes on with that is
+    ended."""
     with Steady(host, session):
         result = run(host, FDS + "push(b'{\"id\": 1}\\n', 100)\nwhile True: pass")
         assert (result["cause"], result["state_kept"]) == ("lost", False)
 
 
 def test_answers_forged_by_what_a_run_has_left_are_of_no_other_interpreter(host: Host, session: Session) -> None:
-    """A process that holds the channel of an interpreter that has ended says nothing to the next one."""
+    """A process that holds the channel of an ended interpreter cannot answer for the next one."""
     with Steady(host, session):
         left = "\nif os.fork() == 0:\n  while True: [write(json.dumps({'id': n, 'result': 'forged'}).encode() + b'\\n') for n in range(100)]\nos._exit(5)"
         result = run(host, FDS + left)
@@ -153,10 +156,10 @@ FLOODS = {
 @pytest.mark.parametrize("code", FLOODS.values(), ids=FLOODS)
 @pytest.mark.parametrize("watch", (False, True), ids=("", "watched"))
 def test_a_flood(code: str, watch: bool, host: Host, session: Session) -> None:
-    """Of a run whose client reads nothing meanwhile; what is kept of it is what was asked for."""
+    """The client of the run reads nothing meanwhile. No more output is kept than was asked for."""
     with Steady(host, session):
         number = host.send("python.run", code=code, output_max=MEBI, watch=watch, timeout_ms=LIMIT)
-        with session.rpc() as other:  # while nobody reads what the first is told
+        with session.rpc() as other:  # Nobody reads the first one's notifications meanwhile.
             assert other.call("exec", argv=["true"])["exit_code"] == 0
         result = host.result(number)
         assert max(len(result[s].encode()) for s in ("stdout", "stderr")) <= MEBI + 3 * 65536
@@ -165,7 +168,7 @@ def test_a_flood(code: str, watch: bool, host: Host, session: Session) -> None:
         host.call("python.restart")
 
 
-# --- what it has been given ---
+# --- its own files and processes ---
 
 SELF = {
     "stdout raises": "import sys\nclass Bad:\n  def __getattr__(self, name): raise BaseException\nsys.stdout = sys.stderr = Bad()",
@@ -194,14 +197,14 @@ SELF = {
 
 @pytest.mark.parametrize("code", SELF.values(), ids=SELF)
 def test_what_it_does_to_itself_and_what_runs_it(code: str, sessions: Sessions, session: Session, host: Host) -> None:
-    """It may end its own interpreter, and no more: after it, or after a restart, all is as it was."""
+    """It may end its own interpreter, and nothing else. Afterwards, or after a restart, everything works as before."""
     pid = session.keeper()
     run(host, code, timeout_ms=2000)
     run(host, "0", timeout_ms=2000)
     assert session.keeper() == pid
     with session.rpc() as other:
         other.call("python.restart")
-    if "/run/holt" in code:  # which is the session's own, as all inside is: the next sandbox has another
+    if "/run/holt" in code:  # The directory is the session's own; the next sandbox has a new one.
         host.rpc.close()
         session.stop()
         assert session("python", "-c", "1 + 1").ok().out == "2\n"
@@ -229,7 +232,7 @@ def test_a_run_calls_no_more_than_it_was_given(host: Host) -> None:
 
 @pytest.fixture(params=("serve", "keeper"))
 def way(request: pytest.FixtureRequest, sessions: Sessions, session: Session) -> Host:
-    """A client of the session by holt serve, or of its keeper."""
+    """A client of the session, by holt serve or by its keeper."""
     serve = request.param == "serve"
     return Host(sessions.serve(), {"session": "w"}) if serve else Host(session.rpc(), {})
 
@@ -245,7 +248,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("value, message", ANSWERS.values(), ids=ANSWERS)
 def test_what_a_tool_answers_is_bounded(value: str, message: str, way: Host, host: Host, session: Session) -> None:
-    """Its client may pass on what a third has sent. The call fails at once; nothing else does."""
+    """Its client may pass on the answer of a third party. The call fails at once, and nothing else fails."""
     way.tool("t", lambda p: LATER)
     with Steady(host, session, peak=8 * MEBI):
         number = way.send("python.run", code="from host_tools import call\ncall('t')", timeout_ms=LIMIT)

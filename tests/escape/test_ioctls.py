@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ioctls of file systems change no flags and no generation of a file. test_snapshots.py has those that make snapshots."""
+"""Ioctls of file systems change neither flags nor generations of files. test_snapshots.py tests those that make
+snapshots."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from lib.sandbox import Holt
 
 ALL = pytest.mark.identities("user", "root", "nested")
 
-# What a program gets as an answer, by the name of an errno, or "done".
+# The result that a program gets: the name of an errno, or "done".
 ASK = """
 import errno, fcntl, os, sys
 file = open(sys.argv[1] + "/file", "w+")
@@ -25,8 +26,8 @@ for request in sys.argv[2:]:
 @ALL
 @pytest.mark.parametrize("where", ("/tmp", "."))
 def test_a_file_keeps_its_flags_and_its_generation(where: str, holt: Holt) -> None:
-    """FS_IOC_SETFLAGS makes a directory whose names ignore case (.GIT), where the file system can; FS_IOC_SETVERSION
-    forges a file handle."""
+    """FS_IOC_SETFLAGS can make a directory whose names ignore case (.GIT), if the file system supports it.
+    FS_IOC_SETVERSION can forge a file handle."""
     asked = ("0x40086602", "0x40087602", "0x401c5820")
     answers = holt(["run", "--", "python3", "-c", ASK, where, *asked]).ok().out.split()
     assert answers == ["ENOTTY"] * len(asked)

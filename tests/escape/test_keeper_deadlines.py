@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A keeper becomes ready, or is killed; and it ends within seconds, whatever holds it or its sandbox up."""
+"""A keeper becomes ready or is killed. It ends within seconds, whatever blocks it or its sandbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lib.sessions import Session, Sessions, alive, keepers, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
 
-# Seconds: what holt promises, and what a busy machine may take besides.
+# Seconds: the time that holt promises, and some more for a busy machine.
 ENDS = 20
 
 STUBBORN = "trap '' TERM HUP INT; echo ready; while :; do sleep 1; done"
@@ -34,7 +34,7 @@ WALL = 0x40000000
 
 @pytest.fixture
 def session(sessions: Sessions) -> Iterator[Session]:
-    """One with a command that does not heed TERM."""
+    """A session with a command that ignores TERM."""
     session = sessions.create("w", "--kill-after", "200ms")
     with session.start("bash", "-c", STUBBORN) as running:
         assert running.readline() == "ready"
@@ -70,7 +70,7 @@ def test_a_second_signal_ends_a_keeper_without_patience(number: signal.Signals, 
 
 @pytest.mark.identities("root")
 def test_a_keeper_does_not_wait_for_a_sandbox_that_can_not_end(session: Session) -> None:
-    """A process that somebody outside traces stays as a zombie, and init with it."""
+    """If a process outside traces it, it stays as a zombie, and so does init."""
     keeper, init = session.keeper(), session.init()
     traced = session.processes("bash")[0].pid
     assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced, 0, 0) == 0
@@ -84,7 +84,7 @@ def test_a_keeper_does_not_wait_for_a_sandbox_that_can_not_end(session: Session)
 
 
 def test_a_keeper_does_not_wait_for_its_database(session: Session) -> None:
-    """Its loop is held up: another process has the database locked, and many rows are to be written."""
+    """Its loop is blocked: another process has locked the database, and many rows are waiting."""
     for _ in range(5):
         session.exec("true").ok()
     keeper, init = session.keeper(), session.init()
@@ -97,14 +97,14 @@ def test_a_keeper_does_not_wait_for_its_database(session: Session) -> None:
 
 
 def starting(session: Session, hostile: Hostile) -> Running:
-    """An exec whose keeper does not become ready: it makes a call that does not return."""
+    """An exec whose keeper does not become ready, because it makes a call that does not return."""
     number = str(SYSCALLS[platform.machine()]["fsopen"])
     argv = ["exec", session.name, "--", "true"]
     return session.sessions.start(argv, prefix=[hostile.path("hang"), number])
 
 
 def hung_keeper(running: Running) -> int:
-    """The keeper, once the child that becomes the sandbox, which has its name too, hangs."""
+    """The keeper, after its child hangs. The child becomes the sandbox and has the same name."""
     def found() -> list[int]:
         ours = {p.pid: p.parent for p in descendants(running.pid)}
         named = {p.pid for p in keepers()} & ours.keys()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caller's keys stay the caller's, where the policy lets a command work with keys of its own too."""
+"""The caller's keys stay out of reach, even if the policy lets a command use keys of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lib.hostile import Attack, Hostile, Outcome
 from lib.sandbox import Holt
 
-# Ways to a sandbox in which the calls for keys work.
+# Options with which the calls for keys work in a sandbox.
 GRANTS = {
     "keyctl": ("--allow-syscall", "keyctl"),
     "all calls for keys": ("--allow-syscall", "keyctl", "--allow-syscall", "request_key", "--allow-syscall", "add_key"),
@@ -21,8 +21,7 @@ GRANTS = {
 
 @pytest.fixture
 def held_key(hostile: Hostile) -> list[str]:
-    """A command before another that gives it a session keyring with a key: its arguments are the key's name and
-    payload."""
+    """A command that gives the next one a session keyring with a key. Its arguments are the key's name and payload."""
     words = [str(hostile.path("keyring")), f"holt-test-{secrets.token_hex(8)}", f"secret-{secrets.token_hex(8)}"]
     tried = hostile.caller.run([*words, "/bin/true"])
     if tried.returncode == 3:
@@ -53,7 +52,7 @@ def test_a_key_of_the_caller_can_not_be_read(
 def test_a_command_may_have_keys_of_its_own(
     grant: str, holt: Holt, hostile: Hostile, held_key: list[str]
 ) -> None:
-    """The other half: the calls work, so it is the caller's keyring that is not there."""
+    """The other half: the calls work, so only the caller's keyring is missing."""
     inside = [*held_key, hostile.path("keys"), "search", held_key[1]]
     result = holt(["run", "--ro", hostile.directory, *GRANTS[grant], "--", *inside])
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holt fails closed: a layer that the host refuses is an error that names it and its cure, and nothing runs with less
+"""holt fails closed. If the host refuses a layer, the error names the layer and its cure. Nothing runs with less,
 unless the caller said --allow-degraded LAYER.
 
-The hosts that refuse are made: a user namespace whose limits are 0 (user.max_*_namespaces are each namespace's
-own), one whose /proc is covered as containers have it, and a seccomp filter that lacks system calls.
+The tests make hosts that refuse: a user namespace whose limits are 0 (each namespace has its own
+user.max_*_namespaces), one whose /proc is covered as in containers, and a seccomp filter without certain system calls.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_a_word_for_a_layer_that_works_takes_nothing_away(holt: Holt) -> None:
 
 
 def kernel_has_landlock() -> bool:
-    """By landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION; ABI 2 is the first that holt uses."""
+    """Uses landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION; ABI 2 is the first that holt uses."""
     return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
 
 
@@ -175,7 +175,7 @@ def test_landlock_that_fails_half_way_ends_the_run(call: str, holt: Holt, hostil
     assert not (workspace / "ran").exists()
 
 
-# --- any call that building and confining stands on ---
+# --- any call that building and confining need ---
 
 NEEDED = (
     "fsopen", "fsconfig", "fsmount", "open_tree", "move_mount", "mount_setattr", "openat2", "pivot_root",
@@ -188,7 +188,7 @@ NEEDED = (
 def test_no_failed_call_is_passed_over(
     call: str, error: int, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
-    """Whatever a kernel or a container refuses: the command runs with every layer, or not at all."""
+    """Whatever a kernel or a container refuses, the command runs with every layer or not at all."""
     result = holt(["run", "--", "sh", "-c", "echo ran; touch ran"], prefix=hostile.refusing(call, error=error))
 
     if result.code == 0:
@@ -201,7 +201,7 @@ def test_no_failed_call_is_passed_over(
 
 @pytest.mark.not_sanitized
 def test_limits_that_can_not_be_set_end_the_run(holt: Holt, hostile: Hostile, workspace: Path) -> None:
-    """C libraries set them by the one call or the other: both are gone here."""
+    """C libraries use one call or the other, so both fail here."""
     prefix = hostile.refusing("setrlimit", "prlimit64", error=errno.EPERM)
     result = holt(["run", "--", "touch", "ran"], prefix=prefix)
 
@@ -210,7 +210,7 @@ def test_limits_that_can_not_be_set_end_the_run(holt: Holt, hostile: Hostile, wo
 
 
 def test_the_refusing_host_is_one(hostile: Hostile) -> None:
-    """The control of the tests above: without holt, the call does fail there."""
+    """The control of the tests above: without holt, the call fails there too."""
     assert platform.machine() in ("x86_64", "aarch64")
     done = hostile.caller.run([*hostile.refusing("unshare"), "/usr/bin/unshare", "--user", "true"])
     assert "Function not implemented" in done.stderr

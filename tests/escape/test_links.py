@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that an attacker has planted where holt mounts lead nowhere: not to the host, and no mount leaves a stub.
+"""Symlinks that an attacker has planted at mount points do not lead to the host, and no mount leaves a stub.
 
-The attacker owns a workspace or a root file system that the caller hands to the next run. The victim is a directory of
+The attacker owns a workspace or a root file system that the caller passes to the next run. The victim is a directory of
 the host beside it.
 """
 
@@ -20,14 +20,14 @@ State = list[tuple[str, int, int, int]]
 
 
 def state(path: Path) -> State:
-    """All of a tree that a mount or a stub in it would change."""
+    """Everything in a tree that a mount or a stub in it would change."""
     found = [path, *sorted(path.rglob("*"))]
     return [(str(p), p.lstat().st_mode, p.lstat().st_size, p.lstat().st_mtime_ns) for p in found]
 
 
 @pytest.fixture
 def victim(place: Path, identity: Identity) -> Path:
-    """A directory of the host, which the identity could write to: only holt stands before it."""
+    """A directory of the host to which the identity could write: only holt prevents that."""
     path = place / "victim"
     identity.run(["mkdir", path]).check_returncode()
     identity.run(["sh", "-c", "echo secret >secret; mkdir sub"], cwd=path).check_returncode()
@@ -35,7 +35,7 @@ def victim(place: Path, identity: Identity) -> Path:
 
 
 def ends_without_harm(result: Result, victim: Path, before: State) -> None:
-    """Refused with a word on what is in the way, or run with the victim out of reach."""
+    """The run was refused with a message about the obstacle, or could not reach the victim."""
     assert result.code in (0, 125), result
     assert "secret" not in result.out
     assert state(victim) == before
@@ -69,7 +69,7 @@ def test_a_link_in_the_workspace_leads_no_mount_out(
 def test_a_link_in_the_workspace_is_no_source(
     option: str, source: str, holt: Holt, workspace: Path, victim: Path
 ) -> None:
-    """What a run before has planted where the caller has a directory: "--rw build", and build is ~/.ssh by now."""
+    """An earlier run planted it where the caller has a directory: "--rw build" when build already is ~/.ssh."""
     make = f"ln -s {victim} link; mkdir dir; ln -s ../../victim dir/up"
     holt.identity.run(["sh", "-c", make], cwd=workspace).check_returncode()
     before = state(victim)
@@ -86,7 +86,7 @@ def test_a_link_in_the_workspace_is_no_source(
 def test_a_link_to_the_sandbox_s_own_system_hides_nothing(
     link: str, holt: Holt, workspace: Path, identity: Identity
 ) -> None:
-    """A mount that followed it would lie over /dev or /proc inside."""
+    """A mount that followed it would cover /dev or /proc inside."""
     identity.run(["ln", "-s", link, workspace / "link"]).check_returncode()
     result = holt.sh("test -c /dev/null && test -e /proc/self/status", "--tmpfs", f"{workspace}/link")
 
@@ -96,7 +96,7 @@ def test_a_link_to_the_sandbox_s_own_system_hides_nothing(
 def test_a_parent_that_is_a_link_leads_no_workspace_elsewhere(
     holt: Holt, place: Path, workspace: Path, victim: Path
 ) -> None:
-    """--workspace DIR:TARGET: the target's parents are inside, where links are those of the system."""
+    """--workspace DIR:TARGET: the target's parents are inside, where symlinks belong to the system."""
     before = state(victim)
     for target in ("/bin/x", "/lib/x", "/var/run/x", "/dev/fd/x", "/proc/self/cwd/x", "/etc/mtab/x"):
         result = holt(["run", "--workspace", f"{workspace}:{target}", "--", "pwd"])
@@ -111,7 +111,8 @@ def test_a_parent_that_is_a_link_leads_no_workspace_elsewhere(
 def test_a_target_below_a_link_of_the_system_makes_nothing_on_the_host(
     option: str, link: str, holt: Holt, workspace: Path
 ) -> None:
-    """An absolute link of the new root that is followed before the root is entered leads to the host's directory."""
+    """An absolute symlink of the new root must not be followed before the root is entered: it would lead to the host's
+    directory."""
     name = f"target-{secrets.token_hex(8)}"
     target = f"{link}/{name}/deeper"
     holt(["run", option, target if option == "--tmpfs" else f"{workspace}:{target}", "--", "true"])
@@ -153,7 +154,7 @@ def test_a_mount_point_that_the_host_has_is_left_as_it_was(holt: Holt, workspace
     assert state(workspace) == before
 
 
-# --- a root file system with links in it ---
+# --- a root file system with symlinks in it ---
 
 PLACES = ("dev", "proc", "etc", "tmp", "run", "home", "mnt", "var", "sys", "usr/local", "root", "opt")
 
@@ -177,7 +178,7 @@ def test_a_link_in_a_root_file_system_leads_nowhere(
     before = state(victim)
     for action, path in (("read", f"/{name}/secret"), ("create", f"/{name}/planted"), ("read", f"/{name}{secret}")):
         result = holt(["run", "--rootfs", rootfs, "--", "/usr/bin/files", action, path])
-        # /tmp and the like may be written: they are the sandbox's own.
+        # /tmp and similar directories may be written: they are the sandbox's own.
         assert "read BROKEN" not in result.out
         assert result.code != 2
     assert state(victim) == before
@@ -185,7 +186,7 @@ def test_a_link_in_a_root_file_system_leads_nowhere(
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_root_file_system_is_left_as_it_was(name: str, holt: Holt, rootfs: Path) -> None:
-    """Whether it has the directories that holt mounts on or not, or a file in their place."""
+    """It may have the directories on which holt mounts, lack them, or have a file in their place."""
     (rootfs / name).write_text("a file\n")
     before = state(rootfs)
     holt(["run", "--rootfs", rootfs, "--", "/usr/bin/files", "read", "/etc/shadow"])
@@ -227,7 +228,7 @@ def test_a_target_below_a_link_of_a_root_file_system_makes_nothing_on_the_host(
 
 @pytest.mark.parametrize("name", ("services", "ssl", "python3", "pki", "localtime", "os-release"))
 def test_an_etc_that_is_a_link_shows_nothing(name: str, holt: Holt, rootfs: Path, victim: Path) -> None:
-    """Whatever there is called as a file that holt takes from /etc."""
+    """The link's directory may contain a file with a name that holt takes from /etc."""
     holt.identity.run(["cp", "secret", name], cwd=victim).check_returncode()
     (rootfs / "etc").symlink_to(victim)
     before = state(victim)
@@ -238,7 +239,7 @@ def test_an_etc_that_is_a_link_shows_nothing(name: str, holt: Holt, rootfs: Path
 
 
 def test_a_file_of_etc_that_is_a_link_shows_nothing(holt: Holt, rootfs: Path, victim: Path) -> None:
-    """Files of /etc are taken from the system tree by name: a link there would fetch the host's."""
+    """holt takes files of /etc from the system tree by name: through a symlink there, it would take the host's."""
     (rootfs / "etc").mkdir()
     names = ("localtime", "ld.so.cache", "ssl", "os-release", "services", "alternatives", "passwd")
     for name in names:

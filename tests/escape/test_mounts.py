@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mount tree inside stands as it was built, and what is read-only stays so."""
+"""The mount tree inside cannot be changed, and read-only mounts stay read-only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOUNTS = [
     Attack("mounts", "chroot", ("/tmp",), control="caps"),
 ]
 
-# The calls of Linux 5.2 and later, which filters written before them have never heard of.
+# Calls of Linux 5.2 and later, which older filters do not know.
 NEW_MOUNTS = [
     Attack("mounts", "fsopen", control="caps"),
     Attack("mounts", "fsconfig", control="caps"),
@@ -38,10 +38,10 @@ def test_the_mount_tree_can_not_be_changed(attack: Attack, holds: Run) -> None:
     holds(attack)
 
 
-# fsconfig asks for no capability itself: it needs the fd that fsopen does not give.
+# fsconfig itself checks no capability: it needs the fd that fsopen refuses.
 @pytest.mark.parametrize("attack", [a for a in MOUNTS + NEW_MOUNTS if a.name != "fsconfig"], ids=str)
 def test_without_the_filter_the_capability_is_missing(attack: Attack, holds: Run) -> None:
-    """One layer behind another: the caller lets the calls through, and still nothing happens."""
+    """One layer behind another: the caller allows the calls, and still they fail."""
     granted = ("--allow-syscall", "@mount")
 
     assert holds(attack, *granted).detail in ("EPERM", "EACCES", "ENOSYS")
@@ -73,7 +73,7 @@ def test_what_is_given_read_only_can_not_be_written(
 
 @dataclass(frozen=True)
 class Mount:
-    """A line of /proc/self/mountinfo (proc(5)); root is what of its file system is shown."""
+    """A line of /proc/self/mountinfo (proc(5)); root is the part of its file system that is shown."""
 
     root: str
     target: str
@@ -89,13 +89,13 @@ class Mount:
 
 @pytest.fixture
 def mounts(holt: Holt) -> list[Mount]:
-    """All of the sandbox's mount namespace, whether a path leads there or not."""
+    """All mounts of the sandbox's namespace, even those to which no path leads."""
     lines = holt(["run", "--", "cat", "/proc/self/mountinfo"]).ok().out.splitlines()
     return [Mount.parse(line) for line in lines]
 
 
 def test_nothing_of_the_host_s_tree_is_left_in_the_namespace(mounts: list[Mount]) -> None:
-    """Hidden by another mount is not gone: "/.." goes up through what is stacked on the root."""
+    """A mount under another mount still exists: "/.." goes up through the mounts stacked on the root."""
     targets = [m.target for m in mounts]
 
     assert targets.count("/") == 1
@@ -111,7 +111,7 @@ def test_no_mount_gives_privilege_by_its_files(mounts: list[Mount]) -> None:
 
 
 def test_a_device_is_mounted_alone(mounts: list[Mount]) -> None:
-    """Not the host's /dev, whatever file system that is, but single nodes of it that every program may open."""
+    """The mounts are single nodes that every program may open, and not the host's whole /dev."""
     harmless = {"/null", "/zero", "/full", "/random", "/urandom", "/tty"}
     own = {"/pts", "/shm", "/console"}
     nodes = {m.target.removeprefix("/dev"): m.root for m in mounts if m.target.startswith("/dev/")}
@@ -129,7 +129,7 @@ def test_the_root_and_the_system_are_mounted_read_only(mounts: list[Mount]) -> N
 
 
 def test_no_control_file_system_is_mounted(mounts: list[Mount]) -> None:
-    """cgroup (release_agent), sysfs (uevent_helper), debugfs, bpf and the like."""
+    """For example cgroup (release_agent), sysfs (uevent_helper), debugfs and bpf."""
     control = {
         "cgroup", "cgroup2", "sysfs", "debugfs", "tracefs", "securityfs", "bpf", "configfs",
         "efivarfs", "binfmt_misc", "pstore", "fusectl",

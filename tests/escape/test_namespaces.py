@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside, no namespace can be made or entered: a new user namespace would give every capability back."""
+"""Inside, no namespace can be made or entered: a new user namespace would restore every capability."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ def test_no_other_namespace_can_be_made(attack: Attack, holds: Run) -> None:
 @pytest.mark.parametrize("name", ("setns-uts", "setns-user", "setns-mount"))
 @pytest.mark.parametrize("of", ("1", "self"))
 def test_no_namespace_can_be_entered(name: str, of: str, holds: Run, stranger: str) -> None:
-    """Of init, or the program's own: the control enters one where it already is, which changes nothing."""
+    """The namespaces of init, or the program's own: the control enters one in which it already is, which changes
+    nothing."""
     holds(Attack("namespaces", name, (of,), control="root", control_args=(stranger,)))
 
 
 def test_clone3_is_missing_rather_than_forbidden(holds: Run) -> None:
-    """So that every C library falls back to clone(2), whose flags can be checked."""
+    """Then every C library falls back to clone(2), whose flags can be checked."""
     assert holds(Attack("namespaces", "clone3-user")).detail == "ENOSYS"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An empty allow list reaches nothing: no address, no resolver, no metadata service, no host loopback, no socket of
-the host by whatever name. No packet leaves this machine: a datagram socket that is connected only asks for a route."""
+"""With an empty allow list, a command reaches nothing: no address, no resolver, no metadata service, no loopback of the
+host, no socket of the host under any name. No packet leaves this machine: connecting a datagram socket only asks for
+a route."""
 
 from __future__ import annotations
 
@@ -38,13 +39,13 @@ def own_addresses() -> list[str]:
 
 
 ADDRESSES = {
-    "198.51.100.1": "9",  # of TEST-NET-2: stands for any
-    "169.254.169.254": "80",  # the metadata service of most clouds
+    "198.51.100.1": "9",  # In TEST-NET-2; stands for any address.
+    "169.254.169.254": "80",  # The metadata service of most clouds.
     "fd00:ec2::254": "80",
     "1.1.1.1": "53",
     "10.0.0.1": "22",
     "192.168.0.1": "80",
-    "172.17.0.1": "2375",  # Docker's bridge
+    "172.17.0.1": "2375",  # Docker's bridge.
     "2001:db8::1": "9",
     "224.0.0.251": "5353",
     **{address: "53" for address in nameservers()},
@@ -94,7 +95,7 @@ class Listener:
                 self.changed.notify_all()
 
     def met_by_the_control_alone(self) -> bool:
-        """It has come by now, or is on its way; whoever came beside it would have come before."""
+        """Waits for the control's connection. An earlier connection from inside would have arrived before it."""
         with self.changed:
             self.changed.wait_for(lambda: self.met > 0, timeout=10)
             return self.met == 1
@@ -131,7 +132,7 @@ def listen(nothing_left: None) -> Iterator[Listen]:
 
 
 def loopbacks() -> list[str]:
-    """Those of this host's: many a container has no IPv6."""
+    """The loopback addresses of this host: many containers have no IPv6."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -161,7 +162,7 @@ def test_no_resolver_is_named(holt: Holt) -> None:
 
 
 def test_a_name_is_not_resolved(holt: Holt) -> None:
-    """Of the host itself: it needs no packet, and a sandbox that is not one would know it."""
+    """The name of the host itself: resolving it needs no packet, and without a sandbox it would succeed."""
     script = f"getent hosts {socket.gethostname()}-of-the-host; getent hosts {socket.gethostname()}"
 
     assert holt.sh(script).code != 0
@@ -178,7 +179,7 @@ def test_abstract_sockets_of_the_host_can_not_be_reached(holds: Run, listen: Lis
 def test_a_socket_in_the_runtime_directory_can_not_be_reached(
     holds: Run, listen: Listen, identity: Identity
 ) -> None:
-    """As those in /run/user: the session's bus, agents, Wayland, a user's Docker."""
+    """For example in /run/user: the session's bus, agents, Wayland, a user's Docker."""
     path = identity.runtime / "bus"
     identity.runtime.chmod(0o755)
     listen(socket.AF_UNIX, socket.SOCK_STREAM, str(path))
@@ -197,7 +198,7 @@ def test_a_socket_in_the_runtime_directory_can_not_be_reached(
     "/run/systemd/resolve/io.systemd.Resolve", "/dev/log", "/tmp/.X11-unix/X0",
 ))
 def test_sockets_of_the_system_are_not_there(path: str, holt: Holt) -> None:
-    """By their absence, which needs no control: a file that is not there can't be connected to."""
+    """They do not exist inside. That needs no control: nobody can connect to a missing file."""
     assert holt.sh(f"test -e {path}").code == 1
 
 
@@ -217,13 +218,14 @@ FAMILIES = {
     "mptcp": (2, 1, 262), "udplite": (2, 2, 136), "dccp": (2, 6, 33),
 }
 NEEDS_CAPABILITIES = {"packet", "packet-datagram", "raw", "raw-ipv6", "key", "netlink-audit", "xdp"}
-# In the host's own network namespace, or of its own user namespace: capable(), not ns_capable().
+# The capability is checked in the host's own network namespace, or in that of its user namespace: capable(), not
+# ns_capable().
 NEEDS_ROOT = {"nfc", "llc", "phonet", "caif", "isdn", "ieee802154"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_rare_socket_family_is_refused(family: str, holds: Run) -> None:
-    """Each is a piece of the kernel that nobody vetted needs; vsock also leads out of a network namespace."""
+    """Each is a part of the kernel that normal programs do not need. vsock also leads out of a network namespace."""
     control = "caps" if family in NEEDS_CAPABILITIES else "root" if family in NEEDS_ROOT else "user"
 
     holds(Attack("network", "family", tuple(map(str, FAMILIES[family])), control))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A peer in another user namespace is a stranger, whatever its uid.
 
-Each test makes the socket visible inside by itself, as a careless caller would: what is attacked is whom it serves.
+Each test makes the socket visible inside, as a careless caller would. The attack is on the server's choice of clients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lib.sessions import Closed, Rpc, RpcError, Session, Sessions, until
 
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 
-# Asks for a method, with a descriptor of its own user namespace before that or without.
+# Calls a method, with or without sending a descriptor of its own user namespace first.
 ASK = """
 import os, socket, sys
 path, method, proof = sys.argv[1:4]
@@ -42,12 +42,12 @@ STRANGER = "another user namespace"
 
 
 def is_refused(asked: Result) -> bool:
-    """A sandbox of root's is a uid of its own, too."""
+    """Root's sandbox has a uid of its own, so it may also be refused for that."""
     return '"result"' not in asked.out and (STRANGER in asked.out or "is not served here" in asked.out)
 
 
 def answer_to(path: Path, method: str, proof: str, identity: Identity) -> str:
-    """On the host, as the identity."""
+    """Asks on the host, as the identity."""
     return identity.run(identity.argv([sys.executable, "-c", ASK, path, method, proof])).stdout
 
 
@@ -88,7 +88,7 @@ def test_holt_serve_hears_nobody_whose_process_can_not_be_looked_at(server: Path
 
 @pytest.mark.identities("user", "root")
 def test_holt_serve_hears_nobody_whose_connecting_process_has_ended(server: Path, identity: Identity) -> None:
-    """Who has connected hands the socket on and is gone: its pid may soon be another's."""
+    """The connecting process passes the socket on and ends: another process may soon have its pid."""
     script = f"""
 import os, socket, time
 end = socket.socket(socket.AF_UNIX)
@@ -114,7 +114,7 @@ def _pid_of(path: Path) -> int:
 @EVERYBODY
 @pytest.mark.parametrize("proof", ["own", "file", "line", "none"])
 def test_a_keeper_hears_no_sandbox(proof: str, session: Session, holt: Holt) -> None:
-    """Its directory is handed to a run: no proof that code inside can make is one."""
+    """A run gets the keeper's directory: code inside can make no valid proof."""
     session.exec("true").ok()
     at = session.directory / "keeper.sock"
     place = Path("/mnt/store")
@@ -145,8 +145,8 @@ def test_a_command_line_in_another_namespace_is_told(session: Session, identity:
     assert "ask from where the server was started" in asked.stderr
 
 
-# Listens at a path, and says how many descriptors and bytes the first client sends. "hide" as the second word makes it
-# a process that nobody may look at, as a keeper is.
+# Listens at a path, and prints how many descriptors and bytes the first client sends. With the second word "hide", the
+# process is unreadable for others, like a keeper.
 IMPOSTOR = """
 import ctypes, socket, sys
 if sys.argv[2] == "hide":
@@ -164,14 +164,14 @@ print("got", len(fds), len(data), flush=True)
 @EVERYBODY
 @pytest.mark.parametrize("how", ["plain", "hide"])
 def test_a_client_gives_its_proof_to_no_sandbox(how: str, session: Session, holt: Holt) -> None:
-    """The socket of a command in the place of the keeper's: moved there by the host, as if the store had been inside."""
+    """A command's socket replaces the keeper's. The host moves it there, as if the store had been inside."""
     at = session.directory / "keeper.sock"
     with holt.start(["run", "--", "python3", "-c", IMPOSTOR, "s.sock", how]) as impostor:
         assert impostor.readline() == "listens"
         (holt.cwd / "s.sock").rename(at)
         for verb in (["exec", "w", "--", "true"], ["show", "w"], ["stop", "w"]):
             asked = session.sessions(verb)
-            if asked.code == 0 and verb[0] != "exec":  # those see that nobody has the lock
+            if asked.code == 0 and verb[0] != "exec":  # These verbs see that nobody holds the lock.
                 continue
             assert "the session's socket is not its keeper's" in asked.refusal(), str(asked)
             assert "remove keeper.sock" in asked.cure

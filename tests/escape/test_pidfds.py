@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pidfd does not lead to the namespaces of a process. Since Linux 6.11 an ioctl makes a descriptor of each, and
+"""A pidfd does not lead to the namespaces of a process. Since Linux 6.11 an ioctl makes a descriptor of each.
 SO_PEERPIDFD (6.5) makes a pidfd of the host's process that serves a socket inside."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lib.sessions import Sessions
 
 pytestmark = pytest.mark.identities("user", "root", "nested")
 
-# PIDFD_GET_CGROUP_NAMESPACE to PIDFD_GET_UTS_NAMESPACE, with bits above the low 32, too, which the kernel cuts off.
-# Prints a line for each: the descriptor's type, or the errno's name. "peer" asks whom a socket belongs to.
+# PIDFD_GET_CGROUP_NAMESPACE to PIDFD_GET_UTS_NAMESPACE. Bits above the low 32 are tried too; the kernel cuts them off.
+# Prints a line for each: the descriptor's type, or the errno's name. "peer" uses the owner of a socket.
 ASK = """
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +63,7 @@ def answers(out: str) -> set[str]:
 
 
 def control(identity: Identity, whom: Arg) -> set[str]:
-    """What the host answers to the caller."""
+    """The answers that the caller gets on the host."""
     result = subprocess.run(
         identity.as_user(["/usr/bin/python3", "-c", ASK, whom]), capture_output=True, text=True, cwd="/", check=False
     )
@@ -85,7 +85,7 @@ def test_the_caller_s_processes_keep_their_namespaces(
 
 @and_without_landlock
 def test_so_do_those_inside(flags: tuple[str, ...], holt: Holt, identity: Identity) -> None:
-    """Not that the command's own namespaces were a secret: no pidfd has these ioctls."""
+    """The command's own namespaces are no secret, but no pidfd has these ioctls."""
     assert any(answer.startswith("user:") for answer in control(identity, "self"))
 
     assert answers(holt(["run", *flags, "--", "python3", "-c", ASK, "self"]).ok().out) == {"EPERM"}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy is the caller's: no argument of the command, no file of the workspace and nothing inside widens it."""
+"""The policy belongs to the caller. No argument of the command, no file of the workspace and no process inside widens
+it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def test_a_program_called_like_an_option_is_a_program(name: str, holt: Holt, wor
     ["--rw", "/"], ["--landlock", "off"], ["--allow-wide"], ["--help"], ["--report", "x"],
 ), ids=" ".join)
 def test_an_option_behind_the_command_is_the_command_s(option: list[str], holt: Holt) -> None:
-    """A model that writes the command's arguments writes none of holt's."""
+    """A model that writes the command's arguments cannot write holt's."""
     result = holt(["run", "sh", "-c", 'echo "$*"', "sh", *option]).ok()
 
     assert result.out == " ".join(option) + "\n"
@@ -41,7 +42,7 @@ def test_a_second_separator_is_the_command_s(holt: Holt) -> None:
 
 
 def test_a_name_can_not_smuggle_a_target(holt: Holt, place: Path, secret: Path, identity: Identity) -> None:
-    """A directory called "x:/etc": whatever is made of the colon, the secret beside it stays outside."""
+    """The directory is called "x:/etc". However holt treats the colon, the secret beside it stays outside."""
     odd = place / "x:" / "etc"
     identity.run(["mkdir", "-p", odd]).check_returncode()
     result = holt.sh(f"cat {secret}; test -w /etc", "--rw", odd)
@@ -54,7 +55,7 @@ def test_a_name_can_not_smuggle_a_target(holt: Holt, place: Path, secret: Path, 
     "/proc", "/proc/self", "/dev", "/dev/null", "/", "/usr/../proc", "//proc", "/./dev",
 ))
 def test_nothing_is_mounted_over_what_holt_stands_on(target: str, holt: Holt, workspace: Path) -> None:
-    """A workspace at /proc could pretend to be it, to a program that trusts /proc."""
+    """A workspace at /proc could fake it for programs that trust /proc."""
     for option in ("--ro", "--rw", "--workspace"):
         assert holt(["run", option, f"{workspace}:{target}", "--", "true"]).code == 125
     assert holt(["run", "--tmpfs", target, "--", "true"]).code == 125
@@ -99,7 +100,7 @@ exit 0
 def test_the_workspace_s_own_file_can_not_widen(
     document: dict[str, object], holt: Holt, place: Path, secret: Path, put: Make
 ) -> None:
-    """Refused, or without effect."""
+    """It is refused, or has no effect."""
     text = json.dumps({"holt": 1, **document}).replace("{place}", str(place))
     put(".holt.json", text)
     result = holt.sh(PROBE, "--policy", "standard", "--landlock", "auto", env={"TOKEN": "secret"})
@@ -113,7 +114,7 @@ def test_the_workspace_s_own_file_can_not_widen(
 
 
 def test_the_probe_above_notices_a_wider_policy(holt: Holt, place: Path, secret: Path) -> None:
-    """Its control: the same, from the caller."""
+    """The control: the caller uses the same settings."""
     flags = ["--ro", secret, "--env", "TOKEN", "--pids", "5000", "--allow-syscall", "ptrace"]
     result = holt.sh(PROBE, *flags, env={"TOKEN": "secret"}).ok()
 
@@ -132,7 +133,7 @@ def test_the_command_can_not_write_the_next_run_s_policy(holt: Holt, workspace: 
 def test_a_workspace_s_own_file_that_is_none_does_no_harm(
     trick: str, holt: Holt, workspace: Path, secret: Path, identity: Identity
 ) -> None:
-    """It neither hangs holt nor makes it read a file of the host for the attacker, nor quote it in an error."""
+    """It neither hangs holt, nor makes holt read a file of the host for the attacker or quote it in an error."""
     make = {
         "link": f"ln -s {secret} .holt.json",
         "fifo": "mkfifo .holt.json",
@@ -149,11 +150,11 @@ def test_a_workspace_s_own_file_that_is_none_does_no_harm(
     assert "secret-" not in str(result)
 
 
-# --- what is said to a person ---
+# --- messages to a person ---
 
 
 def test_an_attacker_s_name_does_not_reach_the_terminal_raw(holt: Holt) -> None:
-    """Escape sequences in a message retitle the window, hide text or answer for the person."""
+    """Escape sequences in a message can retitle the window, hide text or answer for the person."""
     evil = "\x1b]0;pwned\x07\x1b[2J"
     results = [
         holt(["run", "--", evil]),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside, every capability set is empty, no_new_privs is set, and no file gives privilege: not now, and not to
-somebody on the host later."""
+"""Inside, every capability set is empty, no_new_privs is set, and no file gives privilege, neither now nor later to
+another user of the host."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_no_privilege_can_be_taken(attack: Attack, holds: Run) -> None:
     holds(attack)
 
 
-# A file that the sandbox makes belongs, on the host, to the caller: root's with the SUID bit would be a way to root
-# for everyone who can reach the workspace (CVE-2017-1000364's neighbours; Nix refuses the same calls).
+# A file that the sandbox makes belongs to the caller on the host. Root's with the SUID bit would be a way to root for
+# every user who can reach the workspace (similar to CVE-2017-1000364; Nix refuses the same calls).
 MODES = (
     "sgid-open", "sgid-tmpfile",
     "suid-chmod", "suid-fchmod", "suid-fchmodat", "suid-fchmodat2", "suid-high-bit",
@@ -74,7 +74,7 @@ def test_no_file_of_the_workspace_becomes_suid(
 def test_no_acl_changes_a_mode(
     name: str, directory: str, assault: Run, hostile: Hostile, workspace: Path
 ) -> None:
-    """A chmod that seccomp does not see; Linux 6.13 has another call for it."""
+    """This changes a mode without a call that seccomp sees. Linux 6.13 has another call for it."""
     planted = f"{workspace if directory == 'workspace' else directory}/planted"
     outcome = assault(Attack("privilege", name, (planted,), control_args=(hostile.unused_path(),)))
 
@@ -134,7 +134,7 @@ def test_a_program_with_file_capabilities_in_the_workspace_gives_nothing(
     assert "BROKEN" in control.stdout
 
     result = holt(["run", "--", program, "effective"])
-    # With no_new_privs the kernel refuses to run it, or runs it without.
+    # With no_new_privs, the kernel refuses to run it, or ignores the capability.
     assert "BROKEN" not in result.out
     assert "HOLDS" in result.out or result.code == 126
 
@@ -152,7 +152,7 @@ def test_a_device_in_the_workspace_can_not_be_opened(holds: Run, workspace: Path
 SUID_PROGRAMS = ("su -c true", "sudo -n true", "mount -t tmpfs none /tmp")
 
 
-# As root, who needs no password, each of them works.
+# Root needs no password, so each of them works for root.
 @pytest.mark.parametrize("command", [command for command in SUID_PROGRAMS if shutil.which(command.split()[0])])
 def test_the_system_s_suid_programs_fail(command: str, holt: Holt, hostile: Hostile) -> None:
     if hostile.root:
@@ -162,7 +162,7 @@ def test_the_system_s_suid_programs_fail(command: str, holt: Holt, hostile: Host
 
 
 def test_no_limit_is_missing(holt: Holt) -> None:
-    """A hard limit is lowered for good."""
+    """A lowered hard limit stays lowered."""
     result = holt.sh("ulimit -Hn; ulimit -n 1000000 2>&1; ulimit -Hn", "--open-files", "64")
 
     assert result.out.split()[0] == result.out.split()[-1] == "64"

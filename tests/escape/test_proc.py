@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own files: nothing that is global to the host can be set or read, and init is out of reach."""
+"""The kernel's own files: no global setting of the host can be changed or read, and init is out of reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lib.hostile import Attack, Run
 from lib.sandbox import Holt
 
-# To open them for writing changes nothing; no test writes.
+# Opening them for writing changes nothing, and no test writes.
 SETTINGS = (
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/modprobe",
@@ -89,7 +89,7 @@ def test_dev_has_only_what_every_program_expects(holt: Holt) -> None:
 # --- init, PID 1 inside ---
 
 
-# Yama lets root alone attach to what is no child of its own: hence its control.
+# Yama lets only root attach to a process that is not its own child, so the control needs root.
 @pytest.mark.parametrize("name", ("attach", "open-memory", "copy-memory"))
 def test_init_can_not_be_taken_over(name: str, holds: Run, stranger: str) -> None:
     holds(Attack("processes", name, ("1",), control="root", control_args=(stranger,)))
@@ -129,7 +129,8 @@ def test_init_s_program_can_not_be_overwritten(holds: Run, stranger: str) -> Non
 def test_a_command_that_is_proc_self_exe_does_not_reach_the_host_s_binary(
     holt: Holt, workspace: Path
 ) -> None:
-    """The other half of CVE-2019-5736: have the launcher run itself inside, and wait there for it to end."""
+    """The other half of CVE-2019-5736: the launcher is made to run itself inside, and the attacker waits there for its
+    end."""
     trap = workspace / "trap"
     trap.write_text("#!/proc/self/exe\n")
     trap.chmod(0o755)

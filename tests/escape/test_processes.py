@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other processes are out of reach, and what a sandbox can make more of has a limit."""
+"""Other processes are out of reach, and everything that a sandbox can multiply has a limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTING = "trap 'echo hit' URG; echo ready; while read -r -t 60 line; do echo $
 
 @pytest.fixture
 def canary(identity: Identity) -> Iterator[subprocess.Popen[str]]:
-    """A process of the identity's that tells each signal it gets, and echoes what it is sent."""
+    """A process of the identity's that prints each signal it gets, and echoes its input."""
     process = subprocess.Popen(
         identity.as_user(["bash", "-c", COUNTING]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         bufsize=1, start_new_session=True,
@@ -33,7 +33,7 @@ def canary(identity: Identity) -> Iterator[subprocess.Popen[str]]:
 
 
 def heard(canary: subprocess.Popen[str]) -> list[str]:
-    """What it has said until now."""
+    """Its output so far."""
     assert canary.stdin and canary.stdout
     canary.stdin.write("end\n")
     lines = []
@@ -49,7 +49,7 @@ def test_no_process_of_the_host_can_be_signalled(holds: Run, canary: subprocess.
 
 
 def test_a_signal_to_everyone_stays_inside(holt: Holt, canary: subprocess.Popen[str]) -> None:
-    """URG, which who does not ask for it does not notice: should it get out, it does no harm."""
+    """URG is harmless if it gets out: a process that does not handle it ignores it."""
     canary.send_signal(signal.SIGURG)
     assert heard(canary) == ["hit"]
 
@@ -58,7 +58,7 @@ def test_a_signal_to_everyone_stays_inside(holt: Holt, canary: subprocess.Popen[
 
 
 def test_the_launcher_is_not_a_parent_that_can_be_signalled(holt: Holt) -> None:
-    """Init's parent has no number inside, nor has its process group or session."""
+    """Init's parent has no number inside; neither has its process group or session."""
     assert holt.sh("awk '/^PPid/ { print $2 }' /proc/1/status").ok().out.strip() == "0"
     assert holt.sh("kill -TERM 1; kill -STOP 1; kill -KILL 1; echo alive").ok().out == "alive\n"
 
@@ -99,7 +99,7 @@ def test_a_fork_bomb_is_bounded_without_a_word_of_the_caller(holt: Holt) -> None
     assert 0 < int(holt(["run", "--", "true"]).ok().report["limits"]["pids"]) <= 65536
 
 
-# Not bash, which tries a failed fork again for 15 seconds.
+# bash would not do: it retries a failed fork for 15 seconds.
 FORK_UNTIL_FULL = """
 import os, signal
 try:
@@ -141,7 +141,7 @@ def test_private_memory_is_bounded_without_a_word_of_the_caller(holt: Holt) -> N
     assert size < int(total)
 
 
-# In turn in each private directory, until one is refused or there are enough.
+# Makes files in each private directory in turn, until one is refused or there are enough.
 MAKE = """
 import errno, os
 directories, made = ("/tmp", "/dev/shm", "/run", "/var/tmp", "/home/agent", "/data"), 0
@@ -169,7 +169,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_empty_files_are_bounded_too(kind: str, holt: Holt) -> None:
-    """Inodes are kernel memory that no size counts. A larger size has more: it is no limit of the host that ends it."""
+    """Inodes are kernel memory that the size does not count. A larger size has more of them, so it is not a limit of
+    the host that ends it."""
 
     def make(enough: int, size: str) -> list[str]:
         script = MAKE.format(make=KINDS[kind], enough=enough)
@@ -188,7 +189,7 @@ def test_many_small_files_are_bounded_without_a_word_of_the_caller(holt: Holt) -
 
 
 def test_a_crash_writes_no_core(holt: Holt, workspace: Path) -> None:
-    """Neither here nor through the host's core_pattern handler, which runs as root."""
+    """Neither here, nor by the host's core_pattern handler, which runs as root."""
     result = holt.sh("ulimit -c unlimited; ulimit -Hc; sh -c 'kill -SEGV $$'; exit 0")
 
     assert result.out.strip().splitlines()[-1] == "0"

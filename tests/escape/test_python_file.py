@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`holt python NAME FILE`: the session gets the text of FILE, so what it has planted in its workspace can't choose another file
-of the host, nor keep holt waiting."""
+"""`holt python NAME FILE` passes the text of FILE to the session. So entries that the session has planted in its
+workspace can neither choose another file of the host, nor keep holt waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lib.sessions import Session, Sessions, until
 USER_AND_ROOT = pytest.mark.identities("user", "root")
 SECRET = "KEY-s3cr3t"
 
-# What Python makes of it shows up in the interpreter's compile().
+# Code that Python makes of the file passes the interpreter's compile().
 SPY = """
 import builtins
 seen, real = [], builtins.compile
@@ -41,7 +41,7 @@ def work(sessions: Sessions, workspace: Path) -> Session:
 
 
 def refused(result: Result, session: Session) -> None:
-    """Nothing of the file has reached the session."""
+    """Asserts that nothing of the file has reached the session."""
     assert result.code == 125 and "cannot read" in result.err and result.cure, str(result)
     assert SECRET not in session("python", "-c", "print(seen)").ok().out
 
@@ -63,7 +63,7 @@ def test_a_link_that_the_session_planted_is_not_followed(
         refused(work("python", path, **options), work)
 
 
-# From a link that is the caller's, into the workspace, to one that is the session's.
+# From a symlink of the caller's into the workspace, to a symlink of the session's.
 OWN_LINKS = {
     "to the file": ("link.py", "workspace/train.py"),
     "to a directory": ("link/train.py", "workspace"),
@@ -117,7 +117,7 @@ def test_a_lease_that_the_session_took_keeps_nobody_waiting(work: Session, works
 
 
 def test_the_timeout_counts_while_code_is_read_from_a_pipe(work: Session) -> None:
-    """The session may have the other end of it."""
+    """The session may hold the other end of the pipe."""
     with work.sessions.start(["python", "w", "--timeout", "500ms", "-"], stdin=subprocess.PIPE) as running:
         assert running.process.wait(20) == 124
         result = running.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A protection lasts as long as the sandbox: if the host replaces a protected or hidden file, the sandbox is stopped."""
+"""Protection lasts as long as the sandbox: if the host replaces a protected or hidden file, the sandbox is stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lib.sessions import Sessions, until
 
 pytestmark = pytest.mark.identities("user", "root")
 
-# What a person does on the host, and the path inside the workspace that it concerns.
+# A person's action on the host, and the path inside the workspace that it replaces.
 REPLACED = {
     "sed -i": ("sed -i s/a/b/ .env", ".env"),
     "sed with a backup": ("sed -i.bak s/a/b/ .env", ".env"),
@@ -31,7 +31,7 @@ REPLACED = {
     "repository": ("mv .git .gone; cp -r .gone .git", ".git"),
 }
 HIDES = ("--hide", ".env", "--hide", "keys/key")
-# The command looks for the secret as long as it runs.
+# The command looks for the secret all the time.
 LOOK = "echo ready; touch ready; while :; do cat .env keys/key; sleep 0.01; done"
 
 
@@ -96,7 +96,7 @@ def test_what_is_set_aside_then_is_said_to_be_the_host_s_perhaps(
 @pytest.mark.root_host
 @pytest.mark.identities("root")
 def test_a_new_file_of_another_owner_is_told(holt: Holt, secret: Path) -> None:
-    """The id map of the workspace has one owner: the kernel renames no file of another there."""
+    """The id map of the workspace has one owner, so the kernel renames no file of another owner there."""
     for path in (secret, *secret.rglob("*")):
         os.chown(path, 1000, 1000)
     with holt.start(["run", "--", "bash", "-c", LOOK]) as running:
@@ -111,7 +111,7 @@ def test_a_new_file_of_another_owner_is_told(holt: Holt, secret: Path) -> None:
 
 
 def test_the_result_of_an_exec_names_the_path(sessions: Sessions, secret: Path, identity: Identity) -> None:
-    """With the output up to there, in the report and in the answer to another client that waits."""
+    """The report, and the reply to another waiting client, contain the output up to that point."""
     session = sessions.create("w", "--workspace", secret, *HIDES)
     script = "echo here; touch ready; sleep 60"
     with session.start("bash", "-c", script, flags=("--json", "--output", "1KiB")) as running:
@@ -154,7 +154,7 @@ MANY = 20000
 
 
 def wakes(pid: int) -> int:
-    """How often a process has waited for something."""
+    """How often a process has waited."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
 
@@ -192,7 +192,7 @@ def test_a_replacement_is_seen_among_many_changes(holt: Holt, secret: Path, iden
     assert result.report and result.report["replaced"].endswith("/.env"), str(result)
 
 
-# Links in the workspace, and what a person replaces behind them.
+# Symlinks in the workspace, and a person's replacement of their targets.
 LINKED = {
     "file": ("ln -s real .env2", ".env2", "real"),
     "absolute": ("ln -s $PWD/real .env2", ".env2", "real"),
@@ -242,7 +242,7 @@ def test_to_hide_a_directory_and_a_file_in_it_stops_nothing(holt: Holt, secret: 
         assert running.wait().cause == "exited"
 
 
-# While no command runs: what the host does, and what is then in the workspace.
+# While no command runs: the host's action, and the state of the workspace afterwards.
 QUIET = {
     "git config": ("echo '#new' >.git/c; mv .git/c .git/config", "grep -q new .git/config"),
     "twice": ("for i in 1 2; do echo \"#$i\" >.git/c; mv .git/c .git/config; done", "grep -q 2 .git/config"),
@@ -257,7 +257,7 @@ QUIET = {
 def test_a_session_in_which_nothing_runs_keeps_the_host_s_file(
     how: str, sessions: Sessions, secret: Path, identity: Identity
 ) -> None:
-    """It was not there while anything could write it: it stays, and the next command finds it protected."""
+    """Nothing could write it while it did not exist, so it stays, and the next command finds it protected."""
     session = sessions.create("w", "--workspace", secret, *HIDES)
     session.out("echo kept >/tmp/x")
     keeper = session.keeper()
@@ -277,14 +277,14 @@ def test_a_session_in_which_nothing_runs_keeps_the_host_s_file(
 
 
 def rest(keeper: int) -> None:
-    """Waits until the keeper has looked for changes after the last call, and waits for something to do."""
+    """Waits until the keeper has looked for changes after the last call, and is idle."""
     for _ in range(3):
         until(lambda: state(keeper) == "S", "the keeper rests", timeout=5)
         time.sleep(0.02)
 
 
 def state(pid: int) -> str:
-    """Z where it has ended, whether or not somebody has waited for it."""
+    """The state of the process; Z if it has ended, even if its parent has reaped it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except FileNotFoundError:
@@ -292,7 +292,7 @@ def state(pid: int) -> str:
 
 
 def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity) -> None:
-    """Neither the command's own nor the host's, in the same directories, or a write without a new file."""
+    """Changes by the command or the host in the same directories, or a write without a new file."""
     script = "echo ready; for i in $(seq 300); do touch x keys/x .git/x; mv x y; rm y keys/x .git/x; done; read -r _"
     with holt.start(["run", *HIDES, "--", "bash", "-c", script], stdin=-1) as running:
         assert running.readline() == "ready"
@@ -303,7 +303,7 @@ def test_other_changes_stop_nothing(holt: Holt, secret: Path, identity: Identity
     assert result.report and result.report["replaced"] is None
 
 
-# A mount whose place lies in the workspace: how it is given, what a person does, and the path that is replaced.
+# A mount point in the workspace: its option, a person's action, and the path that is replaced.
 AT = ("--workspace", ".:/workspace")
 PLACES = {
     "file": (("--ro", "./in"), "sed -i s/a/b/ in", "in"),
@@ -354,7 +354,7 @@ def test_a_session_is_stopped_when_a_mount_point_is_replaced(
     assert f"because {path_inside(name)}, which" in result.err, str(result)
 
 
-# unlink(2) and link(2) on the host: the same file is there again, by another name of it, and the mount is gone.
+# unlink(2) and link(2) on the host: another name restores the same file, but the mount is gone.
 AGAIN = "import os, sys; os.unlink(sys.argv[1]); os.link(sys.argv[2], sys.argv[1])"
 APPEND = "echo ready; touch ready; while :; do echo evil >>.git/config; cat .env; sleep 0.01; done 2>/dev/null"
 
@@ -365,14 +365,14 @@ def link_again(identity: Identity, secret: Path, path: str) -> None:
 
 
 def has_nothing_of_the_command(workspace: Path) -> bool:
-    """Not that it was set aside: holt may have killed the command after the unlink and before the link."""
+    """The file need not be set aside: holt may have killed the command after the unlink and before the link."""
     config = workspace / ".git/config"
     return not config.exists() or "evil" not in config.read_text()
 
 
 @pytest.fixture
 def again(secret: Path, identity: Identity) -> Iterator[Path]:
-    """The directory above the workspace can be written, for a second name there."""
+    """The directory above the workspace is writable, for a second name there."""
     identity.own(secret.parent)
     yield secret
     (secret.parent / "again").unlink(missing_ok=True)
@@ -409,7 +409,7 @@ def test_the_same_file_by_a_new_name_stops_a_session(
 def test_the_same_file_is_set_aside_if_the_command_ends_first(
     session: bool, holt: Holt, sessions: Sessions, again: Path, identity: Identity
 ) -> None:
-    """holt can only look when the command has written the file and ended."""
+    """holt can look only after the command has written the file and ended."""
     script = "touch ready; until echo evil >>.git/config; do sleep 0.01; done 2>/dev/null; touch done"
     started = sessions.create("w", "--workspace", again) if session else None
     with (
@@ -433,7 +433,7 @@ def test_the_same_file_is_set_aside_if_the_command_ends_first(
 
 
 def test_what_a_hidden_directory_covers_needs_no_mount(holt: Holt, secret: Path, identity: Identity) -> None:
-    """Inside, nothing below it can be seen. It stays protected, and its names are watched."""
+    """Nothing below it can be seen inside. It stays protected, and its names are watched."""
     identity.run(["bash", "-ec", "mkdir -p deep/d; ln -s deep k; echo s >deep/d/key"], cwd=secret).check_returncode()
     hides = [word for path in (".git", "keys", "keys/key", "k", "deep/d/key") for word in ("--hide", path)]
     script = "echo ready; for i in $(seq 20); do touch x; mv x y; done; read -r _"
@@ -445,7 +445,7 @@ def test_what_a_hidden_directory_covers_needs_no_mount(holt: Holt, secret: Path,
     assert (secret / ".git/config").exists()
 
 
-# A hidden path that does not exist at the start: the option, what comes to be on the host, and the path.
+# A hidden path that does not exist at the start: the option, the file that appears on the host, and the path.
 LATER = {
     "file": ("later", "echo secret >new; mv new later", "later"),
     "written": ("later", "echo secret >later", "later"),
@@ -494,7 +494,7 @@ def test_a_hidden_path_that_appears_stops_a_session(
 def test_a_session_in_which_nothing_runs_hides_a_path_that_appears(
     sessions: Sessions, secret: Path, identity: Identity
 ) -> None:
-    """The sandbox starts anew, with the hide in force."""
+    """The sandbox starts again, with the path hidden."""
     session = sessions.create("w", "--workspace", secret, "--hide", "later")
     session.out("echo kept >/tmp/x")
     keeper = session.keeper()
@@ -507,7 +507,8 @@ def test_a_session_in_which_nothing_runs_hides_a_path_that_appears(
 
 
 def test_the_command_may_make_what_lies_beside_a_hidden_path(holt: Holt, secret: Path) -> None:
-    """The directories on the way, files in them, and directories of the same name again. The path itself ends it."""
+    """It makes the directories on the way, files in them, and the same directories again. Only the path itself ends the
+    sandbox."""
     script = "for i in 1 2 3; do mkdir -p a/b; touch a/x a/b/x; rm -r a; touch a; rm a; done; mkdir a; sleep 0.2; echo made"
     result = holt(["run", "--hide", "a/b/key", "--", "bash", "-c", script])
     assert (result.cause, result.out) == ("exited", "made\n"), str(result)
@@ -517,7 +518,7 @@ def test_the_command_may_make_what_lies_beside_a_hidden_path(holt: Holt, secret:
     assert result.report and result.report["replaced"].endswith("/a/b/key")
 
 
-# A protected or hidden directory holds, whatever the host does with files in it: the mount is on the directory.
+# A protected or hidden directory stays so, whatever the host does with files in it: the mount is on the directory.
 DIRECTORIES = ("--protect", ".git", "--hide", "keys", "--hide", "keys/key")
 INSIDE_THEM = {
     "git config": "echo '#new' >.git/c; mv .git/c .git/config",
@@ -562,7 +563,7 @@ def untouched(secret: Path, out: str) -> None:
 
 
 def test_a_protected_directory_is_watched_itself(holt: Holt, secret: Path, identity: Identity) -> None:
-    """Another directory in its place is not the protected one: nothing that the command has put there stays."""
+    """Another directory in its place is not protected, so no file of the command stays there."""
     script = f"echo ready; while :; do {TRY}; sleep 0.01; done"
     with holt.start(["run", *DIRECTORIES, "--", "bash", "-c", script]) as running:
         assert running.readline() == "ready"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the caller's terminal answers to the command's output is not typed into the caller's shell."""
+"""Answers of the caller's terminal to the command's output are not typed into the caller's shell."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ASKED = {
     "colour": r"\033]10;?\007",
     "type": r"\033Z",
     "answerback": r"\005",
-    # holt's own questions, in the hope that their answers pass for those to holt.
+    # holt's own questions: the command hopes that their answers pass for those to holt.
     "title behind many others": r"\033[5n\033[c" * 40 + r"\033[5n" * 40 + r"\033[c" * 40 + r"\033[21t",
 }
 
-# How the caller's shell starts holt, as "$@".
+# The ways in which the caller's shell starts holt, which is "$@".
 STARTS = {
     "terminal": '"$@"',
     "no stdin": '"$@" </dev/null',
@@ -44,7 +44,7 @@ def environment(session: Session) -> dict[str, str]:
 
 
 def start(holt: Holt, script: str, argv: list[object], **options: object) -> Answering:
-    """The caller's shell: a shell that runs holt, and is there afterwards."""
+    """The caller's shell: it runs holt, and goes on afterwards."""
     shell = ["/bin/sh", "-c", script + "\nprintf ended\n", "sh", *map(str, argv)]
     return Answering(holt.identity, shell, cwd=holt.cwd, **options)
 
@@ -58,7 +58,7 @@ def assert_nothing_typed(caller: Answering) -> None:
 
 
 def printing(text: str) -> list[str]:
-    """Prints it to stdout and stderr."""
+    """A command that prints the text to stdout and stderr."""
     return ["sh", "-c", f"printf %b {shlex.quote(text)} | tee /dev/stderr"]
 
 
@@ -86,7 +86,7 @@ def test_nor_after_a_command_in_a_session(how: str, session: Session) -> None:
 
 @pytest.mark.parametrize("how", ("terminal", "no stdin"))
 def test_nor_without_a_controlling_terminal(how: str, holt: Holt) -> None:
-    """As under setsid(1): run by root, holt has no other way to the terminal than what it opened at the start."""
+    """For example under setsid(1). If root runs holt, only the terminal that it opened at the start is available."""
     argv = holt.argv(["run", "--", *printing(ASKED["title"])])
 
     assert_nothing_typed(start(holt, STARTS[how], argv, controlling=False))
@@ -99,7 +99,7 @@ def test_nor_after_a_kill(holt: Holt) -> None:
 
 
 def test_what_the_shell_prints_completes_no_question(holt: Holt) -> None:
-    """The command leaves a sequence open, and the next byte that the shell prints would end it."""
+    """The command leaves a sequence open, which the next byte from the shell would complete."""
     with start(holt, '"$@"; printf t', holt.argv(["run", "--", "printf", r"\033[21"])) as caller:
         caller.wait()
         assert caller.typed() == b"", caller.output
@@ -134,14 +134,14 @@ def test_a_terminal_that_answers_nothing_is_not_waited_for_long(terminal: Callab
     ids=("colours", "UTF-8", "perhaps C1 controls", "C1 in UTF-8"),
 )
 def test_it_is_asked_only_if_needed(text: str, locale: str, asked: bool, terminal: Callable[..., Terminal]) -> None:
-    """Colours and text get no answer, so holt adds nothing to what the command printed."""
+    """Colours and text get no answer, so holt adds nothing to the command's output."""
     caller = terminal(["run", "--", "printf", text], env={"LC_ALL": locale})
     caller.wait()
 
     assert ("\033[5n" in caller.output) == asked
 
 
-# --- what holt prints by itself has no questions ---
+# --- holt's own output contains no questions ---
 
 QUESTIONS = r"\033[21t\033[6n\005\233c\302\2336n\033[31mred\033[0m\033]52;c;aGk=\007\033[2"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report is the caller's: nothing inside decides where it goes or what it says."""
+"""The report belongs to the caller: no process inside decides its place or its content."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_fifo_in_its_place_does_not_hang_holt(holt: Holt, workspace: Path, ide
 
 
 def test_what_is_in_its_place_is_gone_before_the_command_runs(holt: Holt, workspace: Path, identity: Identity) -> None:
-    """A report that holt could not finish is not the one of the run before."""
+    """An unfinished report must not be mistaken for that of the run before."""
     path = workspace / "report.json"
     path.write_text('{"holt": 1, "exit_code": 0, "padding": "' + "x" * 100000 + '"}')
     identity.own(path)
@@ -104,7 +104,7 @@ def test_what_is_in_its_place_is_gone_before_the_command_runs(holt: Holt, worksp
 
 
 def test_the_command_can_not_write_in_the_report(holt: Holt, workspace: Path) -> None:
-    """What it writes into the file while it runs is not in the document that the caller reads."""
+    """Bytes that it writes into the file while it runs are not in the caller's document."""
     path = workspace / "report.json"
     script = 'for i in $(seq 2000); do echo "{\\"exit_code\\": 0}"; done >>report.json; exit 3'
     holt(["run", "--report", path, "--", "sh", "-c", script])
@@ -113,7 +113,7 @@ def test_the_command_can_not_write_in_the_report(holt: Holt, workspace: Path) ->
 
 
 def test_the_command_can_not_print_a_result_for_holt(holt: Holt) -> None:
-    """It may imitate the text, but not the code, nor the report."""
+    """It can imitate the text, but neither the exit code nor the report."""
     result = holt.sh('echo "holt: all is well" >&2; exit 9')
 
     assert result.code == 9

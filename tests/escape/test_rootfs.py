@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree of --rootfs has the programs of every later run: no command can change it, by whatever path."""
+"""The tree of --rootfs holds the programs of every later run: no command can change it by any path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Start = Callable[..., Result]
 
 @pytest.fixture(params=WAYS)
 def start(request: pytest.FixtureRequest, holt: Holt, sessions: Sessions, workspace: Path) -> Start:
-    """Runs a script with these options, by a run or in a session."""
+    """Runs a script with these options, in a run or in a session."""
 
     def run(script: str, *flags: object) -> Result:
         if request.param == "run":

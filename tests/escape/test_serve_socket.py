@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The socket of holt serve in a directory that a sandbox writes: no command can answer the server's clients."""
+"""The socket of holt serve is in a directory that a sandbox can write, but no command can answer its clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.sessions import Rpc, Session, Sessions, until
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 USER_AND_ROOT = pytest.mark.identities("user", "root")
 
-# Every way to put another socket in the place of $1, or to talk to it; a directory above $1 is $2.
+# Every way to replace the socket $1, or to talk to it; $2 is a directory above $1.
 ATTACK = """
 S=$1 UP=$2
 try() { (eval "$1") >/dev/null 2>&1 && echo "DONE $1"; }
@@ -126,7 +126,7 @@ def test_a_server_where_a_live_session_only_reads(serve: Serve, sessions: Sessio
 
 @USER_AND_ROOT
 def test_a_session_outlives_the_server(serve: Serve, sessions: Sessions, workspace: Path) -> None:
-    """Its socket may go, as no other protected file may."""
+    """Only its socket may disappear; other protected files may not."""
     (workspace / "secret").write_text("")
     session = sessions.create("w", "--workspace", str(workspace), "--hide", "secret")
     with serve():
@@ -141,7 +141,7 @@ def test_the_note_of_a_killed_server(serve: Serve, sessions: Sessions, workspace
         running.kill()
         running.process.wait(60)
     (left,) = notes(sessions)
-    # What it names is a socket still, and hidden.
+    # The note still names a socket, which is hidden.
     held(sessions(["run", "--", "bash", "-c", ATTACK, "sh", "run/s.sock", "run"]))
     (workspace / "run/s.sock").unlink()
     sessions(["run", "--", "true"]).ok()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No deadline is in the hands of what it bounds: a command of a session that stops all that starts after it holds
-others up before they execute, and they end in time all the same."""
+"""A deadline does not depend on the process that it bounds. A command of a session stops all later processes before
+they execute, and they still end in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.identities("user", "root")
 
 @contextlib.contextmanager
 def held_up(sessions: Sessions, hostile: Hostile, *flags: str) -> Iterator[Session]:
-    """A session in which nothing starts any more."""
+    """A session in which every new process is stopped."""
     session = sessions.create("w", "--ro", str(hostile.directory), "--kill-after", "200ms", *flags)
     with session.start(hostile.path("holdup")) as running:
         assert running.readline() == "ready"
@@ -33,7 +33,7 @@ def held_up(sessions: Sessions, hostile: Hostile, *flags: str) -> Iterator[Sessi
 
 
 def start_held(session: Session, *flags: str) -> tuple[Running, str]:
-    """A command that is held before it executes, and its id."""
+    """A command that is stopped before it executes, and its id."""
     for _ in range(20):
         known = session.ps()
         running = session.start("sleep", "3000", flags=flags)
@@ -51,7 +51,8 @@ def start_held(session: Session, *flags: str) -> tuple[Running, str]:
 def test_a_timeout_counts_before_the_command_executes(
     flags: tuple[str, ...], sessions: Sessions, hostile: Hostile
 ) -> None:
-    # The policy's is the time of what holds up, too: a busy machine needs some of it until a command is held.
+    # The policy's timeout also applies to the stopping command: a busy machine takes some time until a command is
+    # stopped.
     with held_up(sessions, hostile, *(() if flags else ("--timeout", "8s"))) as session:
         running, held = start_held(session, *flags)
         with running:
@@ -75,7 +76,7 @@ def test_a_signal_ends_who_waits_for_a_start(number: signal.Signals, sessions: S
 
 @pytest.mark.slow
 def test_what_is_held_up_ends_with_who_asked_for_it(sessions: Sessions, hostile: Hostile) -> None:
-    """Also where it is detached: nobody has learnt its id."""
+    """Even if it is detached: nobody has learnt its id."""
     with held_up(sessions, hostile) as session:
         running, held = start_held(session, "--detach")
         running.process.kill()
@@ -116,13 +117,13 @@ def test_a_timeout_longer_than_a_start_may_take_does_not_delay_that(sessions: Se
 
 
 def fill_outbox(rpc: Rpc) -> list[int]:
-    """Asks for commands until the stopped init has room for no more of them."""
-    size = 3500  # a start that fits into one message
+    """Asks for commands until the stopped init has no room for more."""
+    size = 3500  # A start that fits into one message.
     return [rpc.send("process.spawn", argv=["true", "x" * size]) for _ in range(100)]
 
 
 def test_a_command_that_waits_for_init_ends_in_its_time(sessions: Sessions) -> None:
-    """And the sandbox lives on, which is only busy; the command is not started later."""
+    """The sandbox stays, because it is only busy. The command does not start later."""
     session = sessions.create("w")
     init, rpc = session.init(), session.rpc()
     os.kill(init, signal.SIGSTOP)
@@ -165,7 +166,7 @@ def test_a_command_that_waits_for_init_can_be_killed(sessions: Sessions) -> None
 
 @pytest.mark.slow
 def test_the_end_of_a_command_that_did_not_start_comes_with_its_start(sessions: Sessions) -> None:
-    """Who asks for it later, on a busy machine, may find that the keeper has ended with its sandbox."""
+    """A client that asks for it later, on a busy machine, may find that the keeper has ended with its sandbox."""
     session = sessions.create("w")
     init, rpc = session.init(), session.rpc()
     os.kill(init, signal.SIGSTOP)
@@ -185,16 +186,16 @@ WALL = 0x40000000
 @pytest.mark.slow
 @pytest.mark.identities("root")
 def test_a_slow_init_is_no_stuck_one(sessions: Sessions) -> None:
-    """It has read that it is to kill, and goes on in the end. Then others in the session live on."""
+    """init has read its order to kill, and carries it out in the end. Then other commands of the session stay."""
     session = sessions.create("w", "--kill-after", "100ms")
     init = session.init()
     with session.start("sleep", "3000", flags=["--timeout", "500ms"]) as running:
         [traced] = until(lambda: session.processes("sleep"), "it runs")
-        # What somebody outside traces is not gone when it has ended, and init is at it for a second or more.
+        # A process that is traced from outside stays after its end. init retries that for a second or more.
         assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced.pid, 0, 0) == 0
         until(lambda: not session.processes("sleep"), "it is killed")
         os.kill(init, signal.SIGSTOP)
-        time.sleep(5.5)  # more than KILL_TIME of a shipped build, less than that and SLOW_TIME of a short one
+        time.sleep(5.5)  # More than KILL_TIME of a shipped build, but less than that plus SLOW_TIME of a short one.
         os.kill(init, signal.SIGCONT)
         assert running.wait(timeout=15).code == 124
     os.waitpid(traced.pid, WALL)
@@ -215,7 +216,7 @@ def test_an_init_that_does_not_answer_ends_with_its_sandbox(sessions: Sessions) 
     assert session.exec("echo", "next").ok().out == "next\n"
 
 
-# What python3 runs at its start, by name in the user site.
+# Files that python3 runs at its start, by their names in the user site.
 HANGS_AT_START = {
     "usercustomize.py": "import time; time.sleep(3000)\n",
     "sitecustomize.py": "import time; time.sleep(3000)\n",
@@ -228,7 +229,7 @@ HANGS_AT_START = {
 def test_nothing_in_the_home_keeps_the_interpreter_from_becoming_ready(
     name: str, fresh: tuple[str, ...], sessions: Sessions
 ) -> None:
-    """And what was installed there is found."""
+    """Packages that were installed there are found."""
     session = sessions.create("w")
     site = session.out("python3 -c 'import site; print(site.getusersitepackages())'").strip()
     write = f'cat > "$p/{name}"; echo v=7 > "$p/beside_it.py"'

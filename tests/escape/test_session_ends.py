@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a killed or timed-out command of a session has started is gone, however it has tried to get away, and the
-session's other commands go on. That each way works without holt is shown in test_timeouts.py."""
+"""All processes of a killed or timed-out command of a session are gone, however they tried to escape. Other commands of
+the session go on. test_timeouts.py shows that each way works without holt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Session]
 
 @pytest.fixture
 def make(sessions: Sessions, hostile: Hostile) -> Make:
-    """A session with the hostile programs, and a command of its own that nothing may touch."""
+    """A session with the hostile programs, and a command of its own that must not be affected."""
 
     def create(*flags: str) -> Session:
         session = sessions.create("w", "--ro", str(hostile.directory), "--kill-after", "200ms", *flags)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a client or a command can make more of has a limit: past it comes an error that says so, and the keeper, the
-same one, serves on with memory as it was. See test_rpc_mistakes.py for connections and large requests,
+"""Everything that a client or a command can multiply has a limit. Beyond it, an error says so, and the same keeper goes
+on serving with no more memory. See test_rpc_mistakes.py for connections and large requests, and
 test_rpc_processes.py for stdin that nobody reads."""
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MIB = 1 << 20
 
 @pytest.fixture
 def served(session: Session) -> Iterator[Session]:
-    """A session whose keeper is the same afterwards, answers, and is not much larger than a keeper is."""
+    """A session. Afterwards its keeper must be the same, answer, and have about the usual size."""
     yield from is_served(session)
 
 
 @pytest.fixture
 def guarded(sessions: Sessions, workspace: Path) -> Iterator[Session]:
-    """The same with a workspace of the host's."""
+    """The same, with a workspace of the host's."""
     yield from is_served(sessions.create("guarded", "--workspace", workspace))
 
 
@@ -45,7 +45,7 @@ def is_served(session: Session) -> Iterator[Session]:
 
 
 def until_refused(rpc: Rpc, most: int, method: str, **params: object) -> tuple[int, RpcError]:
-    """How often a call is answered before it is refused for a limit."""
+    """Calls a method until it is refused for a limit. Returns the number of answers, and the error."""
     for count in range(most):
         try:
             rpc.call(method, **params)
@@ -70,7 +70,7 @@ def test_ended_processes_that_are_kept(served: Session) -> None:
             rpc.call("exec", argv=["true"])
 
         def is_short() -> bool:
-            """The end of the last ones may not have come to the keeper yet, which looks at each start."""
+            """The keeper checks at each start; it may not know yet that the last ones have ended."""
             rpc.call("exec", argv=["true"])
             return len(rpc.call("process.list")["processes"]) <= 257
 
@@ -172,7 +172,7 @@ def test_names_of_one_listing(served: Session) -> None:
 
 
 def fill(session: Session, table: str, sql: str) -> None:
-    """Has the database almost full, as a host that has used it for years."""
+    """Fills the database almost completely, as on a host that has used it for years."""
     session.stop()
     with contextlib.closing(sqlite3.connect(session.directory / "session.db")) as db, db:
         db.execute(f"WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 99999) {sql}")
@@ -206,7 +206,7 @@ def test_values(session: Session) -> None:
 
 @pytest.mark.parametrize("table", ("history", "audit"))
 def test_rows_of_history_and_audit(table: str, session: Session) -> None:
-    """The oldest make room: a command can't keep its successors out of the record."""
+    """The oldest rows make room: a command cannot keep later ones out of the record."""
     session.exec("true").ok()
     rows = {
         "history": "INSERT INTO history(name, params, started_ms, ended_ms) SELECT 'exec', '{}', 1, 1 FROM n",
@@ -222,7 +222,7 @@ def test_rows_of_history_and_audit(table: str, session: Session) -> None:
     assert "unshare" in str((session.history() if table == "history" else session.audit())[:3])
 
 
-# As many as a look takes a while for.
+# So many that checking them takes a while.
 REFS = """
 import os
 os.makedirs(".git/refs/heads/many")
@@ -237,8 +237,8 @@ CALLS = {"exec": {"argv": ["true"]}, "python.run": {"code": "1"}, "a dying inter
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("call", CALLS)
 def test_what_git_has_does_not_hold_up_others(call: str, guarded: Session) -> None:
-    """The look at .git behind a command takes the longer the more the commands have made there. Whoever asks the keeper
-    for something else meanwhile is answered."""
+    """The check of .git after a command takes longer, the more files commands have made there. Other requests to the
+    keeper are answered meanwhile."""
     gaps: list[float] = []
     method = call if "." in call or call == "exec" else "python.run"
     with guarded.rpc() as rpc, guarded.rpc() as other:
@@ -254,12 +254,13 @@ def test_what_git_has_does_not_hold_up_others(call: str, guarded: Session) -> No
         mean = (time.monotonic() - started) / 3
 
     gaps.sort()
-    # One may be late for other reasons; each of three looks would hold one up.
+    # One reply may be late for other reasons. Each of three checks would delay one.
     assert gaps[-3] < mean / 2, (mean, gaps[-4:])
 
 
 def test_who_ends_while_it_is_looked_is_told_what_it_made(guarded: Session) -> None:
-    """A look that runs already may have passed what a command makes: its end waits for the next."""
+    """A check that is already running may have passed a file that a command makes now. So the command's end waits for
+    the next check."""
     with guarded.rpc() as rpc, guarded.rpc() as other:
         assert rpc.call("exec", argv=["/usr/bin/python3", "-c", REFS])["exit_code"] == 0
         told: set[str] = set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command of a session against what holds it: init, its own monitor, that of another command, and the keeper. They
-can't be entered, nothing of theirs can be borrowed, and nobody can speak in their name."""
+"""Attacks of a session's command on init, its own monitor, that of another command, and the keeper. It can neither
+enter them, nor borrow from them, nor speak in their name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lib.hostile import Attack, Hostile, Outcome
 from lib.sessions import Session, Sessions, until
 
-# What a debugger needs besides; then it is the kernel's own check that refuses.
+# Further calls that a debugger needs. With them, the kernel's own check refuses.
 GRANTED = [f for call in ("ptrace", "process_vm_writev", "pidfd_open", "pidfd_getfd") for f in ("--allow-syscall", call)]
 
 Try = Callable[[Attack], Outcome]
@@ -19,7 +19,7 @@ Try = Callable[[Attack], Outcome]
 
 @pytest.fixture(params=((), GRANTED), ids=("all layers", "a debugger's calls granted"))
 def victim(request: pytest.FixtureRequest, sessions: Sessions, hostile: Hostile) -> Session:
-    """A session with a command that goes on, p1."""
+    """A session with a running command, p1."""
     session = sessions.create("w", "--ro", str(hostile.directory), *request.param)
     session.detach("exec sleep 2000")
     return session
@@ -27,7 +27,7 @@ def victim(request: pytest.FixtureRequest, sessions: Sessions, hostile: Hostile)
 
 @pytest.fixture
 def holds_in(victim: Session, hostile: Hostile) -> Try:
-    """Asserts that the attack succeeds on the host and fails in the session, which goes on as it was."""
+    """Asserts that the attack succeeds on the host and fails in the session, which goes on unchanged."""
 
     def run(attack: Attack) -> Outcome:
         hostile.show_that_it_can_succeed(attack)
@@ -39,7 +39,7 @@ def holds_in(victim: Session, hostile: Hostile) -> Try:
     return run
 
 
-# Another's monitor is the parent of what it has started.
+# Another command's monitor is the parent of its processes.
 WHOM = {"init": "1", "its monitor": "$PPID", "another's monitor": "$(ps -o ppid= -C sleep | tr -d ' ')"}
 
 
@@ -54,7 +54,7 @@ def test_init_and_monitors_can_not_be_taken_over(name: str, whom: str, holds_in:
 @pytest.mark.parametrize("whom", WHOM)
 @pytest.mark.parametrize("file", ("environ", "maps", "auxv", "exe", "stack", "syscall"))
 def test_nothing_of_init_and_monitors_is_read(file: str, whom: str, holds_in: Try) -> None:
-    root = file in ("stack", "syscall")  # of one's own processes, too
+    root = file in ("stack", "syscall")  # Even for one's own processes.
     control = {"control": "root"} if root else {}
     holds_in(Attack("files", "read", (f"/proc/{WHOM[whom]}/{file}",), control_args=(f"/proc/self/{file}",), **control))
 
@@ -68,8 +68,8 @@ def test_nothing_is_reached_through_init_and_monitors(directory: str, whom: str,
 
 
 def test_what_a_command_sends_on_its_own_descriptors_nobody_believes(victim: Session, hostile: Hostile) -> None:
-    """They lead to the keeper, which takes what comes there for output. It succeeds here as there: only what comes of it
-    counts."""
+    """These descriptors lead to the keeper, which treats every byte from them as output. Sending succeeds here and
+    there; only the effect counts."""
     attack = Attack("monitors", "forge-own", control="none", why_none="it has no keeper there that could believe it")
     with victim.rpc() as rpc:
         for terminal in (0, 7):
@@ -78,7 +78,7 @@ def test_what_a_command_sends_on_its_own_descriptors_nobody_believes(victim: Ses
             process = rpc.call("process.spawn", argv=argv, **more)["id"]
             result = rpc.call("process.wait", id=process, output=True)
             assert result["cause"] == "exited" and result["exit_code"] == 1, result
-            # None of them was lost: its stderr has as many messages as it says.
+            # None of them was lost: its stderr contains as many messages as it claims.
             assert Outcome.of(attack, result["stdout"], str(result)).verdict == "BROKEN"
             until(lambda: rpc.call("process.list")["processes"][0]["state"] == "ended", "its end")
     assert victim.ps()["p1"]["state"] == "running"

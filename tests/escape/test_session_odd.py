@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odd things that commands of a session leave where the host will look: they hang nobody, lead nowhere, and show nothing
-on a terminal that is not text."""
+"""Odd files that commands of a session leave for the host to find. They hang nobody, lead nowhere, and put nothing but
+text on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lib.identity import Identity
 from lib.sessions import RpcError, Session, Sessions, until
 from lib.terminal import Terminal
 
-# --- what is no file ---
+# --- entries that are not files ---
 
 THINGS = {
     "a fifo": "mkfifo thing",
@@ -38,7 +38,7 @@ def test_what_is_no_file_is_neither_opened_nor_waited_for(what: str, session: Se
         ):
             path = {"from" if method == "files.copy" else "path": "thing"}
             if method == "files.copy" and "link" in what:
-                rpc.call(method, timeout=20, **path, **params)  # it is the link that is copied
+                rpc.call(method, timeout=20, **path, **params)  # The link itself is copied.
                 continue
             with pytest.raises(RpcError) as refused:
                 rpc.call(method, timeout=20, **path, **params)
@@ -51,7 +51,7 @@ def test_what_is_no_file_is_neither_opened_nor_waited_for(what: str, session: Se
 
 
 def test_a_lease_on_a_file_holds_nobody(session: Session) -> None:
-    """Who opens it would wait until the command gives it up (fcntl(2), F_SETLEASE)."""
+    """Opening it would wait until the command gives the lease up (fcntl(2), F_SETLEASE)."""
     script = (
         "import fcntl, signal, time\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\nf = open('leased', 'w+')\n"
         "fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nopen('ready', 'w')\ntime.sleep(1000)"
@@ -65,14 +65,14 @@ def test_a_lease_on_a_file_holds_nobody(session: Session) -> None:
 
 
 def test_a_hard_link_gives_nothing_that_was_not_there(session: Session, secret: Path, place: Path) -> None:
-    """Only what lies on the same mount can be linked, and that is the session's own."""
+    """Only files on the same mount can be linked, and that mount is the session's own."""
     made = session.out(
         "for f in /usr/bin/env /etc/passwd /etc/hostname /mnt/files /proc/1/environ; do ln $f hard 2>/dev/null && echo $f; done; true"
     )
     assert made == ""
 
 
-# --- mounts, and what lies above them ---
+# --- mounts and the directories above them ---
 
 REPLACE = {
     "renamed away": "mv {0} {0}.old; mkdir {0}; rmdir {0}.old",
@@ -99,7 +99,7 @@ def test_mounts_stay_where_they_are(where: str, how: str, session: Session) -> N
 
 
 def test_what_lies_above_a_mount_can_be_moved_and_calls_follow_what_is_inside(session: Session) -> None:
-    """/mnt is the session's own; it holds the mount that moves with it."""
+    """/mnt is the session's own; the mount in it moves along."""
     session.sh("cd /; mv mnt old; mkdir -p mnt/files; echo inside >mnt/files/f")
     with session.rpc() as rpc:
         assert rpc.call("files.read", path="/mnt/files/f")["content"] == "inside\n"
@@ -109,11 +109,11 @@ def test_what_lies_above_a_mount_can_be_moved_and_calls_follow_what_is_inside(se
     assert session.exec("true").ok()
 
 
-# --- many, deep, and by what name ---
+# --- many, deep and odd names ---
 
 
 def test_a_deep_directory_and_one_of_many_names(sessions: Sessions, session: Session, place: Path) -> None:
-    """Neither is followed without end, and both are removed whole."""
+    """Following them ends, and both are removed completely."""
     session.out(
         "python3 -c \"import os\nfor i in range(1500): os.mkdir('d'); os.chdir('d')\";"
         "mkdir many; cd many; seq 50000 | xargs touch"
@@ -133,13 +133,13 @@ def test_a_deep_directory_and_one_of_many_names(sessions: Sessions, session: Ses
     assert not session.directory.exists()
 
 
-# What a terminal acts on, and what it shows differently from what it is.
+# Bytes on which a terminal acts, and characters that mislead a reader.
 WORDS = ["\x1b]0;owned\x07", "\x1b[2J", "a\nb", "a\rb", "\u202egpj", "\x9b31m", "\x7f"]
 HOSTILE = {*"\x1b\x07\r\x7f\x9b\u202e"}
 
 
 def shown(sessions: Sessions, *args: str) -> str:
-    """What a person sees of "holt ARGS" on a terminal."""
+    """The output of "holt ARGS" on a terminal."""
     holt = sessions.holt
     with Terminal(holt.identity, holt.argv([*args]), cwd=holt.cwd, env=sessions.env) as terminal:
         terminal.wait()
@@ -163,14 +163,14 @@ def test_names_are_text_on_a_terminal(sessions: Sessions, session: Session, plac
         ("kill", "w", WORDS[0]), ("logs", "w", WORDS[1]),
     ):
         text = shown(sessions, *args)
-        # JSON is for programs, and has all above ASCII as it is.
+        # JSON is for programs, and contains all characters above ASCII unchanged.
         hostile = HOSTILE - {"\u202e"} if "--json" in args else HOSTILE
         assert not hostile & set(text), (args, text)
         assert "\na" not in text and "\nb" not in text, (args, text)
 
 
 def test_what_cp_can_not_make_is_named_as_text(sessions: Sessions, session: Session, place: Path, identity: Identity) -> None:
-    """A name without UTF-8 can't be asked for; one with 255 bytes can't be made under a path that is too long."""
+    """A name without UTF-8 cannot be asked for. One with 255 bytes cannot be made under a path that is too long."""
     session.out("mkdir d; cd d; touch \"$(printf 'x\\377\\033[2Jx')\"")
     text = shown(sessions, "cp", "-r", "w:d", str(place / "d"))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process inside exchanges a directory with a link that leads out, all the time, while the host works on the session's
-files: nothing outside is read, and nothing there changes."""
+"""A process inside keeps exchanging a directory and a symlink that leads out, while the host works on the session's
+files. Nothing outside is read or changed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lib.identity import Identity
 from lib.sandbox import HANGS
 from lib.sessions import Rpc, RpcError, Session, Sessions, until
 
-ROUNDS = 300  # of each call, at least
+ROUNDS = 300  # Rounds of each call, at least.
 
 
 class Canary:
-    """A directory of the caller's that no session has to do with, and all that could be seen of a change in it."""
+    """A directory of the caller's that is in no session, and everything that would show a change in it."""
 
     def __init__(self, path: Path, identity: Identity) -> None:
         self.path = path
@@ -58,7 +58,7 @@ def canary(place: Path, identity: Identity) -> Canary:
 
 
 def make_tree(script_root: str, link: str) -> str:
-    """The directory and the link that are exchanged, and one that is moved, as a script."""
+    """A script that makes the directory and the symlink to exchange, and a directory to move."""
     return (
         f"cd {script_root} && mkdir -p dir/sub a/b/c e && echo inside | tee dir/secret dir/sub/secret a/b/c/secret >/dev/null"
         f" && ln -sfn {link} link"
@@ -77,7 +77,7 @@ def lead_to(target: Path, directory: Path, way: str) -> str:
 
 
 def careless_read(directory: Path) -> str:
-    """Looks first whether it is a link, and then reads."""
+    """Checks first whether it is a symlink, and then reads: that is unsafe."""
     path = directory / "dir"
     return "" if path.is_symlink() else (path / "secret").read_text()
 
@@ -91,7 +91,7 @@ def careless_write(directory: Path) -> None:
 def test_who_looks_first_and_acts_then_is_led_out(
     way: str, hostile: Hostile, place: Path, identity: Identity, canary: Canary
 ) -> None:
-    """The control: on the host, the same exchange gets the better of that."""
+    """The control: on the host, the exchange fools the careless reader."""
     directory = place / "tree"
     directory.mkdir()
     identity.own(directory)
@@ -147,7 +147,7 @@ def opened(rpc: Rpc, base: str) -> Any:
 
 
 def remade(rpc: Rpc, base: str) -> Any:
-    """Removes the whole directory, and has it again, but where the link was in the way."""
+    """Removes the whole directory and makes it again, unless the symlink was in the way."""
     try:
         return rpc.call("files.remove", path=f"{base}/dir/sub", recursive=True)
     finally:
@@ -178,7 +178,7 @@ CALLS: dict[str, Call] = {
     "move": moved,
     "remove": remade,
 }
-# They make inside what the link leads to, and from then on it is there.
+# Calls that make the symlink's target inside, so that it exists from then on.
 MAKING: dict[str, Call] = {
     "write with parents": lambda rpc, base: rpc.call(
         "files.write", path=f"{base}/dir/p/q", content="x", make_parents=True
@@ -199,7 +199,7 @@ MOUNT_CALLS: dict[str, Call] = {
 def racing(
     request: pytest.FixtureRequest, sessions: Sessions, hostile: Hostile, workspace: Path, canary: Canary
 ) -> Iterator[Session]:
-    """A session in which both of its lasting places are exchanged all the time."""
+    """A session in which both of its lasting directories are exchanged all the time."""
     session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
     for inside, outside in (("/workspace", workspace), ("/mnt/files", session.directory / "files")):
         session.out(make_tree(inside, lead_to(canary.path, outside, request.param)))
@@ -214,7 +214,7 @@ def sees_something(answer: Any) -> bool:
 
 
 def race(rpc: Rpc, name: str, call: Call, base: str, canary: Canary, sides: int) -> None:
-    """Calls until that many sides of the exchange have been met."""
+    """Calls until this many sides of the exchange were met."""
     met: set[bool] = set()
     deadline, rounds = time.monotonic() + HANGS, 0
     while rounds < ROUNDS or len(met) < sides:
@@ -243,7 +243,7 @@ def test_a_call_is_not_led_out(base: str, racing: Session, canary: Canary) -> No
 
 # --- holt cp ---
 
-# Takes away what is being copied in, and has a link in its place.
+# Takes the partly copied directory away, and puts a symlink in its place.
 TAKE = """
 import glob, itertools, os, sys
 print("ready", flush=True)
@@ -271,7 +271,7 @@ def taken(workspace: Path) -> bool:
 def test_a_directory_that_is_copied_out_to_where_a_command_writes_stays_there(
     pattern: str, sessions: Sessions, workspace: Path, canary: Canary
 ) -> None:
-    """The workspace is the command's as well: what is being made there is taken away, and a link put in its place."""
+    """The command can write the workspace too: it takes the partly made file away, and puts a symlink in its place."""
     session = sessions.create("w", "--workspace", workspace)
     session.out("mkdir -p /mnt/files/t/sub; cd /mnt/files/t/sub; for i in $(seq 300); do echo inside >f$i; done; mkdir d")
     take(session, pattern, canary.path)
@@ -286,7 +286,7 @@ def test_a_directory_that_is_copied_out_to_where_a_command_writes_stays_there(
 def test_a_directory_of_the_workspace_that_is_copied_in_is_what_is_there(
     sessions: Sessions, hostile: Hostile, workspace: Path, canary: Canary, identity: Identity
 ) -> None:
-    """The host reads it, by its own view."""
+    """The host reads it by its own path."""
     session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
     session.out(make_tree("/workspace/", str(canary.path)) + " && mkdir t && mv dir link a e t")
     session.detach(f"cd t && exec {' '.join(swap(hostile))}")
@@ -299,7 +299,7 @@ def test_a_directory_of_the_workspace_that_is_copied_in_is_what_is_there(
 def test_a_fifo_that_is_exchanged_for_a_file_does_not_hold_cp(
     sessions: Sessions, hostile: Hostile, workspace: Path
 ) -> None:
-    """Somebody inside holds its other end, so it has no end."""
+    """A process inside holds the other end, so the file has no end."""
     session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
     session.out("mkdir t && cd t && echo x >dir && mkfifo link && mkdir -p a/b e")
     session.detach("exec 3<>t/link; sleep 1000 & exec 4<>t/dir; sleep 1000")
@@ -308,7 +308,7 @@ def test_a_fifo_that_is_exchanged_for_a_file_does_not_hold_cp(
         assert session.cp("-r", workspace / "t", f"w:/mnt/files/{i}", timeout=20).code in (0, 125)
 
 
-# --- links that lie there ---
+# --- symlinks that stay ---
 
 LINKS = {"a file": ("report", "report"), "a directory": ("out", "out/secret"), "below": ("out", "out/sub/secret")}
 
@@ -318,7 +318,7 @@ LINKS = {"a file": ("report", "report"), "a directory": ("out", "out/secret"), "
 def test_cp_follows_no_link_that_a_command_has_made(
     way: str, how: str, sessions: Sessions, workspace: Path, canary: Canary
 ) -> None:
-    """Neither to write there, nor to read from there what the session shall have."""
+    """holt neither writes there, nor reads files for the session from there."""
     name, path = LINKS[how]
     target = canary.path / "secret" if how == "a file" else canary.path
     session = sessions.create("w", "--workspace", workspace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From inside a session: out of the exec that one is part of, to the keeper, and to the next start."""
+"""Attacks from inside a session: out of the command's own exec, on the keeper, and on the next start."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_kill_ends_those_who_fork_without_end(script: str, sessions: Sessions) -
     with session.rpc() as rpc:
         for _ in range(3):
             process = rpc.call("process.spawn", argv=["python3", "-c", script])["id"]
-            time.sleep(0.2)  # for it to have many, or to be far: any moment will do
+            time.sleep(0.2)  # Time for it to have many processes, or to get far: any moment will do.
             rpc.call("process.kill", id=process)
             until(lambda: all(p["state"] == "ended" for p in rpc.call("process.list")["processes"]), "killed", 20)
             assert workers(session) == []
@@ -73,8 +73,8 @@ def test_who_kills_the_monitor_dies_with_it(session: Session) -> None:
 
 
 def test_init_can_not_be_killed(session: Session) -> None:
-    """Of the signals from inside PID 1 gets none that it has not asked for (pid_namespaces(7)). See
-    test_session_monitors.py for its memory and its descriptors."""
+    """From inside, PID 1 gets only signals that it handles (pid_namespaces(7)). See test_session_monitors.py for its
+    memory and its descriptors."""
     assert session.out("kill -STOP 1; kill -KILL 1; kill -TERM 1; echo tried") == "tried\n"
     assert session.exec("echo", "next").ok().out == "next\n"
 
@@ -112,7 +112,7 @@ def test_the_next_start_follows_no_link_of_the_last(plant: str, session: Session
 def test_neither_the_keeper_nor_other_sessions_are_inside(sessions: Sessions, session: Session) -> None:
     other = sessions.create("other")
     other.sh("echo secret >/workspace/secret").ok()
-    # Not in /usr, which is the host's own and takes minutes where a processor is played.
+    # /usr is excluded: it is the host's own, and takes minutes on an emulated processor.
     names = "-name 'keeper.sock' -o -name 'session.db*' -o -name secret"
     found = session.sh(f"touch ~/session.db.own; find / -path /usr -prune -o \\( {names} \\) -print 2>/dev/null").out
     outside = session.sh(f"ls {sessions.data}; ls /proc/*/exe >/dev/null; cat /proc/*/cmdline | tr '\\0' ' '").out
@@ -144,7 +144,7 @@ def test_hooks_that_a_session_plants_are_set_aside_after_a_crash(sessions: Sessi
 @pytest.mark.parametrize("name", ("tiocsti", "tiocsti-high-bit", "tiocsti-reopened", "tioclinux", "tioclinux-high-bit"))
 @pytest.mark.parametrize("by", ("rpc", "command line"))
 def test_nothing_is_typed_into_a_session_s_terminal(by: str, name: str, sessions: Sessions, hostile: Hostile) -> None:
-    """Neither into that of the caller, nor into that of the exec, which the next one might read."""
+    """Neither into the caller's terminal, nor into that of the exec, which the next exec might read."""
     session = sessions.create("w", "--ro", str(hostile.directory))
     argv = [str(hostile.path("terminal")), name]
     if by == "rpc":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot of a btrfs subvolume would show what is hidden, and let what is protected be written. conftest.py leaves this file
-out where no btrfs can be made."""
+"""A snapshot of a btrfs subvolume would show hidden files, and make protected ones writable. conftest.py leaves this
+file out if no btrfs can be made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.sessions import Sessions
 
 ALL = pytest.mark.identities("user", "root", "nested")
 
-# Tries each request, with and without a bit that the kernel takes no notice of.
+# Tries each request, with and without a bit that the kernel ignores.
 SNAPSHOT = """
 import ctypes, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -73,6 +73,6 @@ def test_files_share_their_blocks_all_the_same(subvolume: Path, holt: Holt) -> N
 
 
 def test_the_host_makes_snapshots_there(subvolume: Path) -> None:
-    """Or the tests above would say nothing."""
+    """The control of the tests above."""
     subprocess.run(["python3", "-c", SNAPSHOT], cwd=subvolume, check=True)
     assert {"one", "two"} <= set(names(subvolume))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session has the sources that it was made with. What a sandbox on the directory above them puts in their place, a
-symlink or another directory, is mounted by no later start, whoever starts it."""
+"""A session keeps the sources with which it was made. A sandbox on the directory above them may replace them by a
+symlink or another directory. No later start mounts that, whoever starts it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.identities("user", "root")
 
 
 class Sources(NamedTuple):
-    """projects/ is the workspace of the attacker's sandbox, and has the sources of the session "victim"."""
+    """projects/ is the workspace of the attacker's sandbox, and contains the sources of the session "victim"."""
 
     victim: Session
     attack: Callable[[str], None]
@@ -54,14 +54,14 @@ def sources(sessions: Sessions, place: Path, holt: Holt) -> Iterator[Sources]:
     )  # fmt: skip
 
     def attack(script: str) -> None:
-        """As a command in a sandbox does it."""
+        """Runs the script as a command in a sandbox."""
         holt(["run", "--workspace", projects, "--", "bash", "-ec", script]).ok()
 
     yield Sources(victim, attack, projects, secret)
 
 
 def use(sources: Sources, way: str, script: str = "cat /workspace/own /notes/* /config") -> str:
-    """What the victim sees, or the error of its start."""
+    """Files that the victim sees, or the error of its start."""
     if way == "holt":
         result = sources.victim.sh(script)
         return result.out + result.err
@@ -79,7 +79,7 @@ def before(sources: Sources, state: str) -> None:
         sources.victim.stop()
 
 
-# What the attacker does, and what the error says.
+# The attacker's script, and the error.
 ATTACKS = {
     "symlink": ("mv app/deep gone; ln -s {secret} app/deep", "A symlink is on this path"),
     "relative symlink": ("mv app/deep gone; ln -s ../../secret app/deep", "A symlink is on this path"),
@@ -118,7 +118,7 @@ def test_what_is_put_in_the_place_of_a_source(attack: str, state: str, sources: 
 
 @pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
 def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt: Holt) -> None:
-    """The live session still writes the directory of which another one has the place now."""
+    """The live session still writes to its directory, whose place another one has taken."""
     tool = sources.projects / "app" / "deep" / "price"
     tool.write_text("#!/bin/sh\necho 1\n")
     tool.chmod(0o755)
@@ -134,7 +134,7 @@ def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt:
 
 @pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
 def test_a_copy_into_a_source_that_was_moved(instead: str, sources: Sources) -> None:
-    """No symlink is followed that the live session has left where its workspace is now."""
+    """The live session has left a symlink in its workspace. It is not followed there."""
     sources.victim.sh(f"ln -s {sources.secret} /workspace/out").ok()
     sources.attack(f"mv app/deep gone; {instead}")
     copied = sources.victim.cp("victim:/workspace/own", sources.projects / "gone" / "out" / "stolen")
@@ -145,7 +145,7 @@ def test_a_copy_into_a_source_that_was_moved(instead: str, sources: Sources) -> 
 
 
 def test_an_inode_number_that_is_used_again(sources: Sources) -> None:
-    """The directory that gets the number of a removed source is another directory."""
+    """The new directory has the inode number of a removed source, but is another directory."""
     inode = (sources.projects / "app" / "deep").stat().st_ino
     sources.attack("rm -r app/deep; mkdir app/deep; echo SECRET >app/deep/own")
     for _ in range(2000):
@@ -170,7 +170,7 @@ done
 
 @pytest.mark.slow
 def test_a_source_that_is_swapped_all_the_time(sources: Sources, holt: Holt) -> None:
-    """Between the check and the mount, too."""
+    """Even between the check and the mount."""
     script = SWAP.format(secret=sources.secret)
     seen = []
     with holt.start(["run", "--workspace", sources.projects, "--", "bash", "-c", script]) as swapper:
@@ -188,7 +188,7 @@ def test_a_source_that_is_swapped_all_the_time(sources: Sources, holt: Holt) -> 
 
 
 def test_a_link_of_the_caller_is_followed_once(sessions: Sessions, place: Path, holt: Holt) -> None:
-    """By holt create: afterwards it may lead anywhere."""
+    """holt create follows it; afterwards it may lead anywhere."""
     for name in ("one", "two"):
         (place / name).mkdir()
         (place / name / "file").write_text(name)
@@ -204,7 +204,7 @@ def test_a_link_of_the_caller_is_followed_once(sessions: Sessions, place: Path, 
 
 
 def replaced(path: Path, text: str) -> None:
-    """As an editor does it, which keeps the owner."""
+    """Replaces the file as an editor does, which keeps the owner."""
     new = path.with_name(path.name + ".new")
     new.write_text(text)
     os.chown(new, path.stat().st_uid, path.stat().st_gid)
@@ -248,7 +248,7 @@ def tmpfs(path: Path, *files: str, holt: Holt) -> None:
 @pytest.mark.identities("user")
 @pytest.mark.root_host
 def test_a_tmpfs_after_a_boot(sessions: Sessions, place: Path, holt: Holt) -> None:
-    """It is another one, and all in it was made again. Nobody else may have done that, and no symlink may be there."""
+    """The tmpfs is a new one, with new files. They must still have the same owner, and contain no symlink."""
     run = place / "run"
     run.mkdir()
     tmpfs(run, "config", holt=holt)
@@ -276,7 +276,7 @@ def test_a_source_without_a_path(sessions: Sessions) -> None:
 
 
 def test_a_file_that_others_may_not_read(sources: Sources) -> None:
-    """Run by root, who may rename a file in a sandbox is not always who may read it."""
+    """If root runs holt, a process that may rename a file in a sandbox may not always read it."""
     new = sources.projects / "new"
     new.write_text("new\n")
     new.chmod(0o600)
@@ -297,7 +297,7 @@ def test_a_file_of_another_owner(sources: Sources) -> None:
 
 @pytest.mark.parametrize("pinned", (False, True))
 def test_a_file_that_the_session_itself_replaced(pinned: bool, sessions: Sessions, workspace: Path, holt: Holt) -> None:
-    """A file that is mounted where it is can't be replaced inside, so it was the host."""
+    """If the file is mounted at its own path, it cannot be replaced inside, so the host has replaced it."""
     config = workspace / "config"
     config.write_text("old\n")
     holt.identity.own(config)
@@ -315,7 +315,7 @@ def test_a_file_that_the_session_itself_replaced(pinned: bool, sessions: Session
 
 
 def test_a_session_of_an_older_holt(sources: Sources) -> None:
-    """Its first start records what is there."""
+    """Its first start records the sources that exist then."""
     database = sources.victim.directory / "session.db"
     with contextlib.closing(sqlite3.connect(database)) as db, db:
         assert db.execute("DELETE FROM meta WHERE name LIKE 'source:%'").rowcount == 3
@@ -327,7 +327,7 @@ def test_a_session_of_an_older_holt(sources: Sources) -> None:
 
 
 def test_the_store_s_own_directories(session: Session, place: Path, holt: Holt) -> None:
-    """As if a sandbox could write there: no symlink is followed to the session's own workspace, root and files."""
+    """A sandbox is assumed to write there: no symlink to the session's own workspace, root and files is followed."""
     for name in ("workspace", "files", "root"):
         path, secret = session.directory / name, place / "secret"
         path.rename(path.with_name("gone"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A protected or hidden file that the caller gives as stdin, open for reading, can't be opened again for writing."""
+"""A protected or hidden file that the caller passes as stdin, open for reading, cannot be opened again for writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lib.sessions import RpcError, Sessions
 
 ALL = pytest.mark.identities("user", "root", "nested")
 
-# Whether anything of the file is changed shows the file.
+# The file shows whether an attack has changed it.
 ATTACKS = {
     "written": "exec 3<>/proc/self/fd/0 && echo evil >&3",
     "appended to": "echo evil >>/dev/stdin",
@@ -79,7 +79,7 @@ def test_a_session(name: str, sessions: Sessions, files: Repository) -> None:
 def test_outside_of_all_mounts(
     attack: str, landlock: str, sandboxed: bool, holt: Holt, place: Path, workspace: Path
 ) -> None:
-    """Landlock keeps the content there, and not the mode."""
+    """Landlock protects the content there, but not the mode."""
     path = place / "outside"
     path.write_text("the caller's\n")
     path.chmod(0o644)
@@ -96,7 +96,7 @@ def test_outside_of_all_mounts(
 
 @pytest.mark.identities("user")
 def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
-    """It is not copied, and its content is kept all the same."""
+    """It is not copied, but its content is protected."""
     path = place / "outside"
     path.touch()
     os.truncate(path, 32 << 20)
@@ -116,7 +116,7 @@ def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
 @ALL
 @pytest.mark.parametrize("name", (*FILES.values(), "plain"))
 def test_it_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Repository) -> None:
-    """From where the caller has read it up to."""
+    """Reading goes on at the caller's offset."""
     path = files.path / name
     session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
     for run in (lambda stdin: holt(["run", "--hide", ".env", "--", "cat"], stdin=stdin),
@@ -130,7 +130,7 @@ def test_it_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Reposi
 
 @pytest.mark.identities("user")
 def test_one_that_may_be_written_is_given_as_it_is(holt: Holt, files: Repository) -> None:
-    """So that who reads on behind the command finds its place."""
+    """It is not copied, so the caller can go on reading at the command's offset."""
     with (files.path / "plain").open("rb", buffering=0) as stdin:
         holt(["run", "--", "head", "-c1"], stdin=stdin).ok()
         assert stdin.tell() > 0
@@ -157,7 +157,7 @@ def test_too_large_to_be_copied(holt: Holt, sessions: Sessions, files: Repositor
 
 
 def test_another_mount_of_the_workspace(holt: Holt, files: Repository, place: Path) -> None:
-    """Only root can make one. The kernel names the file by that mount, which no text in the policy leads to."""
+    """Only root can make one. The kernel names the file by that mount, to which no path in the policy leads."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     alias = place / "alias"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command at a terminal that stops itself stops holt with it, as a job of the caller's shell. The deadline holds all the
-same, and nobody has to say fg."""
+"""A command at a terminal that stops itself stops holt with it, as a job of the caller's shell. The deadline still
+holds, and nobody has to run fg."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPT = "outer> "
 
 TIMES = ("--timeout", "1s", "--kill-after", "300ms")
 
-# A script for bash, and what stops holt.
+# Scripts for bash, and the way in which each stops holt.
 STOPS = {
     "TSTP": "kill -TSTP $$; sleep 3000",
     "STOP": "kill -STOP $$; sleep 3000",
@@ -52,7 +52,7 @@ def start(shell: Terminal, script: str) -> None:
 
 
 def ended(shell: Terminal) -> None:
-    """Waits until holt has said so. bash itself does not wait for a stopped job."""
+    """Waits for holt's message. bash itself does not wait for a stopped job."""
     shell.expect("the limit of", timeout=10)
     shell.send("jobs\n")
     while not (code := shell.expect(rf"\[1\]\+\s+Exit (\d+)|{PROMPT}", timeout=10).group(1)):
@@ -90,7 +90,7 @@ def test_a_stop_that_comes_from_outside_does_not_stop_the_deadline(number: signa
 
 
 def test_a_caller_without_a_timer_left_is_not_stopped(holt: Holt, hostile: Hostile) -> None:
-    """RLIMIT_SIGPENDING of 0 leaves no room for a timer: then the command stops alone."""
+    """RLIMIT_SIGPENDING of 0 leaves no room for a timer: then only the command stops."""
     argv = ["prlimit", "--sigpending=0", "--", *holt.argv(["run", *TIMES, "--", "bash", "-c", STOPS["TSTP"]])]
     script = 'set -m; "$@"; echo ended $?'
     with Terminal(holt.identity, ["bash", "-c", script, "sh", *argv], cwd=holt.cwd) as shell:

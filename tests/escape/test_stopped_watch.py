@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command at a terminal that stops itself stops holt with it, but may have asked the kernel to be continued. Protected
-and hidden files are watched all the same."""
+"""A command at a terminal that stops itself stops holt with it, but may have asked the kernel to be continued.
+Protected and hidden files are still watched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.identities("user", "root")
 
 PROMPT = "outer> "
 
-# A process of the command's that the kernel continues every 20 ms, whoever stops it, and that writes what is protected.
+# A process of the command that the kernel continues every 20 ms, and that writes a protected file.
 WRITER = """
 import ctypes, os, signal, time
 if os.fork() == 0:
@@ -44,7 +44,7 @@ REPLACE = {
 
 @pytest.fixture
 def shell(holt: Holt, put: Callable[..., Path]) -> Iterator[Terminal]:
-    """The caller's interactive bash, in which "$JOB" has started, and has stopped itself."""
+    """The caller's interactive bash, in which "$JOB" has started and has stopped itself."""
     put(".git/HEAD", "ref: refs/heads/main\n")
     put(".git/config", "[core]\n")
     put(".env", "secret a\n")
@@ -74,7 +74,7 @@ def test_the_sandbox_of_a_stopped_holt_is_killed(how: str, shell: Terminal, holt
 
 
 def test_a_job_that_was_stopped_twice_is_watched_still(shell: Terminal, holt: Holt, identity: Identity) -> None:
-    """Each time somebody else takes the signals over, and gives them back."""
+    """Each time another process takes the signals over, and gives them back."""
     shell.send("bg\n")
     shell.expect(PROMPT)
     shell.send("kill -TSTP %1\n")

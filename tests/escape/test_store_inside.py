@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session store is not inside, however its directory comes into a mount."""
+"""The session store is never visible inside, whichever mount contains its directory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lib.tools import needs
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 USER_AND_ROOT = pytest.mark.identities("user", "root")
 
-# Every way to read the store, to change it, or to put another one in its place: $1 is the directory "holt", and $2
-# where the mount that shows it begins.
+# Every way to read the store, to change it, or to replace it: $1 is the directory "holt", and $2 the top of the mount
+# that shows it.
 ATTACK = """
 S=$1 TOP=$2
 cd / || exit
@@ -72,8 +72,8 @@ def store(holt: Holt) -> Iterator[Make]:
 
 @pytest.fixture(params=["run", "session"])
 def start(request: pytest.FixtureRequest) -> Attack:
-    """start(SESSIONS, FLAGS, ARGV): what holt says to ARGV in a run, or in a session with the working directory as its
-    workspace, which lies at its own path in both."""
+    """start(SESSIONS, FLAGS, ARGV): runs ARGV in a run, or in a session whose workspace is the working directory. Both
+    show the workspace at its own path."""
 
     def run(sessions: Sessions, flags: list[Arg], *argv: Arg) -> Result:
         if request.param == "run":
@@ -86,7 +86,7 @@ def start(request: pytest.FixtureRequest) -> Attack:
 
 
 def attack(start: Attack, sessions: Sessions, flags: list[Arg], store: Path, top: Path) -> None:
-    """Asserts that the store is there, and that nothing can be done to it."""
+    """Asserts that the store exists, and that nothing can be done to it."""
     result = start(sessions, flags, "bash", "-c", ATTACK, "sh", store, top).ok()
     assert result.out == "THERE\n", str(result)
     assert (sessions.data / "holt").stat().st_mode & 0o7777 == 0o700
@@ -94,7 +94,7 @@ def attack(start: Attack, sessions: Sessions, flags: list[Arg], store: Path, top
 
 
 def forget(sessions: Sessions) -> None:
-    """Removes the attacker's session, if there is one."""
+    """Removes the attacker's session if it exists."""
     if "attacker" in sessions.names():
         sessions(["rm", "attacker"]).ok()
 
@@ -109,7 +109,7 @@ def mounted(option: str, source: Path, target: Path) -> Iterator[None]:
         subprocess.run(["umount", target], check=True)
 
 
-# --- where it may be ---
+# --- places of the store ---
 
 
 @EVERYBODY
@@ -141,7 +141,7 @@ def test_a_workspace_that_is_read_only(start: Attack, store: Make, workspace: Pa
 
 @USER_AND_ROOT
 def test_a_mount_in_a_mount(start: Attack, store: Make, workspace: Path, place: Path) -> None:
-    """Both show the store."""
+    """Both mounts show the store."""
     sessions = store(workspace / "sub/data")
     flags = ["--rw", str(workspace / "sub"), "--rw", f"{workspace}:/again"]
     attack(start, sessions, flags, workspace / "sub/data/holt", workspace / "sub")
@@ -151,7 +151,7 @@ def test_a_mount_in_a_mount(start: Attack, store: Make, workspace: Path, place: 
 
 @USER_AND_ROOT
 def test_a_mount_over_the_store_is_what_it_is(start: Attack, store: Make, workspace: Path, place: Path) -> None:
-    """Another directory at the store's path is not the store."""
+    """Another directory mounted at the store's path is not the store."""
     other = place / "other"
     (other / "holt").mkdir(parents=True)
     (other / "holt" / "file").write_text("mine")
@@ -183,7 +183,7 @@ def test_the_store_of_the_home_beside_that_of_the_environment(store: Make, place
 @pytest.mark.root_host
 @pytest.mark.identities("root")
 def test_root_hides_the_store_of_the_user_whose_directory_it_mounts(holt: Holt, place: Path) -> None:
-    """The account's: root's own variables name another."""
+    """The store of the user's account: root's own variables name another."""
     home, uid = place / "home", 54321
     (place / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\nme:x:{uid}:{uid}::{home}:/bin/sh\n")
     share = home / ".local/share"
@@ -206,12 +206,12 @@ def test_root_hides_the_store_of_the_user_whose_directory_it_mounts(holt: Holt, 
     assert result.stdout == "THERE\n", result
 
 
-# --- links and other names ---
+# --- symlinks and other names ---
 
 
 @USER_AND_ROOT
 def test_a_link_to_the_store_from_outside(start: Attack, store: Make, workspace: Path, place: Path) -> None:
-    """The link is nobody's to replace, and what it leads to is hidden."""
+    """Nobody can replace the symlink, and its target is hidden."""
     (workspace / "real").mkdir()
     store(workspace / "real", session=False).holt.identity.own(workspace / "real")
     (place / "link").symlink_to(workspace / "real")
@@ -228,11 +228,11 @@ def test_a_link_that_the_command_could_replace(link: str, start: Attack, store: 
     path.symlink_to(place / "elsewhere")
     linked = store(path, session=False)
     refused = start(linked, [], "true")
-    # A session's own directories are not opened through such a link in the first place.
+    # A session's own directories are not opened through such a symlink in the first place.
     if "ELOOP" not in refused.refusal():
         assert f"could replace the symlink {path}, which leads to holt's session store" in refused.refusal(), str(refused)
         assert "If XDG_DATA_HOME names the symlink" in refused.cure
-    # Where the command can't write, the link may stay.
+    # If the command cannot write, the symlink may stay.
     start(linked, ["--workspace-mode", "ro"], "true").ok()
     assert sessions.names()
 
@@ -241,7 +241,7 @@ def test_a_link_that_the_command_could_replace(link: str, start: Attack, store: 
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("shown", ["home", "home/data"])
 def test_the_host_shows_the_store_twice(shown: str, start: Attack, store: Make, place: Path) -> None:
-    """By a bind mount, as in a container: its path says nothing then."""
+    """By a bind mount, as in a container: then its path tells nothing."""
     sessions = store(place / "home/data")
     inside = Path("/x") / (Path("home/data/holt").relative_to(shown))
     with mounted("--bind", place / shown, place / "alias"):
@@ -260,7 +260,7 @@ def test_the_host_shows_the_store_below_a_mount_of_a_session(store: Make, place:
         session = sessions.create("attacker", "--rw", f"{place}/above:/x")
         result = session.exec("bash", "-c", ATTACK, "sh", "/x/alias/data/holt", "/x").ok()
         assert result.out == "THERE\n", str(result)
-        # A part of the store, too.
+        # Even a part of the store.
     with mounted("--bind", sessions.directory / "victim", place / "above/alias"):
         session.stop()
         refused = session.exec("true")
@@ -280,7 +280,7 @@ def test_the_store_is_on_a_file_system_of_its_own(start: Attack, store: Make, wo
 @needs("busybox")
 @USER_AND_ROOT
 def test_a_store_in_the_system(store: Make, place: Path) -> None:
-    """The system is read-only, and shows a user's files to the user nevertheless."""
+    """The system is read-only, but shows a user's files to the user."""
     root = place / "rootfs"
     (root / "usr/bin").mkdir(parents=True)
     shutil.copy(shutil.which("busybox") or "", root / "usr/bin/busybox")
@@ -291,7 +291,7 @@ def test_a_store_in_the_system(store: Make, place: Path) -> None:
     assert result.out == "THERE\n", str(result)
 
 
-# --- one that is made later ---
+# --- a store that is made later ---
 
 
 @EVERYBODY
@@ -316,7 +316,7 @@ def test_nothing_is_made_where_the_command_could_not_make_it(holt: Holt, workspa
 
 @USER_AND_ROOT
 def test_a_link_that_leads_to_nothing(holt: Holt, workspace: Path, place: Path) -> None:
-    """From a place that the command can't write to one that it can."""
+    """A symlink in a place that the command cannot write leads to one that it can."""
     (place / "link").symlink_to(workspace / "later")
     result = holt(
         ["run", "--", "bash", "-c", ATTACK, "sh", workspace / "later/holt", workspace],
@@ -345,7 +345,7 @@ def test_a_file_in_the_way(holt: Holt, workspace: Path) -> None:
     assert "could create holt's session store" in refused.refusal()
 
 
-# --- a mount of a part of it ---
+# --- a mount of a part of the store ---
 
 
 PARTS = [("--rw", "workspace"), ("--ro", "files"), ("--workspace", "workspace"), ("--files", ""), ("--ro", ".."), ("--rw", "../..")]
@@ -364,7 +364,7 @@ def test_no_mount_begins_in_the_store(option: str, part: str, start: Attack, sto
 @needs("busybox")
 @USER_AND_ROOT
 def test_no_system_tree_is_in_the_store(start: Attack, store: Make, place: Path) -> None:
-    """For example in another session's root, where that one's commands could change it."""
+    """For example in another session's root, where the commands of that session could change it."""
     sessions = store(place / "data")
     root = sessions.directory / "victim/root/opt/tree"
     Session(sessions, "victim").sh(f"mkdir -p /opt/tree/usr/bin; cp {shutil.which('busybox')} /opt/tree/usr/bin").ok()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holt obeys a session only if the effective user wrote it: owner and mode of the store, whenever it is opened."""
+"""holt obeys a session only if the effective user wrote it: it checks owner and mode of the store each time it opens
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from lib.sessions import Session, Sessions
 
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 
-# From the session's directory.
+# Paths from the session's directory.
 PARTS = ["..", "../..", ".", "session.db", "session.db-wal", "session.db-shm", "session.db-pending"]
 
 VERBS: dict[str, list[str]] = {
@@ -28,7 +29,7 @@ VERBS: dict[str, list[str]] = {
 
 
 def make(session: Session, part: str) -> Path:
-    """The part, which SQLite may have taken away when the session stopped."""
+    """The part, which SQLite may have removed when the session stopped."""
     path = session.directory / part
     if not path.exists():
         path.touch(0o600)
@@ -59,7 +60,7 @@ def test_the_store_belongs_to_who_runs_holt(part: str, session: Session) -> None
     path = make(session, part)
     os.chown(path, 54321, 54321)
     try:
-        # An ordinary user may not even get as far as that.
+        # An ordinary user may fail even earlier.
         refused = session.exec("touch", "/workspace/ran")
         assert refused.code == 125 and str(path) in refused.err, str(refused)
     finally:
@@ -71,7 +72,7 @@ def test_the_store_belongs_to_who_runs_holt(part: str, session: Session) -> None
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("verb", VERBS)
 def test_root_does_not_obey_the_sessions_of_a_user(verb: str, session: Session) -> None:
-    """As under sudo with the user's HOME: all of the store is the user's."""
+    """For example under sudo with the user's HOME: the whole store belongs to the user."""
     for path in (session.sessions.data / "holt", *(session.sessions.data / "holt").rglob("*")):
         os.chown(path, 54321, 54321, follow_symlinks=False)
     try:
@@ -115,7 +116,7 @@ def test_no_link_is_followed_into_the_store(part: str, session: Session, place: 
 
 
 def refused(sessions: Sessions) -> Result:
-    """What holt says to exec, after asserting that it makes no session either."""
+    """The answer of exec, after asserting that holt makes no session either."""
     made = sessions(["create", "other"])
     assert made.code == 125 and made.out == "", str(made)
     return sessions(["exec", "w", "--", "true"])
@@ -139,7 +140,7 @@ def test_nobody_else_may_write_above_the_store(above: str, mode: int, holt: Holt
     assert f"chmod {'go-w' if mode & 2 else 'g-w'} {path}" in result.cure and "XDG_DATA_HOME" in result.cure
     assert ("counts as private only if /etc/passwd lists it" in result.cure) is not bool(mode & 2)
     assert "other users may write to" in sessions(["ls"]).err
-    # Nobody can rename what belongs to others in a sticky directory.
+    # In a sticky directory, nobody can rename other users' files.
     path.chmod(mode | 0o1000)
     session.exec("true").ok()
     path.chmod(0o755)
@@ -156,7 +157,7 @@ def test_a_stranger_above_the_store(above: str, holt: Holt, place: Path) -> None
         holt.identity.own(each)
     sessions = Sessions(holt, path)
     sessions.create()
-    # An id that is not mapped is what the host's root is, too, for root of a user namespace.
+    # For root of a user namespace, even the host's root is an unmapped id.
     os.chown(place / above, 54321, 54321)
     if holt.identity.name != "nested":
         result = refused(sessions)
@@ -169,7 +170,7 @@ def test_a_stranger_above_the_store(above: str, holt: Holt, place: Path) -> None
 
 @pytest.mark.identities("user", "root")
 def test_the_directories_of_a_link_are_looked_at(holt: Holt, place: Path) -> None:
-    """Those that it lies in, and those that it leads through."""
+    """The directories that contain it, and those through which it leads."""
     for name in ("shared", "shared/data", "mine"):
         (place / name).mkdir()
         holt.identity.own(place / name)
@@ -186,7 +187,7 @@ def test_the_directories_of_a_link_are_looked_at(holt: Holt, place: Path) -> Non
 
 @pytest.mark.identities("root")
 def test_a_home_of_another_user(holt: Holt, place: Path) -> None:
-    """As in a container of a CI runner: root with HOME=/github/home."""
+    """For example in a container of a CI runner: root with HOME=/github/home."""
     home = place / "home"
     home.mkdir()
     os.chown(home, 54321, 54321)
@@ -204,7 +205,8 @@ def test_a_home_of_another_user(holt: Holt, place: Path) -> None:
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("members", ["", "me", "other"])
 def test_a_home_that_the_user_s_own_group_may_write(members: str, holt: Holt, place: Path) -> None:
-    """Debian and Fedora give each user a group of his own: with a umask of 002 his directories are writable by it."""
+    """Debian and Fedora give each user a group of their own. With a umask of 002, that group may write to the user's
+    directories."""
     uid = 54321
     (place / "passwd").write_text(f"root:x:0:0::/:/bin/sh\nme:x:{uid}:{uid}::{place}:/bin/sh\nother:x:54322:54322::/:/bin/sh\n")
     (place / "group").write_text(f"root:x:0:\nme:x:{uid}:{members}\n")
@@ -219,7 +221,7 @@ def test_a_home_that_the_user_s_own_group_may_write(members: str, holt: Holt, pl
     if members == "other":
         assert f"chmod g-w {home}" in made.stderr
         return
-    # An ACL may name others, whatever the group is.
+    # An ACL may name other users, whatever the group is.
     if shutil.which("setfacl"):
         subprocess.run(["setfacl", "-m", "u:54322:rwx", home], check=True)
         made = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, cwd=home)

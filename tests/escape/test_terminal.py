@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing inside types into the caller's terminal, which the caller's shell reads once holt has ended."""
+"""No process inside types into the caller's terminal, which the caller's shell reads after holt has ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = (
 
 
 def legacy_tiocsti() -> bool:
-    """Whether an ordinary user may push into a terminal of their own (a setting since Linux 6.2)."""
+    """Whether an ordinary user may push input into their own terminal (a setting since Linux 6.2)."""
     setting = Path("/proc/sys/dev/tty/legacy_tiocsti")
     return not setting.exists() or setting.read_text().strip() != "0"
 
@@ -44,7 +44,7 @@ def test_the_attacks_work_on_a_terminal_of_one_s_own(name: str, hostile: Hostile
 
 
 def shown_and_pushed(name: str, caller: Terminal) -> tuple[Outcome, int]:
-    """What the attack inside has come to once holt has ended, and how many bytes it has pushed into the caller's
+    """The outcome of the attack inside after holt has ended, and how many bytes it has pushed into the caller's
     terminal."""
     with caller:
         caller.wait()
@@ -56,7 +56,7 @@ def shown_and_pushed(name: str, caller: Terminal) -> tuple[Outcome, int]:
 def test_nothing_is_typed_into_the_caller_s_terminal(
     script: str, name: str, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
-    """With "holt run ... | less" no output leads to it."""
+    """With "holt run ... | less", no output leads to it."""
     argv = holt.argv(["run", "--ro", hostile.directory, "--", hostile.path("terminal"), name])
     outcome, pushed = shown_and_pushed(
         name, Terminal(holt.identity, ["/bin/sh", "-c", script, "sh", *argv], cwd=workspace)
@@ -70,7 +70,7 @@ def test_nothing_is_typed_into_the_caller_s_terminal(
 def test_nor_without_the_filter(
     name: str, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
-    """A host that has no seccomp, and a caller who goes on without: the terminal inside is still another."""
+    """A host without seccomp, and a caller who runs without it: the terminal inside is still another."""
     argv = holt.argv(
         ["run", "--allow-degraded", "seccomp", "--ro", hostile.directory, "--", hostile.path("terminal"), name],
         prefix=hostile.refusing("seccomp"),
@@ -82,7 +82,7 @@ def test_nor_without_the_filter(
 
 
 def test_a_pushed_command_does_not_run_after_holt(holt: Holt, workspace: Path) -> None:
-    """The whole attack, as the caller would meet it: an interactive shell that has run holt once."""
+    """The whole attack from the caller's view: an interactive shell that has run holt once."""
     script = (
         "import fcntl, termios\n"
         "for c in 'touch pwned\\n':\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a killed or timed-out command started is gone, however it has tried to get away; and so it is when holt itself
-is killed, at any moment."""
+"""All processes of a killed or timed-out command are gone, however they tried to escape. The same holds if holt itself
+is killed at any moment."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def start(holt: Holt, hostile: Hostile, kind: str, *flags: str) -> Running:
 
 
 def nothing_lives() -> None:
-    """We are the subreaper of all that the suite starts (lib/leaks.py): nothing can have gone elsewhere."""
+    """This process is the subreaper of all that the suite starts (lib/leaks.py), so nothing can have escaped."""
     assert leaks.until_no_descendants() == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_daemons_outlive_their_parent_without_holt(kind: str, hostile: Hostile) -> None:
-    """The control of all that follows."""
+    """The control of the tests below."""
     path = hostile.unused_path()
     process = subprocess.Popen(
         hostile.caller.as_user([hostile.path("daemon"), kind, path]), stdout=subprocess.PIPE
@@ -91,7 +91,7 @@ def test_a_signal_to_holt_takes_daemons_with_it(sig: signal.Signals, holt: Holt,
 
 
 def test_a_kill_at_any_moment_leaves_nothing(holt: Holt) -> None:
-    """Of the launch too: one run is measured, and then fifty die at moments spread over one as long."""
+    """Even during the launch: one run is measured, and then fifty are killed at moments spread over its length."""
     begin = time.monotonic()
     holt(["run", "--", "true"]).ok()
     whole = time.monotonic() - begin
@@ -103,7 +103,7 @@ def test_a_kill_at_any_moment_leaves_nothing(holt: Holt) -> None:
 
 
 def test_the_end_of_init_is_an_end(holt: Holt) -> None:
-    """Should the host kill it (the OOM killer does), nobody waits for ever and the result says so."""
+    """The host may kill init, as the OOM killer does. Then nobody waits forever, and the result says so."""
     with holt.start(["run", "--", "sh", "-c", "echo ready; sleep 1000"]) as running:
         assert running.readline() == "ready"
         init = next(p for p in leaks.descendants(running.pid) if p.parent == running.pid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing inside can write what --tool NAME=COMMAND runs on the host."""
+"""No process inside can write the program that --tool NAME=COMMAND runs on the host."""
 
 from __future__ import annotations
 
@@ -44,21 +44,22 @@ def refuse(session: Session, command: str, **options: object) -> list[Result]:
 
 
 def refused(session: Session, command: str, **options: object) -> None:
-    """For a path that leads to what the session can write."""
+    """Asserts a refusal because a path leads to a place that the session can write."""
     for result in refuse(session, command, **options):
         assert "can write" in result.err, f"{command}: {result}"
         assert "Move it out of the workspace" in result.cure or "Name another directory" in result.cure, str(result)
 
 
 def refused_as_shell(session: Session, command: str, **options: object) -> None:
-    """For what only a shell could make sense of, or would be one."""
+    """Asserts a refusal because the command needs a shell, or is one."""
     for result in refuse(session, command, **options):
         assert "script outside the workspace" in result.cure or "env NAME=VALUE" in result.cure, f"{command}: {result}"
 
 
 # --- words that lead into the workspace ---
 
-# <W> is the workspace, <w> without its first slash, <P> the directory above it, which is the caller's HOME, too.
+# <W> is the workspace, <w> the same without its first slash, and <P> the directory above it, which is also the caller's
+# HOME.
 COMMANDS = {
     "relative": "./price",
     "absolute": "<W>/price",
@@ -118,7 +119,7 @@ def test_a_tool_in_the_workspace(command: str, work: Session, workspace: Path, p
 
 @USER_AND_ROOT
 def test_paths_relative_to_a_directory_that_a_word_names(work: Session, place: Path, program: Callable[..., Path]) -> None:
-    """By programs that nobody here knows, and by code."""
+    """By programs that holt does not know, and by code."""
     program("workspace/price")
     (place / "link").symlink_to("workspace")
     for command in (
@@ -298,7 +299,7 @@ def test_a_tool_starts_in_the_root_and_with_a_clean_environment(work: Session) -
 
 
 
-# --- what changes after the check ---
+# --- changes after the check ---
 
 SWAP = """
 set -e
@@ -309,7 +310,7 @@ holt-tool price '{}' || true
 
 
 def swapped(work: Session, command: str, swap: Callable[[], object], **options: object) -> list[str]:
-    """What a tool prints before and after the host does something."""
+    """A tool's output before and after an action of the host."""
     with work.start("bash", "-c", SWAP, flags=["--tool", f"price={command}"], stdin=subprocess.PIPE, **options) as running:
         assert running.process.stdin and running.process.stdout
         first = running.process.stdout.readline()
@@ -325,7 +326,7 @@ def swapped(work: Session, command: str, swap: Callable[[], object], **options: 
 def test_a_tool_that_leads_into_the_workspace_later(
     starter: str, work: Session, place: Path, holt: Holt, program: Callable[..., Path]
 ) -> None:
-    """The host makes a symlink of it: the next call is judged again."""
+    """The host makes a symlink of it: the next call checks it again."""
     evil, price = program("workspace/evil", "#!/bin/sh\necho 6.6\n"), program("tools/price")
 
     def swap() -> None:
@@ -337,7 +338,7 @@ def test_a_tool_that_leads_into_the_workspace_later(
     assert "can write" in said
 
 
-# What the host does to the tool's directory between two calls; the program itself is then the session's.
+# The host's action on the tool's directory between two calls; afterwards the program is the session's.
 MOVES = {
     "a link to the workspace": "rm price; ln -s ../workspace/price price",
     "a directory that is a link": "cd ..; mv tools old; ln -s workspace tools",
@@ -351,7 +352,7 @@ MOVES = {
 def test_a_tool_that_moves_into_the_workspace(
     move: str, work: Session, place: Path, workspace: Path, program: Callable[..., Path]
 ) -> None:
-    """It is asked anew at each call what the session can write."""
+    """Each call finds out again which files the session can write."""
     tool = program("tools/price")
     program("workspace/price", "#!/bin/sh\ntouch $HOME/pwned\necho 6\n")
     calls = "holt-tool price {}; touch called; while [ ! -e moved ]; do sleep 0.01; done; holt-tool price {}"
@@ -385,7 +386,7 @@ def test_a_tool_that_its_owner_edits_goes_on(work: Session, workspace: Path, pro
 def test_modules_of_a_writable_home_are_not_loaded(
     sessions: Sessions, place: Path, holt: Holt, program: Callable[..., Path]
 ) -> None:
-    """With --rw ~/.local the session could give a usercustomize to each tool in Python."""
+    """With --rw ~/.local, the session could give a usercustomize to each tool in Python."""
     version = subprocess.run(["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
                              check=True, capture_output=True, text=True).stdout.strip()
     code = program(f".local/lib/python{version}/site-packages/usercustomize.py", f"open('{place}/HOST', 'w')")
@@ -405,7 +406,7 @@ def test_modules_of_a_writable_home_are_not_loaded(
 
 @pytest.fixture
 def overlay(place: Path, identity: Identity) -> Iterator[Callable[..., Path]]:
-    """Mounts an overlay: overlay(LOWER, UPPER), by paths below the place. Returns where."""
+    """Mounts an overlay: overlay(LOWER, UPPER), with paths below the place. Returns its path."""
     top = place / "merged"
 
     def make(lower: str | Path, upper: str | Path, directory: Path = Path("/")) -> Path:
@@ -428,7 +429,7 @@ def overlay(place: Path, identity: Identity) -> Iterator[Callable[..., Path]]:
 def test_a_tool_on_an_overlay_of_the_workspace(
     layer: str, below: str, work: Session, workspace: Path, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
 ) -> None:
-    """What is written to a layer shows on the overlay."""
+    """A write to a layer shows on the overlay."""
     program(f"workspace{below}/price")
     above = place / "empty"
     above.mkdir()
@@ -442,18 +443,18 @@ def test_a_tool_on_an_overlay_of_the_workspace(
     used(work, str(price))
 
 
-@pytest.mark.identities("user")  # root needs a workspace that can be mapped to other ids
+@pytest.mark.identities("user")  # Root needs a workspace that can be mapped to other ids.
 def test_a_tool_below_an_overlay_that_is_the_workspace(
     sessions: Sessions, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
 ) -> None:
-    """What the session writes to the overlay is written to its upper directory."""
+    """A write of the session to the overlay goes to its upper directory."""
     price = program("upper/price")
     lower = program("lower/other")
     top = overlay(str(lower.parent), str(price.parent))
     session = sessions.create("merged", "--workspace", str(top))
     refused(session, str(price))
     refused(session, str(top / "other"))
-    # Nothing that is written to an overlay comes to its lower directory.
+    # A write to an overlay never reaches its lower directory.
     used(session, str(lower))
 
 
@@ -489,7 +490,7 @@ def test_a_tool_on_an_overlay_by_a_link(
 def test_a_tool_on_an_overlay_that_does_not_tell(
     work: Session, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
 ) -> None:
-    """Its layers are relative to a directory that nobody knows any more."""
+    """Its layers are relative to an unknown directory."""
     program("workspace/price")
     (place / "upper").mkdir()
     top = overlay("workspace", "upper", place)
