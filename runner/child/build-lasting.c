@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The root of a session: a directory of the host that lasts.
  *
- * The parts that every sandbox has (the system, /etc, /proc, /dev and /run) are made as for a
- * single run (build.c), and then attached to the session's own root. The command may change the
- * rest of the root, which may contain anything by the next start. So no symlink in it is followed,
- * and only the mount points must be directories. */
+ * Every sandbox has the system, /etc, /proc, /dev and /run. Here they are made as for a single run
+ * (build.c), and then attached to the session's own root. The command may change the rest of the
+ * root, which may contain anything by the next start. So no symlink in it is followed, and only the
+ * mount points must be directories. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -317,8 +317,8 @@ static int guard_hooks(const Search *search, const char *path, Error *reterr) {
         return r == 0 ? look_at_hooks(search, path, reterr) : r;
 }
 
-/* Adds a directory of hooks. husky keeps its hooks in .husky/_ since version 9, and each of them
- * runs the hook of the same name in .husky, so both are guarded. */
+/* Adds a directory of hooks. Since version 9, husky keeps its hooks in .husky/_, and each of them
+ * runs the hook of the same name in .husky. So both directories are guarded. */
 static int add_hooks_at(const Search *search, const char *base, const char *value, Error *reterr) {
         _cleanup_free_ char *path = NULL, *outer = NULL;
         int r = config_resolve(base, value, &path, reterr);
@@ -335,7 +335,7 @@ static int add_hooks_at(const Search *search, const char *base, const char *valu
 }
 
 /* Adds a value of core.hooksPath. git runs some hooks in its own directory, such as those of a push
- * to the repository, so a relative path is tried from there too. */
+ * to the repository. So a relative path is tried from there too. */
 static int add_hooks(const Search *search, const char *value, Error *reterr) {
         int r;
 

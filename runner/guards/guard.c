@@ -383,8 +383,8 @@ static bool guard_goes_on(Sweep *sweep, const char *path) {
         return repository_works(&sweep->found, repository_path_work(path));
 }
 
-/* Sweeps the gitlinks of the workspace's own index, which are the first `count` ones. If there are
- * too many for the time, the index is set aside, so that git follows none of the rest. */
+/* Sweeps the gitlinks of the workspace's own index, which are the first `count` ones. If the time
+ * is too short for all, the index is set aside, so that git follows none of the rest. */
 static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
         for (size_t i = 0; i < count; i++) {
                 if (!guard_goes_on(sweep, sweep->found.links.items[i]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The git repository of a workspace, the repositories above it, and those below that git enters by
- * itself. For example, `git status` at the top, which many shell prompts run, looks at every
- * gitlink of the index that has a .git, and follows its config. */
+ * itself. For example, many shell prompts run `git status` at the top. It looks at every gitlink of
+ * the index that has a .git, and follows its config. */
 #pragma once
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 /* Whether r must end a search: -ENOMEM, or -EAGAIN if another process holds a lease on a file
  * (F_SETLEASE of fcntl(2)). A command of another run may hold one. Then holt cannot read the
- * file, and would leave unprotected the paths to which it leads. All functions here return these
- * codes. */
+ * file, and would leave paths unprotected to which the file leads. All functions here return
+ * these codes. */
 static inline bool repository_is_closed(int r) {
         return r == -ENOMEM || r == -EAGAIN;
 }

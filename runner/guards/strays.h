@@ -20,5 +20,6 @@
  * Returns 0, -E2BIG if there is too much to look at, or -ENOMEM. */
 int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret);
 
-/* Whether found[index] is also in known, leads to the same target, and was not made anew. */
+/* Whether found[index] is also in known, leads to the same target, and was not made again
+ * meanwhile. */
 bool strays_has(const PlanStrays *known, const PlanStrays *found, size_t index);

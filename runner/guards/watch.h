@@ -12,8 +12,8 @@
  * It makes two comparisons. In the directory of the host, the name must still lead to the same
  * file. In the sandbox's mount namespace, the mount must still exist: it belongs to the name, and
  * unlink(2) and link(2) remove it although the file is the same again. For that, holt keeps an fd
- * of the sandbox's root, and one of its mount namespace, which would otherwise lose its mounts with
- * the last process.
+ * of the sandbox's root. It also keeps one of the mount namespace, which would otherwise lose its
+ * mounts with the last process.
  *
  * A command can rename files in such a directory all the time. To limit the effort, SIGIO stays
  * pending for a while after each look (watch_pause()).

@@ -154,7 +154,7 @@ static bool is_builtin(const char *name) {
 }
 
 /* Sets the cure for a command line in one word. If a shell would do more than split it, the words
- * are not shown without quotes: behind a "|" or ";", they would run outside. */
+ * are shown only in quotes: behind a "|" or ";", they would run outside. */
 static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
         const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             " _-+,./:=@%";

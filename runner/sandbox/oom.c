@@ -93,7 +93,7 @@ int oom_find_count(const char *text, const char *key, uint64_t *ret) {
         return -ENODATA;
 }
 
-/* Reads from the start each time, because the kernel generates the file anew. */
+/* Reads from the start each time, because the kernel generates the content at each read. */
 static int read_again(int fd, char *buf, size_t size) {
         size_t length = 0;
         ssize_t n = 1;

@@ -4,9 +4,10 @@
 
 #include "sandbox/launch.h"
 
-/* Replaces each of fds 0 to 2 by a sealed copy, if it is a file open for reading only that the
- * command must not write (stdio-files.c). Call it after all other parts of prepare_all(). Returns
- * 0, -EFBIG with an ERROR_POLICY if the file is too large, or another negative errno. */
+/* Protects files that are open for reading only and that the command must not write
+ * (stdio-files.c): each such fd from 0 to 2 is replaced by a sealed copy. Call it after all other
+ * parts of prepare_all(). Returns 0, -EFBIG with an ERROR_POLICY if the file is too large, or
+ * another negative errno. */
 int stdio_files_shield(Launch *launch, Error *reterr);
 
 /* The same for one open file. *fd is replaced if needed; number, 0 to 2, is its number in the

@@ -92,9 +92,9 @@ void relay_discard(Relay *r, Budget *budget) {
 
 /* --- writing to a reader that may have stopped --- */
 
-/* The timer is ITIMER_REAL. A timer of timer_create(2) takes one of the user's pending signals
- * (RLIMIT_SIGPENDING), and any other process of that user, even one in a sandbox, can use these up.
- * A SIGALRM from another process may arrive meanwhile; it is raised again at the end. */
+/* The timer is ITIMER_REAL. A timer of timer_create(2) would take one of the user's pending signals
+ * (RLIMIT_SIGPENDING). Any other process of that user, even one in a sandbox, can use these up. A
+ * SIGALRM from another process may arrive meanwhile; it is raised again at the end. */
 static volatile sig_atomic_t alarm_from_outside;
 
 static bool is_from_outside(const siginfo_t *info) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "refuse CALL:ERRNO:MASK[,...] COMMAND [ARG...]": a host on which the kernel refuses these calls,
- * because it is too old for them or because a container's seccomp profile forbids them. All three
- * are numbers. With a MASK other than 0, a call is refused only if its first argument has one of
- * the mask's bits, such as clone(2) with a namespace flag. */
+/* "refuse CALL:ERRNO:MASK[,...] COMMAND [ARG...]": a host on which the kernel refuses these calls.
+ * It may be too old for them, or a container's seccomp profile may forbid them. All three are
+ * numbers. With a MASK other than 0, a call is refused only if its first argument has one of the
+ * mask's bits. An example is clone(2) with a namespace flag. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

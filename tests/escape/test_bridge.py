@@ -184,7 +184,7 @@ def test_deep_and_odd_results_of_a_tool(host: Host) -> None:
     code = "print(json.dumps([ask(connect(), call(n)) for n in ('deep', 'deeper', 'odd')]))"
     deep, deeper, odd = json.loads(run(host, code))
     assert deep == {"id": 1, "value": nested(61)}
-    assert deeper["error"]["type"] == "internal_error" and "more than 64 objects" in deeper["error"]["message"]
+    assert deeper["error"]["type"] == "internal_error" and "nested more than 64 deep" in deeper["error"]["message"]
     assert odd["error"]["type"] == "internal_error" and "\\u0000" in odd["error"]["message"]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command cannot use up resources that the kernel counts for the whole host, or for all processes of the caller, if a
-sandbox's share can be bounded. See "Exhaustion" in SECURITY.md for the rest."""
+"""A command cannot use up resources that the kernel counts for the whole host, or for all processes of the caller. This
+holds for resources of which a sandbox's share can be bounded. See "Exhaustion" in SECURITY.md for the rest."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_a_guarded_file_has_no_second_name(holds: Run, repository: Repository) -
 def test_a_parent_of_a_protected_path_made_anew_is_not_trusted(
     holt: Holt, workspace: Path, identity: Identity
 ) -> None:
-    """The guard is on the path, and so are its parents: neither may be moved."""
+    """The directories on the way to a guarded file cannot be moved either."""
     directory = workspace / "conf" / "tool"
     identity.run(["mkdir", "-p", directory]).check_returncode()
     (directory / "run.sh").write_text("good\n")
@@ -251,7 +251,7 @@ def test_a_closed_workspace_hides_no_submodule(holt: Holt, repository: Repositor
 
 
 def test_a_read_only_workspace_stays_one(holt: Holt, repository: Repository) -> None:
-    """Files that would be set aside are not opened for writing."""
+    """Directories that cannot hide anything keep their mode."""
     repository.path.chmod(0o555)
     holt(["run", "--", "true"]).ok()
 

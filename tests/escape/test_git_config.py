@@ -158,7 +158,7 @@ def test_a_config_of_a_submodule_is_not_turned(
     assert use(repository, home) is not sandboxed
 
 
-# Attacks that run in a submodule at `git status` in the repository above.
+# Settings by which git runs code in a submodule, at `git status` in the repository above.
 IN_A_SUBMODULE: dict[str, tuple[str, Setting]] = {
     "hooks path of its own": (
         "git -C sub config core.hooksPath .husky",

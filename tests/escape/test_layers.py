@@ -2,8 +2,9 @@
 """holt fails closed. If the host refuses a layer, the error names the layer and its cure. Nothing runs with less,
 unless the caller said --allow-degraded LAYER.
 
-The tests make hosts that refuse: a user namespace whose limits are 0 (each namespace has its own
-user.max_*_namespaces), one whose /proc is covered as in containers, and a seccomp filter without certain system calls.
+The tests make hosts that refuse. One is a user namespace whose limits are 0; each namespace has its own
+user.max_*_namespaces. Another has a covered /proc, as in containers. A third has a seccomp filter without certain
+system calls.
 """
 
 from __future__ import annotations
