@@ -450,7 +450,7 @@ static int build_enter(Launch *launch, Error *error) {
                 return step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root");
         r = let_the_host_go();
         if (r < 0)
-                return step_fail(error, LAYER_MOUNT, -r, "cannot let go of", "the host's tree");
+                return step_fail(error, LAYER_MOUNT, -r, "cannot unmount", "the host's tree");
         return build_cwd(launch->plan, error);
 }
 

@@ -49,8 +49,8 @@ static int check_looks(const Search *search, Error *reterr) {
             looks->entries <= ENTRIES_LOOKED_MAX)
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
-                      "cannot tell where the git configs of %s lead: their files and hooks exceed "
-                      "the number that holt checks",
+                      "cannot find out where the git configs of %s lead: they have more files and "
+                      "hooks than holt can check",
                       search->workspace->source);
         return error_cure(reterr, r, "To run without this protection: --protect none");
 }
@@ -234,7 +234,7 @@ static int config_resolve(const char *base, const char *value, char **ret, Error
                 *ret = value[0] == '/' ? strdup(value) : str_format("%s/%s", base, value);
         if (unknown && !*ret) {
                 r = error_set(reterr, ERROR_POLICY, 0,
-                              "cannot tell where the path %s in a git config leads", value);
+                              "cannot find out where the path %s in a git config leads", value);
                 return error_cure(reterr, r,
                                   "Write it as an absolute path in that config. To run without "
                                   "this protection: --protect none");
@@ -351,8 +351,8 @@ static int add_hooks(const Search *search, const char *value, Error *reterr) {
 /* --- configs --- */
 
 static int refuse_config(const char *path, int errnum, Error *reterr) {
-        int r = error_set(reterr, ERROR_POLICY, 0, "cannot tell where the git config %s leads: %s",
-                          path,
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "cannot find out where the git config %s leads: %s", path,
                           errnum == EBADMSG ? "git itself could not read it"
                                             : "it contains or includes more than holt reads");
 

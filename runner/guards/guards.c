@@ -73,8 +73,8 @@ int guards_repository_closed(const PlanMount *workspace, int r, Error *reterr) {
         if (r == -ENOMEM)
                 return error_oom(reterr);
         r = error_set(reterr, ERROR_POLICY, -r,
-                      "cannot tell what to protect in %s: another process holds a lease on one of "
-                      "its git configs or indexes",
+                      "cannot find out which paths to protect in %s: another process holds a lease "
+                      "on one of its git configs or indexes",
                       workspace->source);
         return error_cure(reterr, r,
                           "Another command in a sandbox may hold it (/proc/locks shows its "

@@ -112,7 +112,7 @@ int inputs_protect_path(LaunchPlan *plan, const Reach *reach, const char *path, 
 
 int inputs_protect_rootfs(LaunchPlan *plan, const Reach *reach, Error *reterr) {
         return plan->rootfs.source
-                       ? keep_from_command(plan, reach, "the programs of the command are those of",
+                       ? keep_from_command(plan, reach, "the programs of the command come from",
                                            plan->rootfs.source, plan->rootfs.fd, reterr)
                        : 0;
 }

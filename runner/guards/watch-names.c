@@ -18,7 +18,7 @@ static int watch_refuse(const char *path, int errnum, Error *reterr) {
                           "cannot watch %s, which contains a protected or hidden path", path);
 
         if (errnum == EACCES)
-                return error_cure(reterr, r, "Make the directory readable for you.");
+                return error_cure(reterr, r, "Give yourself permission to read the directory.");
         if (errnum == EMFILE)
                 return error_cure(reterr, r, "Raise the limit of open files (ulimit -Hn).");
         return error_cure(reterr, r,

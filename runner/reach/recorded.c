@@ -138,8 +138,9 @@ static const char *recorded_why_not(const PlanRecord *record, const struct stat 
         if (directory && change != FILE_ID_SYSTEM)
                 return "it is another directory";
         why = directory ? NULL : why_not_replaced(record, st, parent);
-        return !why && recorded_is_private(st) ? "it is another one, and others may not read it"
-                                               : why;
+        return !why && recorded_is_private(st)
+                       ? "it was replaced by one that other users may not read"
+                       : why;
 }
 
 static int recorded_compare(const LaunchPlan *plan, PlanMount *mount, int fd, const FileId *parent,

@@ -310,4 +310,4 @@ def test_what_is_guarded_by_one_name_and_given_by_another_is_told(
 ) -> None:
     result = holt(["run", *flags, "--", "true"]).ok()
 
-    assert ("what the policy protects" in result.err) is told
+    assert ("protected paths" in result.err) is told

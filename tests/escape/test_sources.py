@@ -283,7 +283,7 @@ def test_a_file_that_others_may_not_read(sources: Sources) -> None:
     own = sources.victim.sessions.holt.identity.own(new).stat().st_uid
     new.rename(sources.projects / "config")
     seen = use(sources, "holt", "cat /config")
-    assert seen == "new\n" if own else "others may not read it" in seen, seen
+    assert seen == "new\n" if own else "other users may not read" in seen, seen
 
 
 @pytest.mark.root_host
