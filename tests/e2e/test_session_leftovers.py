@@ -213,7 +213,7 @@ def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace:
         (workspace / name).rename(workspace / f"kept-{kind}")
 
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "15"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "8"))
 
 
 @pytest.mark.identities("user", "root")
