@@ -181,8 +181,13 @@ const char *json_type_name(JsonType type) {
         return names[type];
 }
 
+/* value may be missing: NULL. */
+static bool json_value_is(const JsonValue *value, JsonType type) {
+        return value && json_type(value) == type;
+}
+
 const JsonValue *json_first(const JsonValue *value) {
-        return from_node(json_node(value)->child);
+        return value ? from_node(json_node(value)->child) : NULL;
 }
 
 const JsonValue *json_next(const JsonValue *value) {
@@ -194,7 +199,7 @@ const char *json_key(const JsonValue *value) {
 }
 
 const JsonValue *json_member(const JsonValue *object, const char *key) {
-        if (json_type(object) != JSON_OBJECT)
+        if (!json_value_is(object, JSON_OBJECT))
                 return NULL;
         for (const JsonValue *member = json_first(object); member; member = json_next(member))
                 if (streq(json_key(member), key))
@@ -203,20 +208,20 @@ const JsonValue *json_member(const JsonValue *object, const char *key) {
 }
 
 const char *json_string(const JsonValue *value) {
-        return json_type(value) == JSON_STRING ? json_node(value)->valuestring : NULL;
+        return json_value_is(value, JSON_STRING) ? json_node(value)->valuestring : NULL;
 }
 
 int json_bool(const JsonValue *value, bool *ret) {
-        if (json_type(value) != JSON_BOOL)
+        if (!json_value_is(value, JSON_BOOL))
                 return -EINVAL;
         *ret = (json_node(value)->type & cJSON_True) != 0;
         return 0;
 }
 
 int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
-        double number = json_node(value)->valuedouble;
+        double number;
 
-        if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
+        if (json_number(value, &number) < 0 || !json_is_integer(number))
                 return -EINVAL;
         if (number < 0 || number > (double)JSON_INTEGER_MAX || (uint64_t)number > max)
                 return -ERANGE;
@@ -225,9 +230,9 @@ int json_uint(const JsonValue *value, uint64_t max, uint64_t *ret) {
 }
 
 int json_int(const JsonValue *value, int64_t *ret) {
-        double number = json_node(value)->valuedouble;
+        double number;
 
-        if (json_type(value) != JSON_NUMBER || !json_is_integer(number))
+        if (json_number(value, &number) < 0 || !json_is_integer(number))
                 return -EINVAL;
         if (fabs(number) > (double)JSON_INTEGER_MAX)
                 return -ERANGE;
@@ -236,10 +241,27 @@ int json_int(const JsonValue *value, int64_t *ret) {
 }
 
 int json_number(const JsonValue *value, double *ret) {
-        if (json_type(value) != JSON_NUMBER)
+        if (!json_value_is(value, JSON_NUMBER))
                 return -EINVAL;
         *ret = json_node(value)->valuedouble;
         return 0;
+}
+
+const char *json_member_string(const JsonValue *object, const char *key) {
+        return json_string(json_member(object, key));
+}
+
+const char *json_member_text(const JsonValue *object, const char *key) {
+        const char *text = json_member_string(object, key);
+
+        return text ? text : "";
+}
+
+uint64_t json_member_uint(const JsonValue *object, const char *key) {
+        uint64_t number = 0;
+
+        (void)json_uint(json_member(object, key), JSON_INTEGER_MAX, &number);
+        return number;
 }
 
 /* --- paths --- */

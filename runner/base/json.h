@@ -57,6 +57,9 @@ JsonType json_type(const JsonValue *value);
 /* "an object", "a string" and so on, for errors. */
 const char *json_type_name(JsonType type);
 
+/* A missing value is NULL. json_first(), json_member() and the functions that read a value take
+ * NULL and answer as for a value of another type, so that calls can be nested. */
+
 /* The first member of an object, or item of an array, in the order of the text. NULL at the end,
  * and for any other type. */
 const JsonValue *json_first(const JsonValue *value);
@@ -79,6 +82,11 @@ int json_int(const JsonValue *value, int64_t *ret);
 
 /* Returns 0, or -EINVAL for another type. */
 int json_number(const JsonValue *value, double *ret);
+
+/* Read a member of an object. If it is missing or has another type, they return NULL, "" and 0. */
+const char *json_member_string(const JsonValue *object, const char *key);
+const char *json_member_text(const JsonValue *object, const char *key);
+uint64_t json_member_uint(const JsonValue *object, const char *key);
 
 /* Writes the value unchanged into a document. */
 struct JsonWriter;

@@ -269,19 +269,11 @@ int ask_print_json(const JsonValue *value, Error *reterr) {
 }
 
 const char *ask_text(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-        const char *text = value ? json_string(value) : NULL;
-
-        return text ? text : "";
+        return json_member_text(object, key);
 }
 
 uint64_t ask_number(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-        uint64_t number = 0;
-
-        if (value)
-                (void)json_uint(value, JSON_INTEGER_MAX, &number);
-        return number;
+        return json_member_uint(object, key);
 }
 
 const char *ask_time(uint64_t ms, char buf[24]) {
@@ -298,8 +290,7 @@ int ask_writable(const JsonValue *show, StrList *ret) {
         const JsonValue *mounts = json_member(show, "mounts");
         int r = strlist_add(ret, ask_text(show, "directory"));
 
-        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m && r == 0;
-             m = json_next(m)) {
+        for (const JsonValue *m = json_first(mounts); m && r == 0; m = json_next(m)) {
                 bool read_only = false;
 
                 (void)json_bool(json_member(m, "read_only"), &read_only);

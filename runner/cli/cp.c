@@ -239,13 +239,6 @@ static int cp_put(Cp *cp, const char *source, const char *path, bool several, Er
 
 /* --- a directory out of the session --- */
 
-static const char *cp_text_of(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-        const char *text = value ? json_string(value) : NULL;
-
-        return text ? text : "";
-}
-
 /* Where a copy is made a command may be able to write, as in a workspace: whatever it has put on
  * the way by now, none of it is followed. *ret_last is the end of name. */
 static int cp_open_above(int dir_fd, const char *name, const char **ret_last) {
@@ -300,7 +293,7 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
 
 /* Nothing of a link is made here: what is written later would follow it. */
 static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
-        const char *type = cp_text_of(entry, "type");
+        const char *type = json_member_text(entry, "type");
         _cleanup_free_ char *name = transfer_entry_name(entry);
         _cleanup_free_ char *source = name ? str_format("%s/%s", path, name) : NULL;
         uint64_t mode = 0;
@@ -327,8 +320,8 @@ static int check_missed(const JsonValue *missed, Error *reterr) {
         if (!missed)
                 return 0;
         return refuse_missed(name ? name : "",
-                             streq(cp_text_of(missed, "errno"), "EACCES") ? EACCES : E2BIG, false,
-                             reterr);
+                             streq(json_member_text(missed, "errno"), "EACCES") ? EACCES : E2BIG,
+                             false, reterr);
 }
 
 static int get_page(Cp *cp, const char *path, int dir_fd, char **after, Error *reterr) {

@@ -37,7 +37,7 @@ static void exec_result_tell_timeout(const ExecResult *result) {
 void exec_result_tell_denials(const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
 
-        for (const JsonValue *d = denials ? json_first(denials) : NULL; d; d = json_next(d)) {
+        for (const JsonValue *d = json_first(denials); d; d = json_next(d)) {
                 const char *why_not = ask_text(d, "why_not");
 
                 report_denial(ask_text(d, "what"), ask_number(d, "count"), ask_text(d, "answer"),
@@ -52,7 +52,7 @@ void exec_result_tell_replaced(const JsonValue *result) {
 }
 
 bool exec_result_set_aside(const JsonValue *result) {
-        const JsonValue *names = result ? json_member(result, "set_aside") : NULL;
+        const JsonValue *names = json_member(result, "set_aside");
 
         return names && json_first(names);
 }
@@ -62,7 +62,7 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
         const char *workspace = show ? ask_text(show, "workspace") : "";
         _cleanup_(strlist_clear) StrList moved = { 0 };
 
-        for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
+        for (const JsonValue *n = json_first(names); n; n = json_next(n))
                 if (json_string(n))
                         (void)strlist_add(&moved, json_string(n));
         report_moved(&moved, workspace[0] ? workspace : NULL,
@@ -127,11 +127,11 @@ static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
 
 /* The session's, but for the time, which may be the call's. */
 static void write_limits(const ExecResult *result, JsonWriter *w) {
-        const JsonValue *limits = result->show ? json_member(result->show, "limits") : NULL;
+        const JsonValue *limits = json_member(result->show, "limits");
 
         json_write_object(w, "limits");
-        for (const JsonValue *l = limits ? json_first(limits) : NULL; l; l = json_next(l)) {
-                const JsonValue *own = streq(json_key(l), "timeout_us") && result->result
+        for (const JsonValue *l = json_first(limits); l; l = json_next(l)) {
+                const JsonValue *own = streq(json_key(l), "timeout_us")
                                                ? json_member(result->result, "timeout_us")
                                                : NULL;
 
@@ -142,7 +142,7 @@ static void write_limits(const ExecResult *result, JsonWriter *w) {
 
 /* A member of the answer, or an empty one of its kind. */
 static void write_member(const JsonValue *from, const char *key, bool array, JsonWriter *w) {
-        const JsonValue *value = from ? json_member(from, key) : NULL;
+        const JsonValue *value = json_member(from, key);
 
         if (value) {
                 json_copy(w, key, value);

@@ -50,21 +50,6 @@ typedef struct FilesCommand {
         const char *const *operands; /* behind the verb; NULL-terminated */
 } FilesCommand;
 
-static const char *files_verb_text_of(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-
-        return value ? json_string(value) : NULL;
-}
-
-static uint64_t files_verb_number_of(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-        uint64_t number = 0;
-
-        if (value)
-                (void)json_uint(value, JSON_INTEGER_MAX, &number);
-        return number;
-}
-
 static int files_verb_print_json(JsonWriter *w, Error *reterr) {
         int r = json_write_finish(w) < 0 ? error_oom(reterr) : 0;
 
@@ -80,8 +65,8 @@ static int files_verb_print_json(JsonWriter *w, Error *reterr) {
 static const char *mode_text(const JsonValue *entry, char buf[11]) {
         static const char *const types[] = { "file", "directory", "link" };
         static const char all[] = "rwxrwxrwx", letters[] = "-dl";
-        const char *type = files_verb_text_of(entry, "type");
-        const uint64_t mode = files_verb_number_of(entry, "mode");
+        const char *type = json_member_string(entry, "type");
+        const uint64_t mode = json_member_uint(entry, "mode");
 
         (void)strcpy(buf, "?---------");
         for (size_t i = 0; type && i < ELEMENTSOF(types); i++)
@@ -94,15 +79,15 @@ static const char *mode_text(const JsonValue *entry, char buf[11]) {
 }
 
 static void files_verb_print_entry(const JsonValue *entry, const char *name) {
-        const time_t seconds = (time_t)(files_verb_number_of(entry, "modified_ms") / 1000);
-        const char *target = files_verb_text_of(entry, "target");
+        const time_t seconds = (time_t)(json_member_uint(entry, "modified_ms") / 1000);
+        const char *target = json_member_string(entry, "target");
         char mode[11], date[32] = "", visible[1024], leads[1024];
         struct tm tm;
 
         if (localtime_r(&seconds, &tm))
                 (void)strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
         (void)printf("%s %12" PRIu64 " %s %s%s%s\n", mode_text(entry, mode),
-                     files_verb_number_of(entry, "size"), date,
+                     json_member_uint(entry, "size"), date,
                      str_visible(name, visible, sizeof(visible)), target ? " -> " : "",
                      target ? str_visible(target, leads, sizeof(leads)) : "");
 }
@@ -111,7 +96,7 @@ static void files_verb_print_entry(const JsonValue *entry, const char *name) {
 static void print_named(const JsonValue *entry) {
         _cleanup_free_ char *name = transfer_entry_name(entry);
 
-        files_verb_print_entry(entry, name ? name : files_verb_text_of(entry, "name"));
+        files_verb_print_entry(entry, name ? name : json_member_string(entry, "name"));
 }
 
 /* To stderr: the listing is not whole. */
@@ -122,7 +107,7 @@ static void tell_missed(const JsonValue *missed) {
         if (missed)
                 (void)fprintf(stderr, "holt: not all is listed: cannot look into \"%s\" (%s)\n",
                               name ? str_quote(name, quoted, sizeof(quoted)) : "",
-                              files_verb_text_of(missed, "errno"));
+                              json_member_string(missed, "errno"));
 }
 
 static void show_page(const FilesCommand *command, const JsonValue *result, JsonWriter *w) {
@@ -178,7 +163,7 @@ static int files_verb_list(const FilesCommand *command, const char *path, JsonWr
                         return r;
                 show_page(command, message.result, w);
                 tell_missed(json_member(message.result, "missed"));
-                next = files_verb_text_of(message.result, "next");
+                next = json_member_string(message.result, "next");
                 if (!next)
                         return 0;
                 free(after);
@@ -297,7 +282,7 @@ static int move_or_copy(FilesCommand *command, const char *method, bool copy, Er
         if (copy)
                 json_write_bool(&params, "recursive", command->options.recursive);
         r = transfer_call(command->client, method, &params, FD_NONE, &answer, reterr);
-        left_out = r == 0 && copy ? files_verb_number_of(answer.result, "left_out") : 0;
+        left_out = r == 0 && copy ? json_member_uint(answer.result, "left_out") : 0;
         if (left_out > 0)
                 (void)fprintf(stderr, "holt: left out: %" PRIu64 " FIFOs, sockets or devices\n",
                               left_out);

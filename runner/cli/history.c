@@ -100,9 +100,9 @@ static int ask_rows(const Listing *listing, const char *name, const Query *query
 }
 
 static const JsonValue *first_row(const Answer *answer) {
-        const JsonValue *rows = answer->result ? json_member(answer->result, "rows") : NULL;
+        const JsonValue *rows = json_member(answer->result, "rows");
 
-        return rows ? json_first(rows) : NULL;
+        return json_first(rows);
 }
 
 /* Of two answers, each with the newest first. */
@@ -157,8 +157,7 @@ static JsonDocument *parse_text(const JsonValue *row, const char *key) {
 static char *history_join(const JsonValue *array, const char *between) {
         char *text = strdup("");
 
-        for (const JsonValue *word = array ? json_first(array) : NULL; text && word;
-             word = json_next(word)) {
+        for (const JsonValue *word = json_first(array); text && word; word = json_next(word)) {
                 const char *string = json_string(word);
                 char *longer = str_format("%s%s%s", text, text[0] ? between : "",
                                           string ? string : "");

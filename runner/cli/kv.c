@@ -119,7 +119,7 @@ static int kv_keys(const KvCall *call, Error *reterr) {
         if (call->json)
                 return ask_print_json(answer.result, reterr);
         keys = json_member(answer.result, "keys");
-        for (const JsonValue *key = keys ? json_first(keys) : NULL; key; key = json_next(key))
+        for (const JsonValue *key = json_first(keys); key; key = json_next(key))
                 print_key(json_string(key));
         return 0;
 }

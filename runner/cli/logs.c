@@ -170,7 +170,7 @@ static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *ret
         for (unsigned i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
                 if (log->known[i])
                         r = skip_to(log, i, ends[i], later, reterr);
-        for (const JsonValue *n = names ? json_first(names) : NULL; n; n = json_next(n))
+        for (const JsonValue *n = json_first(names); n; n = json_next(n))
                 if (json_string(n))
                         log->elsewhere[streq(json_string(n), capture_stream_name(1))] = true;
         return r;
@@ -190,7 +190,7 @@ static int read_page(Log *log, Chunks *later, Error *reterr) {
         json_write_bool(&w, "base64", true);
         r = ask_process(log->client, "process.read", log->id, &w, &answer, reterr);
         chunks = r == 0 ? json_member(answer.result, "chunks") : NULL;
-        for (const JsonValue *c = chunks ? json_first(chunks) : NULL; c && r == 0; c = json_next(c))
+        for (const JsonValue *c = json_first(chunks); c && r == 0; c = json_next(c))
                 r = logs_take(log, c, later, reterr);
         if (r < 0)
                 return r;

@@ -90,7 +90,7 @@ static void print_mounts(const JsonValue *session) {
         const JsonValue *mounts = json_member(session, "mounts");
         const char *label = "mounts";
 
-        for (const JsonValue *m = mounts ? json_first(mounts) : NULL; m; m = json_next(m)) {
+        for (const JsonValue *m = json_first(mounts); m; m = json_next(m)) {
                 bool read_only = false;
                 _cleanup_free_ char *text = NULL;
 
@@ -144,7 +144,7 @@ static void print_limits(const JsonValue *session) {
 static void print_degraded(const JsonValue *session) {
         const JsonValue *layers = json_member(session, "allow_degraded");
 
-        for (const JsonValue *l = layers ? json_first(layers) : NULL; l; l = json_next(l))
+        for (const JsonValue *l = json_first(layers); l; l = json_next(l))
                 print_fact("may lack", json_string(l));
 }
 

@@ -53,7 +53,7 @@ static int do_ps(const OptionResult *words, const void *options, Error *reterr) 
                 return ask_print_json(answer.result, reterr);
         (void)printf("%-6s %-10s %-4s %-19s %s\n", "ID", "STATE", "EXIT", "STARTED", "COMMAND");
         all = json_member(answer.result, "processes");
-        for (const JsonValue *p = all ? json_first(all) : NULL; p; p = json_next(p))
+        for (const JsonValue *p = json_first(all); p; p = json_next(p))
                 print_process(p);
         return 0;
 }

@@ -30,7 +30,7 @@ void python_tell_displays(const JsonValue *result) {
         bool printed, others = false;
         size_t count = 0;
 
-        for (const JsonValue *d = displays ? json_first(displays) : NULL; d; d = json_next(d)) {
+        for (const JsonValue *d = json_first(displays); d; d = json_next(d)) {
                 char seen[sizeof(type)];
 
                 (void)str_visible(display_type(d, text, &printed), seen, sizeof(seen));

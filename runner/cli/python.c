@@ -358,7 +358,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
 static void print_variables(const JsonValue *result) {
         const JsonValue *list = json_member(result, "variables");
 
-        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
+        for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
                 char name[256], type[256], size[256], text[1024];
 
                 (void)printf("%s: %s", str_visible(ask_text(v, "name"), name, sizeof(name)),
@@ -370,7 +370,7 @@ static void print_variables(const JsonValue *result) {
 }
 
 static void print_names(const char *what, const JsonValue *list, const char *why_not) {
-        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
+        for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
                 const char *said = json_string(v) ? json_string(v) : "";
                 char name[256], text[1024];
 

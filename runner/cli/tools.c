@@ -330,12 +330,6 @@ void tool_host_work(ToolHost *host) {
 
 /* --- messages --- */
 
-static const char *tools_text_member(const JsonValue *object, const char *key) {
-        const JsonValue *value = object ? json_member(object, key) : NULL;
-
-        return value && json_string(value) ? json_string(value) : "";
-}
-
 static void tools_cancel(ToolHost *host, const char *id) {
         for (Call *call = host->calls; call; call = call->next)
                 if (streq(call->id, id)) {
@@ -353,9 +347,8 @@ static void tools_begin(ToolHost *host, const RpcMessage *message) {
         *call = (Call){ .pidfd = FD_NONE,
                         .streams = { { FD_NONE, NULL, 0 }, { FD_NONE, NULL, 0 } } };
         call->request = strdup(message->request);
-        call->name = strdup(tools_text_member(message->params, "name"));
-        (void)snprintf(call->id, sizeof(call->id), "%s",
-                       tools_text_member(message->params, "call"));
+        call->name = strdup(json_member_text(message->params, "name"));
+        (void)snprintf(call->id, sizeof(call->id), "%s", json_member_text(message->params, "call"));
         if (payload)
                 json_copy(&call->payload, NULL, payload);
         if (!payload || !call->request || !call->name || json_write_finish(&call->payload) < 0) {
@@ -374,7 +367,7 @@ bool tool_host_take(ToolHost *host, const RpcMessage *message) {
         if (message->request && streq(message->method, "tool.call"))
                 tools_begin(host, message);
         else if (streq(message->method, "tool.cancel"))
-                tools_cancel(host, tools_text_member(message->params, "call"));
+                tools_cancel(host, json_member_text(message->params, "call"));
         else
                 return false;
         return true;
@@ -425,7 +418,7 @@ static int find_tool(RpcClient *client, const char *name, Error *reterr) {
         if (r < 0)
                 return r;
         list = json_member(message.result, "tools");
-        for (const JsonValue *v = list ? json_first(list) : NULL; v; v = json_next(v))
+        for (const JsonValue *v = json_first(list); v; v = json_next(v))
                 if (streq(json_string(json_member(v, "name")), name))
                         return 0;
         (void)error_set(reterr, ERROR_USAGE, 0,

@@ -140,7 +140,7 @@ char *transfer_name(const char *path) {
 
 char *transfer_entry_name(const JsonValue *entry) {
         const JsonValue *raw = json_member(entry, "raw"), *name = json_member(entry, "name");
-        const char *text = raw ? json_string(raw) : name ? json_string(name) : NULL;
+        const char *text = raw ? json_string(raw) : json_string(name);
         char *path = NULL;
 
         return text && path_from_text(text, &path) == 0 ? path : NULL;

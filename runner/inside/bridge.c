@@ -163,23 +163,16 @@ static void list_tools(Connection *c, uint64_t id, const Grant *grant) {
         bridge_send_line(c, &w);
 }
 
-static const char *bridge_text_member(const JsonValue *root, const char *key) {
-        const JsonValue *value = json_member(root, key);
-
-        return value ? json_string(value) : NULL;
-}
-
 static void bridge_obey(Connection *c, const JsonValue *root) {
         const JsonValue *number = json_member(root, "id"), *list = json_member(root, "list");
-        const char *token = bridge_text_member(root, "token"),
-                   *name = bridge_text_member(root, "call");
+        const char *token = json_member_string(root, "token"),
+                   *name = json_member_string(root, "call");
         Grant *grant;
         uint64_t id = 0;
         bool lists = false;
 
-        if (list)
-                (void)json_bool(list, &lists);
-        if (!number || json_uint(number, JSON_INTEGER_MAX, &id) < 0 || id == 0)
+        (void)json_bool(list, &lists);
+        if (json_uint(number, JSON_INTEGER_MAX, &id) < 0 || id == 0)
                 return bridge_refuse(c, 0, TOOL_VALIDATION,
                                      "a request has an id, an integer from 1 on");
         if ((name != NULL) == lists)
@@ -203,7 +196,7 @@ static uint64_t peek_id(const char *head) {
         const JsonValue *value = document ? json_member(json_root(document), "id") : NULL;
         uint64_t id = 0;
 
-        return value && json_uint(value, JSON_INTEGER_MAX, &id) == 0 ? id : 0;
+        return json_uint(value, JSON_INTEGER_MAX, &id) == 0 ? id : 0;
 }
 
 static void bridge_take_line(Connection *c, const FramingLine *line) {

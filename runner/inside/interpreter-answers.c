@@ -64,10 +64,7 @@ static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) 
 static void copy_named(const JsonValue *object, const char *const *names, size_t count,
                        const char *missing, JsonWriter *w) {
         for (size_t n = 0; n < count; n++) {
-                const JsonValue *v = object && json_type(object) == JSON_OBJECT
-                                             ? json_member(object, names[n])
-                                             : NULL;
-                const char *text = v ? json_string(v) : NULL;
+                const char *text = json_member_string(object, names[n]);
 
                 json_write_string(w, names[n], text ? text : missing);
         }
@@ -75,7 +72,7 @@ static void copy_named(const JsonValue *object, const char *const *names, size_t
 
 static void copy_displays(const JsonValue *displays, JsonWriter *w) {
         json_write_array(w, "displays");
-        for (const JsonValue *v = displays ? json_first(displays) : NULL; v; v = json_next(v))
+        for (const JsonValue *v = json_first(displays); v; v = json_next(v))
                 if (json_type(v) == JSON_OBJECT)
                         copy_texts(v, NULL, w);
         json_write_end(w);
@@ -87,10 +84,10 @@ static void copy_usage(const Request *request, const JsonValue *said, JsonWriter
         json_write_object(w, "usage");
         json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
         for (size_t n = 0; n < ELEMENTSOF(names); n++) {
-                const JsonValue *value = said ? json_member(said, names[n]) : NULL;
+                const JsonValue *value = json_member(said, names[n]);
                 uint64_t number = 0;
 
-                if (value && json_uint(value, JSON_INTEGER_MAX, &number) == 0)
+                if (json_uint(value, JSON_INTEGER_MAX, &number) == 0)
                         json_write_uint(w, names[n], number);
                 else
                         json_write_null(w, names[n]);
@@ -102,7 +99,7 @@ static void write_said(const JsonValue *root, JsonWriter *w) {
         static const char *const names[] = { "name", "message", "traceback" };
         const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
 
-        json_write_string(w, "result", result ? json_string(result) : NULL);
+        json_write_string(w, "result", json_string(result));
         copy_displays(json_member(root, "displays"), w);
         if (!error || json_type(error) != JSON_OBJECT)
                 return json_write_null(w, "error");
@@ -117,8 +114,7 @@ static void answer_run(Request *request, const JsonValue *root) {
         uint64_t code = 1;
         JsonWriter *w;
 
-        if (said)
-                (void)json_uint(said, 255, &code);
+        (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = EXIT_CODE_TIMEOUT;
         w = answer_begin_run(request, cause, (int)code, true);
@@ -157,7 +153,9 @@ static void copy_variables(const JsonValue *list, const char *key, JsonWriter *w
 }
 
 static void copy_text(const JsonValue *value, const char *key, JsonWriter *w) {
-        json_write_string(w, key, value && json_string(value) ? json_string(value) : "");
+        const char *text = json_string(value);
+
+        json_write_string(w, key, text ? text : "");
 }
 
 /* What each is answered has this form, whatever was said. */
@@ -177,10 +175,10 @@ static const struct {
 /* What the interpreter may call its failure. */
 static ErrorKind kind_of(const JsonValue *error) {
         static const ErrorKind kinds[] = { ERROR_MISSING, ERROR_DATA };
-        const JsonValue *kind = json_type(error) == JSON_OBJECT ? json_member(error, "kind") : NULL;
+        const char *kind = json_member_string(error, "kind");
 
-        for (size_t i = 0; kind && json_string(kind) && i < ELEMENTSOF(kinds); i++)
-                if (streq(json_string(kind), error_kind_name(kinds[i])))
+        for (size_t i = 0; kind && i < ELEMENTSOF(kinds); i++)
+                if (streq(kind, error_kind_name(kinds[i])))
                         return kinds[i];
         return ERROR_SETUP;
 }
@@ -188,18 +186,15 @@ static ErrorKind kind_of(const JsonValue *error) {
 /* A JSON object of its own, or an error. */
 static void answer_other(Request *request, const JsonValue *root) {
         const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
-        const char *message = error && json_type(error) == JSON_OBJECT &&
-                                              json_member(error, "message")
-                                      ? json_string(json_member(error, "message"))
-                                      : NULL;
+        const char *message = json_member_string(error, "message");
         JsonWriter *w;
         Error failed;
 
         if (!request->call)
                 return;
         if (!answer || json_type(answer) != JSON_OBJECT) {
-                (void)error_set(&failed, error ? kind_of(error) : ERROR_SETUP, 0,
-                                "the interpreter: %.500s", message ? message : "no answer");
+                (void)error_set(&failed, kind_of(error), 0, "the interpreter: %.500s",
+                                message ? message : "no answer");
                 rpc_fail(request->call, &failed);
                 return;
         }

@@ -161,14 +161,9 @@ static void interpreter_give_up(Interpreter *i) {
 /* Kept for the day that it can't say any more. */
 static void note_spent(Interpreter *i, const JsonValue *root) {
         const JsonValue *spent = json_member(root, "spent");
-        const bool there = spent && json_type(spent) == JSON_OBJECT;
-        const JsonValue *user = there ? json_member(spent, "user_us") : NULL;
-        const JsonValue *system = there ? json_member(spent, "system_us") : NULL;
 
-        if (user)
-                (void)json_uint(user, JSON_INTEGER_MAX, &i->spent.user_us);
-        if (system)
-                (void)json_uint(system, JSON_INTEGER_MAX, &i->spent.system_us);
+        (void)json_uint(json_member(spent, "user_us"), JSON_INTEGER_MAX, &i->spent.user_us);
+        (void)json_uint(json_member(spent, "system_us"), JSON_INTEGER_MAX, &i->spent.system_us);
 }
 
 static void end_watch(Interpreter *i) {
@@ -208,8 +203,8 @@ static void on_line(Interpreter *i, const FramingLine *line) {
                                              "answer", &document, &ignored) < 0)
                 return interpreter_give_up(i);
         root = json_root(document);
-        id = json_type(root) == JSON_OBJECT ? json_member(root, "id") : NULL;
-        if (!id || json_uint(id, JSON_INTEGER_MAX, &number) < 0)
+        id = json_member(root, "id");
+        if (json_uint(id, JSON_INTEGER_MAX, &number) < 0)
                 return interpreter_give_up(i);
         if (number == 0 && !i->ready) {
                 i->ready = true;

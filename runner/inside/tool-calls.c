@@ -242,18 +242,18 @@ static void tool_call_on_time(void *data) {
 /* Of an error it says which kind it is; all but these are its own. */
 static ToolFailureKind failure_kind(const JsonValue *error) {
         static const ToolFailureKind kept[] = { TOOL_VALIDATION, TOOL_PERMISSION };
-        const JsonValue *data = error ? json_member(error, "data") : NULL;
-        const JsonValue *type = data ? json_member(data, "type") : NULL;
+        const JsonValue *data = json_member(error, "data");
+        const char *type = json_member_string(data, "type");
 
-        for (size_t i = 0; type && json_string(type) && i < ELEMENTSOF(kept); i++)
-                if (streq(json_string(type), tool_failure_name(kept[i])))
+        for (size_t i = 0; type && i < ELEMENTSOF(kept); i++)
+                if (streq(type, tool_failure_name(kept[i])))
                         return kept[i];
         return TOOL_INTERNAL;
 }
 
 static int check_answer(const ToolCall *call, const RpcAnswer *answer, const JsonValue **ret,
                         ToolFailure *failure) {
-        const JsonValue *value = answer->result ? json_member(answer->result, "value") : NULL;
+        const JsonValue *value = json_member(answer->result, "value");
         Error error;
 
         if (!answer->result)

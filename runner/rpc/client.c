@@ -159,12 +159,6 @@ void rpc_message_clear(RpcMessage *message) {
         *message = MESSAGE_NONE;
 }
 
-static const char *string_member(const JsonValue *object, const char *key) {
-        const JsonValue *value = object ? json_member(object, key) : NULL;
-
-        return value ? json_string(value) : NULL;
-}
-
 static ErrorKind kind_from_name(const char *name) {
         for (ErrorKind kind = 0; name && kind < ERROR_KIND_MAX; kind++)
                 if (streq(error_kind_name(kind), name))
@@ -182,17 +176,17 @@ static int errno_from_name(const char *name) {
 /* The error as the server had it. */
 static void read_error(const JsonValue *value, Error *reterr) {
         const JsonValue *data = json_member(value, "data");
-        const char *message = string_member(value, "message"), *hint, *layer;
+        const char *message = json_member_string(value, "message"), *hint, *layer;
 
-        (void)error_set(reterr, kind_from_name(string_member(data, "kind")),
-                        errno_from_name(string_member(data, "errno")), "%s",
+        (void)error_set(reterr, kind_from_name(json_member_string(data, "kind")),
+                        errno_from_name(json_member_string(data, "errno")), "%s",
                         message ? message : "an error without a message");
-        hint = string_member(data, "command_hint");
+        hint = json_member_string(data, "command_hint");
         if (!hint)
-                hint = string_member(data, "hint");
+                hint = json_member_string(data, "hint");
         if (hint)
                 (void)error_cure(reterr, 0, "%s", hint);
-        layer = string_member(data, "layer");
+        layer = json_member_string(data, "layer");
         if (reterr && layer)
                 reterr->layer = (int)layer_from_name(layer);
 }
@@ -207,13 +201,12 @@ static int read_message(RpcMessage *message, Error *reterr) {
 
         if (json_type(root) != JSON_OBJECT)
                 return protocol_error(reterr, 0, "the other side sends what is no message");
-        message->method = string_member(root, "method");
+        message->method = json_member_string(root, "method");
         message->params = json_member(root, "params");
         message->result = json_member(root, "result");
         id = json_member(root, "id");
-        if (id)
-                (void)json_uint(id, JSON_INTEGER_MAX, &message->id);
-        message->request = message->method ? string_member(root, "id") : NULL;
+        (void)json_uint(id, JSON_INTEGER_MAX, &message->id);
+        message->request = message->method ? json_member_string(root, "id") : NULL;
         error = json_member(root, "error");
         if (error && !message->result)
                 read_error(error, reterr);

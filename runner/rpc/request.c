@@ -121,16 +121,10 @@ static RpcRequest *request_find(const RpcConnection *c, uint64_t number) {
         return NULL;
 }
 
-static const char *text_member(const JsonValue *object, const char *key) {
-        const JsonValue *value = json_member(object, key);
-
-        return value ? json_string(value) : NULL;
-}
-
 bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
         RpcAnswer answer = { .result = json_member(root, "result"),
                              .error = json_member(root, "error") };
-        const char *id = text_member(root, "id");
+        const char *id = json_member_string(root, "id");
         RpcRequest *request;
 
         if (json_member(root, "method") || (!answer.result && !answer.error))
@@ -141,7 +135,7 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
         if (answer.result)
                 answer.error = NULL;
         else
-                answer.why = text_member(answer.error, "message");
+                answer.why = json_member_string(answer.error, "message");
         if (!answer.result && !answer.why)
                 answer.why = "an error without a message";
         request_tell(request, &answer);
@@ -152,7 +146,7 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
 bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
         _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
         const JsonValue *root = document ? json_root(document) : NULL;
-        const char *id = root ? text_member(root, "id") : NULL;
+        const char *id = json_member_string(root, "id");
         const RpcAnswer bad = { .why = why };
         const uint64_t number = id && !json_member(root, "method") ? read_id(id) : 0;
         RpcRequest *request;

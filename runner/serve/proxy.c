@@ -229,12 +229,6 @@ static void proxy_deliver(Upstream *upstream) {
         proxy_settle(upstream);
 }
 
-static const char *proxy_text_member(const JsonValue *object, const char *key) {
-        const JsonValue *value = object ? json_member(object, key) : NULL;
-
-        return value && json_string(value) ? json_string(value) : "";
-}
-
 /* Nobody waits for its answer any more. */
 static void cancel_handed(const Upstream *upstream, const char *call) {
         for (Handed *handed = upstream->handed; handed; handed = handed->next)
@@ -252,7 +246,7 @@ static int hold_request(Upstream *upstream, const RpcMessage *message) {
         handed->upstream = upstream;
         (void)snprintf(handed->id, sizeof(handed->id), "%s", message->request);
         (void)snprintf(handed->call, sizeof(handed->call), "%s",
-                       proxy_text_member(message->params, "call"));
+                       json_member_text(message->params, "call"));
         upstream->held_request = handed;
         return 0;
 }
@@ -261,13 +255,12 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         JsonWriter *w = &upstream->held;
 
         if (streq(message->method, "tool.cancel"))
-                cancel_handed(upstream, proxy_text_member(message->params, "call"));
+                cancel_handed(upstream, json_member_text(message->params, "call"));
         if (message->request && hold_request(upstream, message) < 0)
                 return;
         json_write_object(w, NULL);
         json_write_string(w, "session", upstream->session);
-        for (const JsonValue *v = message->params ? json_first(message->params) : NULL; v;
-             v = json_next(v))
+        for (const JsonValue *v = json_first(message->params); v; v = json_next(v))
                 json_copy(w, json_key(v), v);
         json_write_end(w);
         upstream->held_method = strdup(message->method);

@@ -564,6 +564,32 @@ static void test_write_then_parse(void **state) {
         json_write_clear(&w);
 }
 
+static void test_missing_values(void **state) {
+        static const char text[] = "{\"a\": {\"text\": \"x\", \"number\": 7}, \"b\": [1]}";
+        const JsonValue *root, *a;
+        JsonDocument *document;
+        uint64_t number = 5;
+        bool yes = true;
+
+        (void)state;
+        assert_int_equal(json_parse(text, strlen(text), "t", &document, NULL), 0);
+        root = json_root(document);
+        a = json_member(root, "a");
+        assert_string_equal(json_member_string(a, "text"), "x");
+        assert_string_equal(json_member_text(a, "text"), "x");
+        assert_int_equal(json_member_uint(a, "number"), 7);
+        assert_null(json_member_string(a, "number"));
+        assert_string_equal(json_member_text(a, "none"), "");
+        assert_int_equal(json_member_uint(a, "text"), 0);
+        assert_null(json_member_string(json_member(root, "b"), "text"));
+        assert_null(json_member_string(json_member(json_member(root, "none"), "a"), "text"));
+        assert_null(json_first(NULL));
+        assert_int_equal(json_uint(NULL, 9, &number), -EINVAL);
+        assert_int_equal(json_bool(NULL, &yes), -EINVAL);
+        assert_true(number == 5 && yes);
+        json_free(document);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_takes_strict_json),
@@ -578,6 +604,7 @@ int main(void) {
                 cmocka_unit_test(test_name_is_quoted),
                 cmocka_unit_test(test_values),
                 cmocka_unit_test(test_paths),
+                cmocka_unit_test(test_missing_values),
                 cmocka_unit_test(test_utf8_every_code_point),
                 cmocka_unit_test(test_write_compact),
                 cmocka_unit_test(test_write_value),
