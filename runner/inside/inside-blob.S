@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of helpers/ is put into a session: python/ as it is, and the built holt-tool (tool.c). */
+/* The files of helpers/ that are put into a session: the Python modules, and the built holt-tool. */
         .section .rodata
 
         .macro embed name, file
@@ -11,12 +11,8 @@ holt_inside_\name\()_end:
         .byte 0
         .endm
 
-        embed interpreter, helpers/python/holt_interpreter.py
-        embed displays, helpers/python/holt_displays.py
-        embed hints, helpers/python/holt_hints.py
-        embed loop, helpers/python/holt_loop.py
-        embed packages, helpers/python/holt_packages.py
-        embed state, helpers/python/holt_state.py
-        embed tools, helpers/python/host_tools.py
+#define HELPER_MODULE(name, path) embed name, path
+#include "helpers/modules.h"
+
         embed tool, HOLT_TOOL_PATH
         .section .note.GNU-stack, "", %progbits

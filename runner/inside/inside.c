@@ -10,13 +10,13 @@
 #include "base/sys.h"
 #include "inside/bridge.h"
 
-extern const char holt_inside_interpreter[], holt_inside_interpreter_end[];
-extern const char holt_inside_packages[], holt_inside_packages_end[];
-extern const char holt_inside_displays[], holt_inside_displays_end[];
-extern const char holt_inside_hints[], holt_inside_hints_end[];
-extern const char holt_inside_loop[], holt_inside_loop_end[];
-extern const char holt_inside_state[], holt_inside_state_end[];
-extern const char holt_inside_tools[], holt_inside_tools_end[];
+#define HELPER_MODULE(name, path)                                                                  \
+        extern const char holt_inside_##name[], holt_inside_##name##_end[];
+#include "helpers/modules.h"
+#undef HELPER_MODULE
+#define HELPER_MODULE(name, path)                                                                  \
+        { #name ".py", holt_inside_##name, holt_inside_##name##_end, 0644 },
+
 extern const char holt_inside_tool[], holt_inside_tool_end[];
 
 /* A directory, or a file of the directory above it. */
@@ -27,13 +27,7 @@ static const struct {
 } entries[] = {
         { BRIDGE_DIRECTORY, NULL, NULL, 0755 },
         { BRIDGE_DIRECTORY "/python", NULL, NULL, 0755 },
-        { "holt_interpreter.py", holt_inside_interpreter, holt_inside_interpreter_end, 0644 },
-        { "holt_packages.py", holt_inside_packages, holt_inside_packages_end, 0644 },
-        { "holt_displays.py", holt_inside_displays, holt_inside_displays_end, 0644 },
-        { "holt_hints.py", holt_inside_hints, holt_inside_hints_end, 0644 },
-        { "holt_loop.py", holt_inside_loop, holt_inside_loop_end, 0644 },
-        { "holt_state.py", holt_inside_state, holt_inside_state_end, 0644 },
-        { "host_tools.py", holt_inside_tools, holt_inside_tools_end, 0644 },
+#include "helpers/modules.h"
         { BRIDGE_DIRECTORY "/bin", NULL, NULL, 0755 },
         { "holt-tool", holt_inside_tool, holt_inside_tool_end, 0755 },
 };

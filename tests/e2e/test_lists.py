@@ -204,3 +204,12 @@ def test_each_hostile_program_is_built_and_used() -> None:
     for path in programs:
         assert any(Path(name).name == path.name for name in named(PROJECT / "tests" / "escape" / "meson.build")), path
         assert re.search(rf'"{path.stem}(\.c)?"', texts), f"no test starts {path.name}"
+
+
+# --- files that are put inside ---
+
+
+def test_each_helper_module_is_put_into_sessions() -> None:
+    modules = {path.stem for path in (PROJECT / "helpers" / "python").glob("*.py")}
+
+    assert len(modules) > 5 and modules - named(PROJECT / "helpers" / "meson.build") == set()
