@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/plan.h"
 #include "policy/syscalls.h"
 
 static int field_refuse(const char **ret_why, const char *why) {
@@ -388,6 +389,9 @@ const PolicyField policy_fields[] = {
         { .path = "filesystem.tmp_size",
           .kind = FIELD_BYTES,
           .offset = AT(tmp_size),
+          .plan = offsetof(LaunchPlan, tmp_size),
+          .result = "tmp_size_bytes",
+          .scope = " for /run, /dev/shm and --tmpfs",
           .merge = MERGE_MIN,
           .min = 64 << 10,
           .option = "--tmp-size",
@@ -439,6 +443,8 @@ const PolicyField policy_fields[] = {
         { .path = "limits.timeout",
           .kind = FIELD_DURATION,
           .offset = AT(timeout),
+          .plan = offsetof(LaunchPlan, timeout),
+          .result = "timeout_us",
           .merge = MERGE_MIN,
           .none = true,
           .min = 1000,
@@ -448,6 +454,7 @@ const PolicyField policy_fields[] = {
         { .path = "limits.kill_after",
           .kind = FIELD_DURATION,
           .offset = AT(kill_after),
+          .plan = offsetof(LaunchPlan, kill_after),
           .merge = MERGE_MIN,
           .option = "--kill-after",
           .option_arg = "TIME",
@@ -455,6 +462,9 @@ const PolicyField policy_fields[] = {
         { .path = "limits.memory",
           .kind = FIELD_BYTES,
           .offset = AT(memory),
+          .plan = offsetof(LaunchPlan, memory),
+          .result = "memory_per_process_bytes",
+          .scope = " each process",
           .merge = MERGE_MIN,
           .none = true,
           .min = 1 << 20,
@@ -464,6 +474,8 @@ const PolicyField policy_fields[] = {
         { .path = "limits.pids",
           .kind = FIELD_UINT,
           .offset = AT(pids),
+          .plan = offsetof(LaunchPlan, pids),
+          .result = "pids",
           .merge = MERGE_MIN,
           .none = true,
           .min = 1,
@@ -474,6 +486,8 @@ const PolicyField policy_fields[] = {
         { .path = "limits.open_files",
           .kind = FIELD_UINT,
           .offset = AT(open_files),
+          .plan = offsetof(LaunchPlan, open_files),
+          .result = "open_files",
           .merge = MERGE_MIN,
           .none = true,
           .min = 64, /* the launch itself needs about forty, and one for each mount */
@@ -484,6 +498,8 @@ const PolicyField policy_fields[] = {
         { .path = "limits.file_size",
           .kind = FIELD_BYTES,
           .offset = AT(file_size),
+          .plan = offsetof(LaunchPlan, file_size),
+          .result = "file_size_bytes",
           .merge = MERGE_MIN,
           .none = true,
           .min = 1,
@@ -493,6 +509,8 @@ const PolicyField policy_fields[] = {
         { .path = "limits.output",
           .kind = FIELD_BYTES,
           .offset = AT(output),
+          .plan = offsetof(LaunchPlan, output),
+          .result = "output_bytes",
           .merge = MERGE_MIN,
           .none = true,
           .min = 1,

@@ -271,15 +271,18 @@ static int plan_confine(LaunchPlan *plan, const Policy *policy, Error *reterr) {
                             reterr);
 }
 
+uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field) {
+        uint64_t value;
+
+        memcpy(&value, (const char *)plan + field->plan, sizeof(value));
+        return value;
+}
+
 static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {
-        plan->timeout = policy->timeout;
-        plan->kill_after = policy->kill_after;
-        plan->memory = policy->memory;
-        plan->pids = policy->pids;
-        plan->open_files = policy->open_files;
-        plan->file_size = policy->file_size;
-        plan->output = policy->output;
-        plan->tmp_size = policy->tmp_size;
+        for (const PolicyField *f = policy_fields; f < policy_fields + policy_fields_count; f++)
+                if (f->plan)
+                        memcpy((char *)plan + f->plan, (const char *)policy + f->offset,
+                               sizeof(uint64_t));
         if (policy->pids == 1)
                 plan->pids_origin = policy_limit_text(policy, policy_field("limits.pids"));
         return policy->pids == 1 && !plan->pids_origin ? error_oom(reterr) : 0;

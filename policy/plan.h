@@ -242,6 +242,8 @@ void plan_clear(LaunchPlan *plan);
  * absolute: two mounts on one target, a target below a file, or an argument or variable that is too
  * long for execve(2). */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
+/* The value of a limit, in the unit of its field; 0 is none. field->plan is set. */
+uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field);
 
 /* Returns -E2BIG if a word of the list is longer than execve(2) accepts (MAX_ARG_STRLEN), which is
  * 128 KiB on machines with pages of 4 KiB. `what` names a word in the error. 0 otherwise. */

@@ -190,6 +190,11 @@ typedef struct PolicyField {
         /* Handles a flag that sets more than this field, or NULL. Returns like policy_set_option().
          */
         int (*set_option)(Policy *policy, const char *value, Error *reterr);
+
+        /* Of a limit: all that the plan, the results and holt ls know about it. */
+        size_t plan;        /* offset of its uint64_t in the LaunchPlan; 0: the field is no limit */
+        const char *result; /* its name among the limits of a result; NULL: results omit it */
+        const char *scope;  /* for people: " each process"; NULL for the whole sandbox */
 } PolicyField;
 
 /* All fields in the order of the schema, and their number. */

@@ -102,19 +102,6 @@ static void print_mounts(const JsonValue *session) {
         }
 }
 
-/* Of the members of "limits" those that are set, by the policy's own names. */
-static const struct {
-        const char *member, *field, *more; /* more: what it is of, or NULL */
-} shown_limits[] = {
-        { "timeout_us", "limits.timeout" },
-        { "memory_per_process_bytes", "limits.memory", " each process" },
-        { "pids", "limits.pids" },
-        { "open_files", "limits.open_files" },
-        { "file_size_bytes", "limits.file_size" },
-        { "output_bytes", "limits.output" },
-        { "tmp_size_bytes", "filesystem.tmp_size", " for /run, /dev/shm and --tmpfs" },
-};
-
 static void print_limits(const JsonValue *session) {
         const JsonValue *limits = json_member(session, "limits");
         const char *tier = ask_text(session, "tier");
@@ -127,16 +114,14 @@ static void print_limits(const JsonValue *session) {
                 print_fact("tier", text);
                 text[0] = '\0';
         }
-        for (size_t i = 0; limits && i < ELEMENTSOF(shown_limits); i++) {
-                const uint64_t value = ask_number(limits, shown_limits[i].member);
-                const PolicyField *field = policy_field(shown_limits[i].field);
-                _cleanup_free_ char *number = value ? policy_number_text(field, value) : NULL;
-                const char *name = strchr(field->path, '.') + 1;
+        for (const PolicyField *f = policy_fields; f < policy_fields + policy_fields_count; f++) {
+                const uint64_t value = f->result ? json_member_uint(limits, f->result) : 0;
+                _cleanup_free_ char *number = value ? policy_number_text(f, value) : NULL;
 
                 if (number)
                         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                                       "%s%s %s%s", text[0] ? ", " : "", name, number,
-                                       shown_limits[i].more ? shown_limits[i].more : "");
+                                       "%s%s %s%s", text[0] ? ", " : "", strchr(f->path, '.') + 1,
+                                       number, f->scope ? f->scope : "");
         }
         print_fact("limits", text[0] ? text : "none");
 }

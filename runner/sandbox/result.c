@@ -102,23 +102,15 @@ void result_write_layers(JsonWriter *w, const LayerState *layers, bool from_root
         json_write_end(w);
 }
 
-static void write_limit(JsonWriter *w, const char *key, uint64_t value) {
-        if (value)
-                json_write_uint(w, key, value);
-        else
-                json_write_null(w, key);
-}
-
 void result_write_limits(JsonWriter *w, const LaunchPlan *plan) {
         json_write_object(w, "limits");
-        if (plan) {
-                write_limit(w, "timeout_us", plan->timeout);
-                write_limit(w, "memory_per_process_bytes", plan->memory);
-                write_limit(w, "pids", plan->pids);
-                write_limit(w, "open_files", plan->open_files);
-                write_limit(w, "file_size_bytes", plan->file_size);
-                write_limit(w, "output_bytes", plan->output);
-                write_limit(w, "tmp_size_bytes", plan->tmp_size);
+        for (size_t i = 0; plan && i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                if (field->result && plan_limit(plan, field))
+                        json_write_uint(w, field->result, plan_limit(plan, field));
+                else if (field->result)
+                        json_write_null(w, field->result);
         }
         json_write_end(w);
 }

@@ -195,6 +195,11 @@ static void test_an_argument_too_long_is_refused(void **state) {
         case_end(&c);
 }
 
+static bool is_limit(const PolicyField *field) {
+        return str_starts(field->path, "limits.") || streq(field->path, "filesystem.tmp_size");
+}
+
+/* The row of a limit is all that carries it to the plan and to results. */
 static void test_limits_are_carried(void **state) {
         Case c;
 
@@ -203,11 +208,25 @@ static void test_limits_are_carried(void **state) {
         assert_int_equal(make(&c), 0);
         assert_int_equal(c.plan.output, 0);
         plan_clear(&c.plan);
-        set(&c, "limits.output", "1MiB");
-        set(&c, "limits.file_size", "2MiB");
+        for (size_t i = 0; i < policy_fields_count; i++)
+                if (is_limit(&policy_fields[i])) {
+                        _cleanup_free_ char *text = policy_number_text(&policy_fields[i],
+                                                                       (2 << 20) + i * 1000);
+
+                        set(&c, policy_fields[i].path, text);
+                }
         assert_int_equal(make(&c), 0);
-        assert_int_equal(c.plan.output, 1 << 20);
-        assert_int_equal(c.plan.file_size, 2 << 20);
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                assert_int_equal(field->plan != 0, is_limit(field));
+                if (is_limit(field))
+                        assert_int_equal(plan_limit(&c.plan, field), (2 << 20) + i * 1000);
+                if (is_limit(field) && !streq(field->path, "limits.kill_after"))
+                        assert_non_null(field->result);
+        }
+        assert_int_equal(plan_limit(&c.plan, policy_field("limits.output")), c.plan.output);
+        assert_int_equal(plan_limit(&c.plan, policy_field("limits.timeout")), c.plan.timeout);
         case_end(&c);
 }
 
