@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/list.h"
+
 struct Threads {
         LoopWatch *watch;
         int event_fd; /* owned; signals that a thread has finished its work */
@@ -44,20 +46,15 @@ int thread_start(Threads *all, Thread *thread) {
         (void)pthread_attr_destroy(&attributes);
         if (r != 0)
                 return -r;
-        thread->next = all->running;
-        all->running = thread;
+        list_push(&all->running, thread);
         return 0;
 }
 
 /* --- the loop's side --- */
 
 static void thread_end(Thread *thread) {
-        Thread **at = &thread->all->running;
-
         (void)pthread_join(thread->id, NULL);
-        while (*at != thread)
-                at = &(*at)->next;
-        *at = thread->next;
+        (void)list_remove(&thread->all->running, thread);
         thread->finish(thread->data);
 }
 

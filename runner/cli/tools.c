@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/list.h"
 #include "base/sys.h"
 #include "cli/tool-command.h"
 
@@ -65,11 +66,7 @@ static void tools_call_free(Call *call) {
 }
 
 static void tools_drop(ToolHost *host, Call *call) {
-        for (Call **at = &host->calls; *at; at = &(*at)->next)
-                if (*at == call) {
-                        *at = call->next;
-                        break;
-                }
+        (void)list_remove(&host->calls, call);
         tools_call_free(call);
 }
 
@@ -340,7 +337,7 @@ static void tools_cancel(ToolHost *host, const char *id) {
 
 static void tools_begin(ToolHost *host, const RpcMessage *message) {
         const JsonValue *payload = json_member(message->params, "payload");
-        Call *call = calloc(1, sizeof(*call)), **at = &host->calls;
+        Call *call = calloc(1, sizeof(*call));
 
         if (!call)
                 return;
@@ -355,9 +352,7 @@ static void tools_begin(ToolHost *host, const RpcMessage *message) {
                 tools_call_free(call);
                 return;
         }
-        while (*at)
-                at = &(*at)->next;
-        *at = call;
+        list_append(&host->calls, call);
         run_next(host);
 }
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
+#include "base/list.h"
 #include "base/threads.h"
 #include "base/time.h"
 
@@ -42,12 +43,8 @@ struct Receives {
 };
 
 static Receive *receive_free(Receive *receive) {
-        for (Receive **at = &receive->all->first; *at; at = &(*at)->next)
-                if (*at == receive) {
-                        *at = receive->next;
-                        receive->all->count--;
-                        break;
-                }
+        if (list_remove(&receive->all->first, receive))
+                receive->all->count--;
         (void)loop_timer_free(receive->grace);
         (void)fd_close(receive->stop_fd);
         files_upload_free(receive->upload);

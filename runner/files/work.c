@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/threads.h"
 #include "base/time.h"
 #include "files/walk.h"
@@ -123,8 +124,7 @@ static bool work_launch(Job *job) {
                 job_free(job);
                 return false;
         }
-        job->next = works->running;
-        works->running = job;
+        list_push(&works->running, job);
         works->count++;
         return true;
 }
@@ -141,17 +141,13 @@ static bool work_has_room(const RpcCall *call, const FilesWorkKind *kind) {
 }
 
 static void launch_waiting(Works *works) {
-        Job **at = &works->waiting;
-
-        while (*at && works->count < WORKERS_MAX) {
-                Job *job = *at;
-
+        list_each_safe(job, works->waiting) {
+                if (works->count >= WORKERS_MAX)
+                        return;
                 if ((job->kind->ordered && has_ordered(works->running)) ||
-                    !work_has_room(job->call, job->kind)) {
-                        at = &job->next;
+                    !work_has_room(job->call, job->kind))
                         continue;
-                }
-                *at = job->next;
+                (void)list_remove(&works->waiting, job);
                 (void)work_launch(job);
         }
 }
@@ -189,7 +185,7 @@ static void work_on_call_end(RpcCall *call, void *data) {
 
 int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork *work,
                Error *reterr) {
-        Job *job = calloc(1, sizeof(*job)), **last = &works->waiting;
+        Job *job = calloc(1, sizeof(*job));
 
         if (!job) {
                 (void)work_free(work);
@@ -206,9 +202,7 @@ int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork
                         (void)thread_wait(&job->thread, time_now_usec() + MOMENT);
                 return 0;
         }
-        while (*last)
-                last = &(*last)->next;
-        *last = job;
+        list_append(&works->waiting, job);
         return 0;
 }
 

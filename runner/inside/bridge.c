@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/list.h"
 #include "inside/tools.h"
 #include "rpc/framing.h"
 #include "rpc/peek.h"
@@ -302,12 +303,8 @@ static void on_next_slice(void *data) {
 }
 
 static void bridge_connection_free(Connection *c) {
-        for (Connection **at = &c->bridge->connections; *at; at = &(*at)->next)
-                if (*at == c) {
-                        *at = c->next;
-                        c->bridge->count--;
-                        break;
-                }
+        if (list_remove(&c->bridge->connections, c))
+                c->bridge->count--;
         c->broken = true;
         while (c->asked) {
                 ToolCall *call = c->asked->call;
@@ -370,8 +367,7 @@ static int connection_new(Bridge *bridge, int fd, Error *reterr) {
                 return r;
         }
         c->fd = fd;
-        c->next = bridge->connections;
-        bridge->connections = c;
+        list_push(&bridge->connections, c);
         bridge->count++;
         return 0;
 }

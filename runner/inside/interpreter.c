@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/list.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "inside/bridge.h"
@@ -58,14 +59,11 @@ bool request_has_begun(const Request *request) {
 void request_take_back(Request *request) {
         Interpreter *i = request->interpreter;
 
-        for (Request **at = &i->first; *at; at = &(*at)->next)
-                if (*at == request) {
-                        *at = request->next;
-                        i->waiting--;
-                        (void)request_free(request);
-                        loop_timer_set(i->wake, time_now_usec());
-                        break;
-                }
+        if (list_remove(&i->first, request)) {
+                i->waiting--;
+                (void)request_free(request);
+                loop_timer_set(i->wake, time_now_usec());
+        }
         if (i->once)
                 interpreter_let_go(i);
 }
@@ -330,13 +328,10 @@ static int interpreter_start(Interpreter *i, Error *reterr) {
 /* The answer may be large, so who leaves others unread waits; but nobody waits for him. What one
  * client has asked for stays in its order. */
 static Request *take_next(Interpreter *i) {
-        for (Request **at = &i->first; *at; at = &(*at)->next)
-                if (!(*at)->call || rpc_call_has_room((*at)->call)) {
-                        Request *request = *at;
-
-                        *at = request->next;
-                        request->next = i->first;
-                        i->first = request;
+        for (Request *request = i->first; request; request = request->next)
+                if (!request->call || rpc_call_has_room(request->call)) {
+                        (void)list_remove(&i->first, request);
+                        list_push(&i->first, request);
                         return request;
                 }
         return NULL;
@@ -439,12 +434,8 @@ static void on_deadline(void *data) {
 }
 
 static void remove_once(Interpreter *i) {
-        for (Interpreter **at = &i->all->once; *at; at = &(*at)->next)
-                if (*at == i) {
-                        *at = i->next;
-                        (void)interpreter_free(i);
-                        return;
-                }
+        if (list_remove(&i->all->once, i))
+                (void)interpreter_free(i);
 }
 
 /* Starts it for what waits; or it has done its once. */
@@ -538,11 +529,7 @@ void interpreter_swept(Interpreters *all, Process *process) {
 /* --- for those who ask --- */
 
 void request_append(Interpreter *i, Request *request, RpcCall *call) {
-        Request **at = &i->first;
-
-        while (*at)
-                at = &(*at)->next;
-        *at = request;
+        list_append(&i->first, request);
         i->waiting++;
         request->interpreter = i;
         request->call = call;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/json-schema.h"
+#include "base/list.h"
 #include "inside/tools-internal.h"
 
 const char *tool_failure_name(ToolFailureKind kind) {
@@ -45,10 +46,8 @@ Tool *tool_unref(Tool *tool) {
         return NULL;
 }
 
-static void remove_tool(Tool **at) {
-        Tool *tool = *at;
-
-        *at = tool->next;
+static void remove_tool(Tools *all, Tool *tool) {
+        (void)list_remove(&all->tools, tool);
         (void)tool_unref(tool);
 }
 
@@ -59,7 +58,7 @@ Tools *tools_free(Tools *all) {
         while (all->grants)
                 (void)grant_end(all->grants);
         while (all->tools)
-                remove_tool(&all->tools);
+                remove_tool(all, all->tools);
         free(all);
         return NULL;
 }
@@ -178,17 +177,16 @@ int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error
         }
         if (old)
                 (void)tools_unregister(all, owner, spec->name, reterr);
-        tool->next = all->tools;
-        all->tools = tool;
+        list_push(&all->tools, tool);
         return 0;
 }
 
 int tools_unregister(Tools *all, const RpcConnection *owner, const char *name, Error *reterr) {
         char quoted[100];
 
-        for (Tool **at = &all->tools; *at; at = &(*at)->next)
-                if (streq((*at)->name, name) && (*at)->owner == owner) {
-                        remove_tool(at);
+        list_each_safe(tool, all->tools)
+                if (streq(tool->name, name) && tool->owner == owner) {
+                        remove_tool(all, tool);
                         return 0;
                 }
         (void)error_set(reterr, ERROR_MISSING, 0, "this client has no tool \"%s\"",
@@ -197,11 +195,9 @@ int tools_unregister(Tools *all, const RpcConnection *owner, const char *name, E
 }
 
 void tools_forget(Tools *all, const RpcConnection *owner) {
-        for (Tool **at = &all->tools; *at;)
-                if ((*at)->owner == owner)
-                        remove_tool(at);
-                else
-                        at = &(*at)->next;
+        list_each_safe(tool, all->tools)
+                if (tool->owner == owner)
+                        remove_tool(all, tool);
         /* What it has started may go on, and the next connection may be where this one was. */
         for (Grant *grant = all->grants; grant; grant = grant->next)
                 if (grant->owner == owner)
@@ -258,8 +254,7 @@ int tools_grant(Tools *all, const StrList *names, const RpcConnection *owner, Gr
                 free(grant);
                 return error_set(reterr, ERROR_SETUP, -r, "cannot make a token");
         }
-        grant->next = all->grants;
-        all->grants = grant;
+        list_push(&all->grants, grant);
         for (size_t i = 0; names && i < names->count; i++)
                 if (strlist_add(&grant->names, names->items[i]) < 0) {
                         (void)grant_end(grant);
@@ -281,11 +276,7 @@ Grant *grant_end(Grant *grant) {
         if (!grant)
                 return NULL;
         tool_calls_end(grant->all, grant, NULL);
-        for (Grant **at = &grant->all->grants; *at; at = &(*at)->next)
-                if (*at == grant) {
-                        *at = grant->next;
-                        break;
-                }
+        (void)list_remove(&grant->all->grants, grant);
         strlist_clear(&grant->names);
         free(grant);
         return NULL;

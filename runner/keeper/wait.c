@@ -11,14 +11,11 @@
 #include <errno.h>
 
 #include "base/time.h"
+#include "base/list.h"
 #include "keeper/methods.h"
 
 static void drop_waiter(Waiter *waiter) {
-        for (Waiter **at = &waiter->keeper->waiters; *at; at = &(*at)->next)
-                if (*at == waiter) {
-                        *at = waiter->next;
-                        break;
-                }
+        (void)list_remove(&waiter->keeper->waiters, waiter);
         free(waiter);
 }
 

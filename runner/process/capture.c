@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/list.h"
 #include "base/utf8.h"
 
 typedef struct CaptureWatcher {
@@ -165,12 +166,10 @@ int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool
 }
 
 void capture_unwatch(Capture *output, RpcConnection *connection) {
-        for (CaptureWatcher **at = &output->watchers; *at; at = &(*at)->next)
-                if ((*at)->connection == connection) {
-                        CaptureWatcher *gone = *at;
-
-                        *at = gone->next;
-                        free(gone);
+        list_each_safe(watcher, output->watchers)
+                if (watcher->connection == connection) {
+                        (void)list_remove(&output->watchers, watcher);
+                        free(watcher);
                         return;
                 }
 }

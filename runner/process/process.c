@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <time.h>
 
+#include "base/list.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/wait.h"
@@ -113,18 +114,14 @@ void processes_make_room(Processes *all) {
         size_t kept = 0;
         unsigned ended = 0;
 
-        for (Process **at = &all->first; *at;) {
-                Process *p = *at;
-
+        list_each_safe(p, all->first) {
                 ended += p->gone && p->settled;
                 kept += p->output.streams[0].kept + p->output.streams[1].kept;
                 if (p->gone && p->settled && process_is_swept(p) &&
                     (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
-                        *at = p->next;
+                        (void)list_remove(&all->first, p);
                         all->events.dropped(all->events.data, p);
                         process_drop(p);
-                } else {
-                        at = &p->next;
                 }
         }
 }

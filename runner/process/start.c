@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/list.h"
 #include "base/sys.h"
 #include "base/time.h"
 
@@ -196,8 +197,7 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
                         process_drop(process);
                 return r;
         }
-        process->next = all->first;
-        all->first = process;
+        list_push(&all->first, process);
         processes_make_room(all); /* while the command starts */
         *ret = process;
         return 0;

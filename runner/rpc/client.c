@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/strings.h"
 #include "policy/layers.h"
 #include "rpc/input.h"
@@ -283,7 +284,7 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
 
 /* The server waits for answers to its requests, and so there are only so many. */
 static int client_keep(RpcClient *client, RpcMessage *message, Error *reterr) {
-        Kept *kept, **at = &client->kept;
+        Kept *kept;
 
         if (!client->queued || !message->method)
                 return 0;
@@ -292,9 +293,7 @@ static int client_keep(RpcClient *client, RpcMessage *message, Error *reterr) {
                 return error_oom(reterr);
         kept->message = *message;
         *message = MESSAGE_NONE;
-        while (*at)
-                at = &(*at)->next;
-        *at = kept;
+        list_append(&client->kept, kept);
         return 0;
 }
 

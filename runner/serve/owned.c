@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/list.h"
 #include "base/sys.h"
 #include "keeper/stop.h"
 #include "session/directory.h"
@@ -85,18 +86,13 @@ void owned_discard(OwnedSession *session) {
 
 void owned_add(OwnedSession *session, RpcConnection *connection) {
         session->connection = connection;
-        session->next = session->owned->sessions;
-        session->owned->sessions = session;
+        list_push(&session->owned->sessions, session);
 }
 
 /* --- taking them away --- */
 
 static void drop_remover(Remover *remover) {
-        for (Remover **at = &remover->owned->removers; *at; at = &(*at)->next)
-                if (*at == remover) {
-                        *at = remover->next;
-                        break;
-                }
+        (void)list_remove(&remover->owned->removers, remover);
         (void)loop_unwatch(remover->watch);
         while (waitpid(remover->pid, NULL, 0) < 0 && errno == EINTR)
                 ;
@@ -182,18 +178,11 @@ static void owned_let_go_one(OwnedSession *session) {
 }
 
 void owned_let_go(Owned *owned, RpcConnection *connection) {
-        OwnedSession **at = &owned->sessions;
-
-        while (*at) {
-                OwnedSession *session = *at;
-
+        list_each_safe(session, owned->sessions)
                 if (session->connection == connection) {
-                        *at = session->next;
+                        (void)list_remove(&owned->sessions, session);
                         owned_let_go_one(session);
-                } else {
-                        at = &session->next;
                 }
-        }
 }
 
 Owned *owned_free(Owned *owned) {

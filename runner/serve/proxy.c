@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/list.h"
 #include "keeper/connect.h"
 #include "keeper/methods.h"
 #include "serve/methods.h"
@@ -36,21 +37,13 @@ static void drop_held(Upstream *upstream) {
 }
 
 static void drop_handed(Handed *handed) {
-        for (Handed **at = &handed->upstream->handed; *at; at = &(*at)->next)
-                if (*at == handed) {
-                        *at = handed->next;
-                        break;
-                }
+        (void)list_remove(&handed->upstream->handed, handed);
         (void)rpc_request_cancel(handed->request);
         free(handed);
 }
 
 static void upstream_free(Upstream *upstream, const Error *error) {
-        for (Upstream **at = &upstream->proxy->upstreams; *at; at = &(*at)->next)
-                if (*at == upstream) {
-                        *at = upstream->next;
-                        break;
-                }
+        (void)list_remove(&upstream->proxy->upstreams, upstream);
         proxy_let_go(upstream);
         loop_unwatch(upstream->watch);
         rpc_client_free(upstream->keeper);
@@ -119,16 +112,15 @@ static void proxy_on_call_end(RpcCall *call, void *data) {
 }
 
 static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *error) {
-        Pending **at = &upstream->pending, *pending;
+        Pending *pending = upstream->pending;
         int fds[ELEMENTSOF(message->fds)];
         size_t count = 0;
 
-        while (*at && (*at)->id != message->id)
-                at = &(*at)->next;
-        pending = *at;
+        while (pending && pending->id != message->id)
+                pending = pending->next;
         if (!pending)
                 return;
-        *at = pending->next;
+        (void)list_remove(&upstream->pending, pending);
         if (pending->call && message->result) {
                 JsonWriter *w = rpc_result(pending->call);
 
@@ -273,19 +265,13 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
  * a connection that was reset. Of more than one it is not known which it has read. */
 static Pending *take_unread(Upstream *upstream, int r) {
         bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
-        Pending **at = &upstream->pending, *unread = NULL;
+        Pending *unread = NULL;
 
-        while (*at) {
-                Pending *pending = *at;
-
+        list_each_safe(pending, upstream->pending)
                 if ((reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
-                        *at = pending->next;
-                        pending->next = unread;
-                        unread = pending;
-                } else {
-                        at = &pending->next;
+                        (void)list_remove(&upstream->pending, pending);
+                        list_push(&unread, pending);
                 }
-        }
         return unread;
 }
 
@@ -442,8 +428,7 @@ static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
                 return r;
         }
         pending->upstream = upstream;
-        pending->next = upstream->pending;
-        upstream->pending = pending;
+        list_push(&upstream->pending, pending);
         return 0;
 }
 

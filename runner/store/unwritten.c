@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/time.h"
 
 enum {
@@ -136,15 +137,12 @@ static void unwritten_lose(Unwritten *all, Loss loss) {
 }
 
 static void unwritten_keep(Unwritten *all, const Row *row) {
-        Waiting **last = &all->first;
         Waiting *waiting = all->counts[row->kind] < UNWRITTEN_MAX ? waiting_new(row) : NULL;
 
         if (!waiting)
                 return unwritten_lose(all, LOSS_MANY);
         try_again(all);
-        while (*last)
-                last = &(*last)->next;
-        *last = waiting;
+        list_append(&all->first, waiting);
         waiting->number = all->last = ++all->numbers;
         all->counts[row->kind]++;
 }

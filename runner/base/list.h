@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Singly linked lists. An item is a struct with a pointer next to its own type, and the head of a
+ * list is a pointer to its first item, NULL if the list is empty. An item is in one list at most,
+ * and belongs to whoever has the list. To look at all items, for (; item; item = item->next) does.
+ *
+ * head: the address of the head. Each argument is evaluated once. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Makes item the first. */
+#define list_push(head, item)                                                                      \
+        do {                                                                                       \
+                __typeof__(head) list_head = (head);                                               \
+                __typeof__(*list_head) list_item = (item);                                         \
+                                                                                                   \
+                list_item->next = *list_head;                                                      \
+                *list_head = list_item;                                                            \
+        } while (0)
+
+/* Makes item the last; takes as long as the list. */
+#define list_append(head, item)                                                                    \
+        do {                                                                                       \
+                __typeof__(head) list_at = (head);                                                 \
+                __typeof__(*list_at) list_item = (item);                                           \
+                                                                                                   \
+                while (*list_at)                                                                   \
+                        list_at = &(*list_at)->next;                                               \
+                list_item->next = NULL;                                                            \
+                *list_at = list_item;                                                              \
+        } while (0)
+
+/* Takes item out, without freeing it. Returns whether it was in the list. */
+#define list_remove(head, item)                                                                    \
+        ({                                                                                         \
+                __typeof__(head) list_at = (head);                                                 \
+                const __typeof__(**list_at) *list_item = (item);                                   \
+                bool list_found;                                                                   \
+                                                                                                   \
+                while (*list_at && *list_at != list_item)                                          \
+                        list_at = &(*list_at)->next;                                               \
+                list_found = *list_at != NULL;                                                     \
+                if (list_found)                                                                    \
+                        *list_at = (*list_at)->next;                                               \
+                list_found;                                                                        \
+        })
+
+/* A loop over the items from first on, a pointer. The body may remove and free item, and no other
+ * item. */
+#define list_each_safe(item, first)                                                                \
+        for (__typeof__(first) item = (first), item##_next = item ? item->next : NULL; item;       \
+             item = item##_next, item##_next = item ? item->next : NULL)
