@@ -155,10 +155,6 @@ int ask_keeper(const char *name, const char *method, JsonWriter *params, Answer 
         return r;
 }
 
-static bool is_at_rest(int r) {
-        return r == -ENOENT || r == -ECONNREFUSED;
-}
-
 int ask_live(const char *name, RpcClient **ret, Error *reterr) {
         _cleanup_close_ int dir_fd = FD_NONE, fd = FD_NONE;
         int r = session_open(name, &dir_fd, NULL, reterr);
@@ -216,7 +212,7 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
         if (r < 0)
                 return r;
         r = session_connect(dir_fd, &fd, reterr);
-        if (!is_at_rest(r)) {
+        if (r != -ENOENT) {
                 if (r == 0)
                         r = ask_fd(fd, method, params, ret, reterr);
                 /* Otherwise it has gone to rest meanwhile. */

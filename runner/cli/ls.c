@@ -204,7 +204,7 @@ static void ls_print_row(const ShownSession *session, const JsonValue *result, c
 
 /* One that can't be read is listed all the same: it may be the one to be taken away. */
 static int list_one(void *data, const char *name, int dir_fd) {
-        const ShownSession session = { name, session_is_live(dir_fd) ? "live" : "at rest" };
+        const ShownSession session = { name, session_state(dir_fd) };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         Listed *listed = data;
         Error error;

@@ -167,7 +167,7 @@ static int start_keeper(const char *name, int dir_fd, Error *reterr) {
 static int connect_again(int dir_fd, int *ret_fd, Error *reterr) {
         int r = session_connect(dir_fd, ret_fd, reterr);
 
-        return r == -ENOENT || r == -ECONNREFUSED ? CONNECT_AGAIN : r;
+        return r == -ENOENT ? CONNECT_AGAIN : r;
 }
 
 /* Who takes it away moves it first: what lacks in it then says nothing. */

@@ -170,7 +170,7 @@ static int add_session(void *data, const char *name, int dir_fd) {
 
         json_write_object(w, NULL);
         json_write_string(w, "name", name);
-        json_write_string(w, "state", session_is_live(dir_fd) ? "live" : "at rest");
+        json_write_string(w, "state", session_state(dir_fd));
         json_write_end(w);
         return 0;
 }
@@ -290,10 +290,9 @@ static const RpcField created_fields[] = {
 };
 static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(created_fields) };
 
-static const char *const states[] = { "live", "at rest", NULL };
 static const RpcField entry_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = session_states },
 };
 static const RpcShape entry_shape = { .name = "SessionEntry",
                                       .help = "a session on disk",

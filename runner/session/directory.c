@@ -441,6 +441,12 @@ bool session_is_live(int dir_fd) {
         return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+const char *const session_states[] = { "at rest", "live", NULL };
+
+const char *session_state(int dir_fd) {
+        return session_states[session_is_live(dir_fd)];
+}
+
 static void name_socket(int dir_fd, struct sockaddr_un *ret) {
         *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
         (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" KEEPER_SOCKET,
@@ -457,14 +463,14 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
         name_socket(dir_fd, &address);
         if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
                 return errno == ENOENT || errno == ECONNREFUSED
-                               ? -errno
+                               ? -ENOENT
                                : error_set(reterr, ERROR_SETUP, errno,
                                            "cannot connect to the session's keeper");
         r = peer_check_server(fd, reterr);
         if (r == 0)
                 r = peer_prove(fd, reterr);
         if (r < 0)
-                return r == -EPIPE || r == -ECONNRESET ? -ECONNREFUSED : r;
+                return r == -EPIPE || r == -ECONNRESET || r == -ECONNREFUSED ? -ENOENT : r;
         *ret_fd = TAKE_FD(fd);
         return 0;
 }
@@ -475,7 +481,7 @@ int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr
         for (int i = 0; i < FIND_TRIES; i++) {
                 int r = session_connect(dir_fd, ret_fd, reterr);
 
-                if (r != -ENOENT && r != -ECONNREFUSED)
+                if (r != -ENOENT)
                         return r;
                 if (!session_is_live(dir_fd))
                         return -ENOENT;

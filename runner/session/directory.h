@@ -67,10 +67,13 @@ int session_lock(int dir_fd, int *ret_fd, Error *reterr);
 int session_refuse_held(const char *name, int dir_fd, Error *reterr);
 /* Whether a keeper, or somebody who removes it, has the lock now. */
 bool session_is_live(int dir_fd);
+/* "live" or "at rest"; all such words, NULL-terminated. */
+const char *session_state(int dir_fd);
+extern const char *const session_states[];
 
 /* Connects to the keeper, and proves that this process is of its user namespace (rpc/peer.h).
- * -ENOENT or -ECONNREFUSED without an error where there is none that listens.
- */
+ * -ENOENT without an error if none listens: the session is at rest, or its keeper is starting or
+ * ending. */
 int session_connect(int dir_fd, int *ret_fd, Error *reterr);
 /* The same, and waits for up to 10 s while somebody holds the lock and does not listen: a keeper
  * that is starting, or one that is ending and still has protected paths to look at. -ENOENT without
