@@ -70,8 +70,7 @@ void method_note(RpcCall *call, const Error *error, void *data) {
 /* --- kv, history, audit --- */
 
 static int reply_nothing(RpcCall *call) {
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
         return 0;
 }
 

@@ -11,11 +11,6 @@
 
 enum { LIMIT_DEFAULT = 1000 };
 
-static void reply_nothing(RpcCall *call) {
-        (void)rpc_result(call);
-        rpc_reply(call);
-}
-
 static unsigned mode_of(const RpcCall *call) {
         return (unsigned)rpc_uint(call, "mode", 0);
 }
@@ -246,7 +241,7 @@ static int method_files_mkdir(RpcCall *call, void *data, Error *error) {
                 r = files_mkdir(keeper->files, path, mode_of(call),
                                 rpc_bool(call, "make_parents", false), error);
         if (r == 0)
-                reply_nothing(call);
+                rpc_reply_empty(call);
         return r;
 }
 

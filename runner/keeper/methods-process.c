@@ -52,8 +52,7 @@ static int process_method_find(const RpcCall *call, void *data, Process **ret, E
 }
 
 static void reply_nothing(RpcCall *call) {
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
 }
 
 static void write_streams(const Process *process, JsonWriter *w) {

@@ -14,8 +14,7 @@ static int method_tools_register(RpcCall *call, void *data, Error *error) {
 
         if (r < 0)
                 return r;
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
@@ -26,8 +25,7 @@ static int method_tools_unregister(RpcCall *call, void *data, Error *error) {
 
         if (r < 0)
                 return r;
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
         return 0;
 }
 

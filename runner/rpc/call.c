@@ -249,6 +249,11 @@ void rpc_reply(RpcCall *call) {
         rpc_reply_fds(call, NULL, 0);
 }
 
+void rpc_reply_empty(RpcCall *call) {
+        (void)rpc_result(call);
+        rpc_reply(call);
+}
+
 struct RpcLast {
         int fd; /* owned; what the connection has, and lasts longer */
         JsonWriter answer;

@@ -149,6 +149,8 @@ void rpc_call_on_end(RpcCall *call, void (*fn)(RpcCall *call, void *data), void 
  * and sends. The call is freed. */
 JsonWriter *rpc_result(RpcCall *call);
 void rpc_reply(RpcCall *call);
+/* Answers with an empty object. */
+void rpc_reply_empty(RpcCall *call);
 /* Ends the call, whose answer is to be sent when the server is no more and what is left of its
  * process has come to its end; the call is freed. NULL when memory or fds are out, or the client
  * has not taken yet what came before: it sees the end of its connection instead. */

@@ -200,8 +200,7 @@ static int method_remove(RpcCall *call, void *data, Error *error) {
                 r = session_remove(name, dir_fd, error);
         if (r < 0)
                 return r;
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
@@ -225,8 +224,7 @@ static int method_set_tier(RpcCall *call, void *data, Error *error) {
         (void)data;
         if (r < 0)
                 return r;
-        (void)rpc_result(call);
-        rpc_reply(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
