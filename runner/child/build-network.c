@@ -30,9 +30,9 @@ enum { THREAD_STACK_SIZE = 16 * 1024 };
 static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
 
 static struct {
-        uint32_t running; /* ID of the thread. When the thread ends, the kernel sets this to 0 and
-                             wakes waiters. */
-        int fd;           /* The namespace. */
+        /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
+        uint32_t running;
+        int fd; /* The namespace. */
         int errnum;
         const char *failed; /* The failed step: an infinitive with its object. */
 } network;

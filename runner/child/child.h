@@ -21,16 +21,16 @@ typedef struct Identity {
         uid_t uid; /* The host ids to which "agent" is mapped. */
         gid_t gid;
         bool from_root; /* The host's root has started holt, and no other user has this uid. */
-        bool taken;     /* The uid is not the caller's own; holt changes to it before it starts a
-                           process. */
+        /* The uid is not the caller's own; holt changes to it before it starts a process. */
+        bool taken;
         bool id_mapped; /* Read-write mounts show their owner as agent. */
 } Identity;
 
 /* Layers that the host provides, for the report. */
 typedef struct LayerState {
         int landlock_abi; /* ABI of Landlock; 0 if Landlock is not in force. */
-        unsigned missing; /* LAYER_BITs that the host refused and the caller allowed to be missing.
-                           */
+        /* LAYER_BITs that the host refused and the caller allowed to be missing. */
+        unsigned missing;
         unsigned switched_off; /* LAYER_BITs that the policy has switched off. */
 } LayerState;
 

@@ -14,10 +14,9 @@ enum { END = -1 };
 
 typedef struct Scanner {
         const char *at, *end;
-        char name[PATH_MAX +
-                  /* SECTION. or SECTION.SUBSECTION. followed by the key. All but SUBSECTION is in
-                   * lower case. */
-                  64];
+        /* SECTION. or SECTION.SUBSECTION. followed by the key. All but SUBSECTION is in lower
+         * case. */
+        char name[PATH_MAX + 64];
         size_t section; /* Length of the section's part of the name. */
         size_t length;
         char value[PATH_MAX];

@@ -27,10 +27,11 @@ typedef struct GitIndex {
         StrList links; /* Paths of the gitlinks, relative to the work tree, in normal form. */
         StrList trees; /* Paths of the sparse directories; their trees may contain more gitlinks. */
         size_t bytes;  /* Size of these paths. */
-        char shared[65]; /* The rest of a split index is in sharedindex.SHARED beside it. "" if the
-                            index is not split. */
-        bool nameless; /* A gitlink takes its name from the shared part: it may be any of the names
-                          there. */
+        /* The rest of a split index is in sharedindex.SHARED beside it. "" if the index is not
+         * split. */
+        char shared[65];
+        /* A gitlink takes its name from the shared part: it may be any of the names there. */
+        bool nameless;
 } GitIndex;
 
 /* Parses an index.

@@ -32,9 +32,9 @@ typedef struct Sweep {
         StrList *moved;
         StrList left; /* Paths that could not be moved. */
         bool locked;  /* At least one of them has mode 0 now, so that nobody can read it. */
-        bool foreign; /* At least one of them belongs to an owner that the id map does not contain.
-                       */
-        int result;   /* The first negative errno, or 0. */
+        /* At least one of them belongs to an owner that the id map does not contain. */
+        bool foreign;
+        int result; /* The first negative errno, or 0. */
 } Sweep;
 
 /* Notes an error; the sweep goes on. */

@@ -54,8 +54,8 @@ typedef struct RepositoryLinks {
          * directory does not exist. If it exists, only the repository's objects tell what git may
          * enter. "." means that the whole tree lies in a sparse directory. */
         StrList trees;
-        size_t work, work_max; /* Work done, and the bound past which calls fail with -E2BIG; 0
-                                  means no bound. */
+        /* Work done, and the bound past which calls fail with -E2BIG; 0 means no bound. */
+        size_t work, work_max;
 } RepositoryLinks;
 
 /* Units of work, about a microsecond each. They bound the time, because the command decides how

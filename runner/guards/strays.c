@@ -44,8 +44,8 @@ typedef struct Walk {
         StrList left;    /* Directories still to look into; each ends in a slash. */
         size_t work;     /* Units of work done. */
         size_t work_max;
-        size_t aside; /* Number of files already set aside. If a sweep had found too many, some are
-                         left. */
+        /* Number of files already set aside. If a sweep had found too many, some are left. */
+        size_t aside;
         PlanStrays *found;
 } Walk;
 

@@ -18,9 +18,9 @@
 static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
 
 enum {
-        PAUSE_MIN = 1000,  /* Microseconds. */
-        PAUSE_PER_LOOK = 4 /* Times the length of the look, so that looking takes at most a fifth of
-                              a processor. */
+        PAUSE_MIN = 1000, /* Microseconds. */
+        /* Times the length of the look, so that looking takes at most a fifth of a processor. */
+        PAUSE_PER_LOOK = 4
 };
 
 static void watch_set_inside(const Watch *watch, const int *root_fd) {

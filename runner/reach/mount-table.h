@@ -11,12 +11,12 @@
 
 typedef struct MountEntry {
         uint64_t id;
-        dev_t device;      /* Device of the file system; on btrfs it differs from the st_dev of its
-                              files. */
-        const char *root;  /* Directory of the file system that is mounted. */
-        const char *point; /* Mount point. */
-        bool read_only;    /* The mount is read-only; the file system may not be. */
-        const char *type;  /* Type of the file system, such as "ext4". */
+        /* Device of the file system; on btrfs it differs from the st_dev of its files. */
+        dev_t device;
+        const char *root;    /* Directory of the file system that is mounted. */
+        const char *point;   /* Mount point. */
+        bool read_only;      /* The mount is read-only; the file system may not be. */
+        const char *type;    /* Type of the file system, such as "ext4". */
         const char *options; /* Options of the file system, separated by commas; not unescaped. */
 } MountEntry;
 
@@ -45,8 +45,8 @@ int mount_table_locate(const MountTable *table, int fd, dev_t *ret_device, char 
 typedef struct MountFacts {
         dev_t device;
         ino_t inode;
-        uint64_t mount_id; /* The mount through which the fd was opened; 0 if the kernel does not
-                              tell. */
+        /* The mount through which the fd was opened; 0 if the kernel does not tell. */
+        uint64_t mount_id;
         uid_t owner;
         mode_t mode;
 } MountFacts;

@@ -33,10 +33,10 @@ enum {
 /* The sandbox's power over a place, and the mount that gives it. */
 typedef struct Reached {
         unsigned how; /* REACH_ bits; if 0, the other members are not set. */
-        const PlanMount
-                *mount; /* The writable mount that gives this power; borrowed from the plan. */
-        char inside[PATH_MAX]; /* Path inside of the first place that the sandbox can change; "" for
-                                  REACH_LINKED alone. */
+        /* The writable mount that gives this power; borrowed from the plan. */
+        const PlanMount *mount;
+        /* Path inside of the first place that the sandbox can change; "" for REACH_LINKED alone. */
+        char inside[PATH_MAX];
 } Reached;
 
 /* Looks at the writable mounts of plan: the workspace, those of --rw and --files, and the root of a
@@ -82,8 +82,8 @@ typedef enum ReachPlace {
         REACH_OUTSIDE, /* Not in a writable mount. */
         REACH_OPEN,    /* In a writable mount, and the sandbox can write it there. */
         REACH_CLOSED,  /* In a writable mount, but guarded, hidden or covered by another mount. */
-        REACH_UNKNOWN, /* The kernel does not tell the place, for example in another mount
-                          namespace. */
+        /* The kernel does not tell the place, for example in another mount namespace. */
+        REACH_UNKNOWN,
 } ReachPlace;
 
 ReachPlace reach_place(const Reach *reach, int fd);

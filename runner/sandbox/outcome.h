@@ -17,9 +17,8 @@ typedef enum Cause {
         CAUSE_MAX,
 } Cause;
 
-enum {
-        EXIT_CODE_TIMEOUT = 124
-}; /* Exit code after a timeout, even if the command then ended by itself. */
+/* Exit code after a timeout, even if the command then ended by itself. */
+enum { EXIT_CODE_TIMEOUT = 124 };
 
 typedef struct Usage {
         uint64_t wall_us, user_us, system_us;
@@ -29,10 +28,9 @@ typedef struct Usage {
 typedef struct Outcome {
         Cause cause;
         int exit_code; /* The exit code of holt. */
+        int signal;    /* The signal that ended the command, or 0. */
         /* Path inside whose replacement made holt stop it (watch.h), or NULL. */
-        int signal;
-        const char
-                *replaced; /* Path inside whose replacement made holt stop it (watch.h), or NULL. */
+        const char *replaced;
         Usage usage;
         OomKills oom_kills;
         Denials denials;

@@ -98,8 +98,8 @@ void relay_discard(Relay *r, Budget *budget) {
 static volatile sig_atomic_t alarm_from_outside;
 
 static bool is_from_outside(const siginfo_t *info) {
-        return info->si_code <=
-               0; /* SI_USER and similar codes; the timer's signal has SI_KERNEL. */
+        /* SI_USER and similar codes; the timer's signal has SI_KERNEL. */
+        return info->si_code <= 0;
 }
 
 static void on_alarm(int signal, siginfo_t *info, void *context) {
