@@ -210,9 +210,9 @@ static int identity_set_map(const Launch *launch, const PlanMount *mount, int tr
         return 0;
 }
 
-/* Whether others may not read the mount's source. A mount that is only shown (--ro) is shown as to
- * a stranger, so that /etc, for example, keeps its secrets. A source that is private itself was
- * passed on purpose, so it is mapped. */
+/* Whether others may not read the mount's source. A mount that is only shown (--ro) gives the
+ * rights of a stranger, so that /etc, for example, keeps its secrets. A source that is private
+ * itself was passed on purpose, so it is mapped. */
 static bool identity_is_private(const PlanMount *mount) {
         struct stat st;
 

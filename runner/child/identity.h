@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command's identity on the host.
  *
- * An ordinary user keeps the own uid, and so does root of a user namespace (a rootless container,
- * unshare -r): that uid is an ordinary user's on the host. If the workspace belongs to another id
- * of the namespace, such a root changes to that id.
+ * An ordinary user keeps their uid. So does root of a user namespace (a rootless container, unshare
+ * -r): on the host, that uid is an ordinary user's. If the workspace belongs to another id of the
+ * namespace, such a root changes to that id.
  *
  * The host's root gives root up for good before it starts any process, and takes a uid that no
- * other user has. The directories of the policy are id-mapped (Linux 5.12): inside, agent owns
+ * other user has. The directories of the policy are id-mapped (Linux 5.12). Inside, agent owns
  * them, and files that agent writes belong to their owner. */
 #pragma once
 

@@ -167,10 +167,10 @@ static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
         return r > 0 || r == -ENOSYS || r == -EPERM;
 }
 
-/* Whether the guarded file is still there and mounted. A mount holds only inside. The host's git,
- * or another holt that sets the file aside, may rename it, and the command may then make another
- * file of that name. The guard's open fd keeps the inode from being freed, so the new file cannot
- * get the same inode number. */
+/* Whether the guarded file is still there and mounted. A mount holds only inside. On the host, git
+ * or another holt may rename the file, and the command may then make another file of that name. The
+ * guard's open fd keeps the inode from being freed, so the new file cannot get the same inode
+ * number. */
 static bool is_held(const LaunchPlan *plan, int dir_fd, const char *name, const PlanGuard *guard) {
         struct stat st;
 

@@ -260,8 +260,9 @@ static int add_links(int git_fd, const char *git, const RepositoryTree *tree, co
         return found < 0 ? found : r;
 }
 
-/* Finds the path of git_fd. No path may lead to the mount of a .git in the workspace, but one leads
- * to the directory that a .git file names. */
+/* Stores the path of git_fd, the repository whose .git is at path. A .git in the workspace may be
+ * on a mount to which no path leads, so its path is put together. The directory that a .git file
+ * names has a path of its own. */
 static int name_git(const RepositoryTree *tree, const char *path, int git_fd, bool leads,
                     char ret[PATH_MAX]) {
         if (leads)

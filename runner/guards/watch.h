@@ -57,7 +57,8 @@ int watch_enter(Watch *watch, int *root_fd, int *mounts_fd, Error *reterr);
 /* Returns how long to leave SIGIO pending after a look that took this long. Both are in
  * microseconds. */
 uint64_t watch_pause(uint64_t took);
-/* Makes signal_fd, a signalfd(2) of these signals, report SIGIO, or leaves SIGIO pending. */
+/* Lets signal_fd, a signalfd(2) of these signals, report SIGIO if listen is true. Otherwise SIGIO
+ * stays pending. */
 void watch_listen(int signal_fd, sigset_t signals, bool listen);
 
 /* Returns the path inside of the first protected file that was replaced, or of the first hidden

@@ -442,7 +442,7 @@ static int store_make(const StoreSearch *search, const char *real, Error *reterr
 /* --- one store --- */
 
 /* Handles a store with a symlink on the way. holt does not obey a store that the caller cannot
- * reach by this path, or that is behind endless symlinks, so those are skipped. */
+ * reach by this path, or that is behind endless symlinks. Such a store is skipped. */
 static int store_keep_linked(StoreSearch *search, const SystemTree *system, const char *path,
                              Error *reterr) {
         _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);

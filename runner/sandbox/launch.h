@@ -25,8 +25,8 @@ typedef struct Sandbox {
         int terminal_fd; /* Master of the sandbox's terminal, or FD_NONE. */
         int listener_fd; /* Seccomp notifications, or FD_NONE. */
         int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
-        /* The mount namespace, or FD_NONE. While it is open, its mounts outlive the sandbox, so
-         * late writes still go to the mounts and not to the directories below them. In a single
+        /* The mount namespace, or FD_NONE. While it is open, its mounts outlive the sandbox. So
+         * late writes still go to the mounts, and not to the directories under them. In a single
          * run, the Watch owns root_fd and mounts_fd, if one exists. */
         int mounts_fd;
 } Sandbox;

@@ -290,9 +290,9 @@ static void check_output(Supervisor *s) {
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
-/* Returns the time until which the caller may leave the output unread, if none of it moves
- * meanwhile: the end of the timeout, or after that, or if holt was told to stop, a short pause. 0
- * means forever. */
+/* Returns the time at which holt gives the output up if none of it has moved until then. Normally
+ * that is the end of the timeout. After the timeout, or if holt was told to stop, it is the end of
+ * a short pause. 0 means never. */
 static uint64_t delivery_end(const Supervisor *s) {
         const uint64_t pause = time_now_usec() + DELIVERY_PAUSE, timeout = s->launch->plan->timeout;
 
@@ -417,8 +417,8 @@ static void fill_cause(Outcome *out, const Supervisor *s) {
         outcome_conclude(out, &ending);
 }
 
-/* Adds the output's result. If writing to the caller's file failed, for example because the disk
- * was full, the cause stays, and the exit code is holt's own. */
+/* Adds the output's result. If writing to the caller's file failed, for example on a full disk, the
+ * cause stays. The exit code is holt's own then. */
 static int supervise_fill_output(Outcome *out, const Output *output, Error *reterr) {
         int r = output_failure(output, reterr);
 
