@@ -375,7 +375,7 @@ static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, cons
         if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids_origin)
                 return error_cure(reterr, r,
                                   "One process is not enough: holt's init is one, and the command "
-                                  "another. %s sets this limit.",
+                                  "another. This is the limit of %s.",
                                   plan->pids_origin);
         if (failure->detail == INIT_STEP_EXEC && errnum == EACCES)
                 return cure_access(plan, plan->argv.items[0], r, reterr);

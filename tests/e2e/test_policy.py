@@ -350,7 +350,7 @@ def test_what_takes_a_capability_has_no_grant(holt: Holt) -> None:
     result = holt(["run", "--", "python3", "-c", MOUNT])
 
     assert [result.denials[name]["grant"] for name in ("mount", "chroot")] == [None, None]
-    assert "holt: refused mount (1x, EPERM); it takes a capability" in result.err
+    assert "holt: refused mount (1x, EPERM); it needs a capability" in result.err
     assert "--allow-syscall" not in result.err
 
 
