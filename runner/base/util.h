@@ -11,7 +11,6 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _printf_(fmt, args) __attribute__((format(printf, fmt, args)))
 #define _noreturn_ __attribute__((noreturn))
-#define _unused_ __attribute__((unused))
 
 /* Marks a buffer that is always written before it is read, so that -ftrivial-auto-var-init does not
  * zero it first. Use it for large buffers on hot paths. */

@@ -5,7 +5,6 @@
 
 #include "cli/ask.h"
 #include "cli/tools.h"
-#include "keeper/connect.h"
 
 const char *const exec_keep_names[] = { "head", "tail", NULL };
 

@@ -9,7 +9,6 @@
 #include <sys/signalfd.h>
 
 #include "base/base64.h"
-#include "base/paths.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
 #include "cli/exec-result.h"

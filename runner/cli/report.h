@@ -6,7 +6,6 @@
 
 #include "base/json-write.h"
 #include "sandbox/launch.h"
-#include "sandbox/launch.h"
 #include "sandbox/outcome.h"
 
 /* All that there is to say; pointers are borrowed, and NULL or zero where the run did not get so

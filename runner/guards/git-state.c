@@ -11,7 +11,6 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/git-config.h"
 #include "guards/repository.h"
 
 enum { SIZE_MAX_READ = 1 << 20 };

@@ -8,7 +8,6 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/guard.h"
 #include "guards/guards.h"
 #include "guards/inputs.h"
 #include "reach/reach.h"

@@ -7,7 +7,6 @@
 #include "inside/bridge.h"
 #include "inside/tools.h"
 #include "keeper/methods.h"
-#include "sandbox/prepare.h"
 #include "sandbox/stdio-files.h"
 #include "streams/stdio.h"
 

@@ -14,7 +14,6 @@
 #include "guards/guard.h"
 #include "inside/interpreter.h"
 #include "keeper/keeper.h"
-#include "store/unwritten.h"
 
 enum {
         MOMENT = 2000,        /* usec that the loop waits for a look that it has started */

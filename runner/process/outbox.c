@@ -99,7 +99,7 @@ void process_start_add(ProcessStart *start, int fd) {
         start->fds[start->fds_count++] = fd;
 }
 
-ProcessStart *process_start_free(ProcessStart *start) {
+static ProcessStart *process_start_free(ProcessStart *start) {
         if (!start)
                 return NULL;
         for (size_t i = 0; i < start->fds_count; i++)

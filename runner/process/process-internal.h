@@ -30,8 +30,6 @@ struct Processes {
  * any case. 0 or -ENOMEM. */
 int process_start_new(char *block, size_t size, int block_fd, ProcessStart **ret);
 void process_start_add(ProcessStart *start, int fd);
-/* NULL is legal; returns NULL. */
-ProcessStart *process_start_free(ProcessStart *start);
 
 /* Takes start over in any case. -EBUSY with an ERROR_LIMIT where too many wait. */
 int process_tell_start(Process *process, ProcessStart *start, Error *reterr);

@@ -6,7 +6,8 @@
 
 #include "policy/syscalls.h"
 
-const char *result_signal_name(int signal, char buf[16]) {
+/* Returns a name such as "SIGTERM", or "SIG34" in buf. */
+static const char *result_signal_name(int signal, char buf[16]) {
         static const char *const names[] = {
                 [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",   [SIGQUIT] = "SIGQUIT",
                 [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP", [SIGABRT] = "SIGABRT",

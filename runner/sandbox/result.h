@@ -7,9 +7,6 @@
 #include "sandbox/launch.h"
 #include "sandbox/outcome.h"
 
-/* Returns a name such as "SIGTERM", or "SIG34" in buf. */
-const char *result_signal_name(int signal, char buf[16]);
-
 /* The first members of every result document. */
 typedef struct ResultHead {
         const char *const *command; /* NULL-terminated; NULL if there is no command. */

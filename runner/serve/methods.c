@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/paths.h"
-#include "keeper/keeper.h"
+#include "keeper/connect.h"
 #include "policy/load.h"
 #include "session/directory.h"
 #include "session/make.h"

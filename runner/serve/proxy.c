@@ -67,21 +67,6 @@ static void set_gone(const Upstream *upstream, Error *error) {
         (void)error_cure(error, 0, "Try again: the next use starts it anew.");
 }
 
-Proxy *proxy_free(Proxy *proxy) {
-        Error error;
-
-        while (proxy && proxy->upstreams) {
-                set_gone(proxy->upstreams, &error);
-                upstream_free(proxy->upstreams, &error);
-        }
-        if (proxy) {
-                proxy_tools_forget(&proxy->tools, NULL);
-                proxy->timer = loop_timer_free(proxy->timer);
-        }
-        free(proxy);
-        return NULL;
-}
-
 void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
         Upstream *next;
         Error error;

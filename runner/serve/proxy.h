@@ -19,9 +19,6 @@ int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, siz
 /* The data of the server that has these methods must begin with a Server (methods.h). 0 or -ENOMEM.
  */
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr);
-/* NULL is legal; returns NULL. */
-Proxy *proxy_free(Proxy *proxy);
-
 /* For rpc_server_on_end() and rpc_server_on_room(). */
 void proxy_client_ended(Proxy *proxy, RpcConnection *client);
 void proxy_client_has_room(Proxy *proxy, RpcConnection *client);

@@ -12,7 +12,6 @@
 #include <sys/un.h>
 
 #include "base/paths.h"
-#include "files/copy.h"
 #include "policy/plan.h"
 #include "reach/reach.h"
 #include "session/directory.h"

@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "reach/recorded.h"
 #include "session/directory.h"
 #include "session/sources.h"
-#include "session/tier.h"
 
 /* Paths of the host, which are relative to where the session was made. */
 static const char *const host_paths[] = {

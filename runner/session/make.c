@@ -12,14 +12,12 @@
 #include "child/landlock.h"
 #include "guards/inputs.h"
 #include "policy/layers.h"
-#include "policy/load.h"
 #include "reach/reach.h"
 #include "sandbox/prepare.h"
 #include "sandbox/warnings.h"
 #include "session/directory.h"
 #include "session/found.h"
 #include "session/sources.h"
-#include "session/tier.h"
 
 void session_spec_clear(SessionSpec *spec) {
         settings_clear(&spec->settings);

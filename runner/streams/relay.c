@@ -31,7 +31,8 @@ size_t budget_take(Budget *b, size_t size) {
         return kept;
 }
 
-void budget_lose(Budget *b, size_t size) {
+/* Counts bytes that were taken but cannot be delivered. budget may be NULL. */
+static void budget_lose(Budget *b, size_t size) {
         if (b)
                 b->lost += size;
 }

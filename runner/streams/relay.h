@@ -24,8 +24,6 @@ bool budget_spent(const Budget *budget);
 /* Counts size bytes that were read. Returns how many of them, from the first on, may go to the
  * caller. Without a budget (NULL) all may. */
 size_t budget_take(Budget *budget, size_t size);
-/* Counts bytes that were taken but cannot be delivered. budget may be NULL. */
-void budget_lose(Budget *budget, size_t size);
 
 /* Bytes in one direction. */
 typedef struct Relay {

@@ -127,7 +127,8 @@ void terminal_enter(Terminal *t) {
         terminal_resize(t);
 }
 
-void terminal_leave(Terminal *t) {
+/* Restores the caller's terminal before holt stops. Throws away answers to the command's output. */
+static void terminal_leave(Terminal *t) {
         discard_replies(t);
         if (t->raw)
                 (void)tcsetattr(t->input_fd, TCSADRAIN, &t->saved);

@@ -43,8 +43,6 @@ Terminal *terminal_free(Terminal *terminal);
 void terminal_enter(Terminal *terminal);
 /* Whether holt is in the foreground of the caller's terminal, and so may read from it. */
 bool terminal_in_foreground(const Terminal *terminal);
-/* Restores the caller's terminal before holt stops. Throws away answers to the command's output. */
-void terminal_leave(Terminal *terminal);
 /* Stops holt as a shell's job; with pid 0, stops its whole process group. Restores the caller's
  * terminal for the time of the stop. The signal is SIGTSTP, which the caller must have blocked:
  * unlike SIGSTOP, the kernel discards it in an orphaned process group, which nobody would continue.
