@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that a sandbox of our namespaces can cost: one clone3 with all of them, and exec. bare
- * COMMAND... */
+/* Measures the least cost of a sandbox with holt's namespaces: one clone3 with all of them, and
+ * exec. bare COMMAND... */
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of sessions share: a place and an ordinary user to run as, sessions, and their keepers."""
+"""Shared code of the session benches: a place and an ordinary user to run as, sessions, and their keepers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Sessions:
 
 @contextmanager
 def as_root() -> Iterator[bool]:
-    """Where the bench was started by root."""
+    """Yields whether root started the bench."""
     ids = os.getresuid()
     if ids[2] == 0:
         os.setresuid(0, 0, 0)
@@ -75,8 +75,8 @@ def as_root() -> Iterator[bool]:
 
 @contextmanager
 def place(holt: Path, programs: tuple[str, ...] = ()) -> Iterator[tuple[Sessions, Path]]:
-    """A home to be in, with the sessions of a copy of holt, and the directory that has that copy and these programs,
-    which are compiled; as an ordinary user."""
+    """Yields a home with the sessions of a copy of holt, and the directory of that copy and of the compiled programs. Runs as
+    an ordinary user."""
     with tempfile.TemporaryDirectory(prefix="holt-bench-", dir="/var/tmp") as directory:
         top = Path(directory)
         build, home = top / "build", top / "home"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec SESSION_DIRECTORY RUNS COMMAND [ARG...]: runs COMMAND by posix_spawn(3) on the host and by
- * the method "exec" of a live session, by turns, and prints two lines of wall times in ns: of the
- * host, of the session. Then a third, of the method "kv.set". */
+/* exec SESSION_DIRECTORY RUNS COMMAND [ARG...]: compares posix_spawn(3) on the host with the method
+ * "exec" of a live session. It runs COMMAND by turns and prints wall times in ns: one line for the
+ * host, one for the session. A third line has those of the method "kv.set". */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static long now(void) {
         return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-/* A keeper wants to know first that its client is in its own user namespace. */
+/* A keeper first needs a proof that its client is in its own user namespace. */
 static void prove(int fd) {
         int proof = open("/proc/self/ns/user", O_RDONLY);
         union {
@@ -58,7 +58,7 @@ static int connect_to(const char *directory) {
         return fd;
 }
 
-/* One request and its answer, which is one line. */
+/* Sends one request and reads its reply, which is one line. */
 static long ask(int fd, const char *request, size_t length, const char *expected) {
         static char answer[1 << 16];
         size_t have = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times commands against each other: pace RUNS COMMAND... [++ COMMAND...]...
  *
- * Each command is run RUNS times, in turn with the others (A B A B), so that a machine whose speed
- * drifts drifts for all of them. Prints one line a command: the wall time of each run in ns, after
- * three that do not count. A command that does not exit with 0 ends it. */
+ * Each command runs RUNS times, in turn with the others (A B A B), so that a drift in the machine's
+ * speed affects all of them. Prints one line per command: the wall time of each run in ns. Three
+ * runs before them do not count. A command that does not exit with 0 ends the program. */
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of one kind, that says itself how long it took, so that the start of a sandbox is not in it:
- * work cpu|files|calls RUNS. Prints one line: the ns of each run. "files" works in the working
- * directory. */
+/* Does work of one kind and times itself, so that the start of a sandbox does not count: work
+ * cpu|files|calls RUNS. Prints one line: the ns of each run. "files" uses the working directory. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ static uint64_t now(void) {
         return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Sums and hashes; no system call. */
+/* Sums and hashes without system calls. */
 static void cpu(void) {
         volatile uint64_t hash = 14695981039346656037U;
 
@@ -27,7 +26,7 @@ static void cpu(void) {
                 hash = (hash ^ (uint64_t)i) * 1099511628211U;
 }
 
-/* As a build or a package manager does: make, write, stat, read and remove files. */
+/* Makes, writes, stats, reads and removes files, like a build or a package manager. */
 static void files(void) {
         static char data[16384];
         char name[32];
@@ -54,7 +53,7 @@ static void files(void) {
         }
 }
 
-/* The cheapest call there is, uncached by libc: what the filter costs each call. */
+/* Makes the cheapest system call, uncached by libc: shows what the filter costs each call. */
 static void calls(void) {
         for (int i = 0; i < 50000; i++)
                 syscall(SYS_getppid);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bridge and the calls of tools, between hostile code inside and a hostile client: libFuzzer
- * says what each of them sends, in what pieces, when they read, go and come again, and when a grant
- * ends. Whatever they do, each request inside is answered at most once, by strict JSON and for the
- * one who has asked; a tool is asked for only where the token gives it; each call is noted once;
- * and in the end none is left. */
+/* Fuzzes the bridge and tool calls, between hostile code inside and a hostile client. libFuzzer
+ * chooses their messages and how these are cut. It also decides when they read, leave and return,
+ * and when a grant ends.
+ *
+ * Each request inside must be answered at most once, by strict JSON, and only to its sender. A tool
+ * is asked for only if the token allows it, and each call is noted once. In the end no call is
+ * left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,13 +26,13 @@ enum {
         INSIDERS = 3,
         CLIENTS = 2,
         GRANTS = 2,
-        ASKED_MAX = 64, /* requests of the keeper's that a client remembers, to answer them again */
-        IDS = 16,       /* of an insider's requests that we write ourselves */
+        ASKED_MAX = 64, /* requests of the keeper that a client remembers, to answer them again */
+        IDS = 16,       /* ids of an insider's well-formed requests */
 };
 
 /* --- the input --- */
 
-/* Text up to a 0xff or the end. */
+/* Takes text up to a 0xff or the end. */
 static size_t take_text(Input *in, const char **ret) {
         const uint8_t *begin = in->at, *end = memchr(begin, 0xff, (size_t)(in->end - begin));
 
@@ -44,8 +46,8 @@ static size_t take_text(Input *in, const char **ret) {
 typedef struct Insider {
         int fd; /* FD_NONE: not connected */
         Framing in;
-        unsigned open[IDS]; /* well-formed requests of that id without an answer */
-        bool wild;          /* it has sent text of the input's, which may have any id */
+        unsigned open[IDS]; /* unanswered well-formed requests of each id */
+        bool wild;          /* it has sent arbitrary text, which may contain any id */
 } Insider;
 
 typedef struct Client {
@@ -66,7 +68,8 @@ typedef struct World {
         int root_fd;
         Insider insiders[INSIDERS];
         Client clients[CLIENTS];
-        Grant *grants[GRANTS]; /* the first for both, or the first client's; the others for "b" */
+        Grant *grants[GRANTS]; /* the first is for both, or the first client's; the others are for
+                                  "b" */
         uint64_t noted, refusals;
 } World;
 
@@ -116,7 +119,7 @@ static void on_room(RpcConnection *connection, void *data) {
         tools_pump(world.tools, connection);
 }
 
-/* --- those inside --- */
+/* --- insiders --- */
 
 static void insider_leave(Insider *insider) {
         insider->fd = fd_close(insider->fd);
@@ -136,7 +139,7 @@ static void insider_come(Insider *insider) {
                 insider_leave(insider);
 }
 
-/* Bytes that do not fit are lost, which is hostile as well. */
+/* Bytes that do not fit are lost, which is hostile too. */
 static void insider_say(const Insider *insider, const char *bytes, size_t length) {
         if (insider->fd >= 0)
                 (void)!send(insider->fd, bytes, length, MSG_NOSIGNAL);
@@ -249,7 +252,7 @@ static void client_take(Client *client, const JsonValue *root) {
                         *params = json_member(root, "params");
         const JsonValue *id = json_member(root, "id"), *name;
 
-        if (!method) /* to what it has asked itself, in its own text */
+        if (!method) /* a reply to the client's own request, written by the client */
                 return;
         if (streq(json_string(method), "tool.cancel")) {
                 REQUIRE(!id && json_string(json_member(params, "call")));
@@ -259,7 +262,7 @@ static void client_take(Client *client, const JsonValue *root) {
         name = json_member(params, "name");
         REQUIRE(streq(json_string(name), "a") || streq(json_string(name), "b"));
         REQUIRE(json_type(json_member(params, "payload")) == JSON_OBJECT);
-        /* The second grant, whose exec is "second", is for "b" alone. */
+        /* The second grant, whose exec is "second", is only for "b". */
         if (streq(json_string(json_member(params, "exec")), "second"))
                 REQUIRE(streq(json_string(name), "b"));
         if (streq(json_string(json_member(params, "exec")), "own"))
@@ -292,7 +295,7 @@ static void client_read(Client *client) {
                 client_leave(client);
 }
 
-/* To one of the last that came, or once more, or to another's. */
+/* Answers one of the latest requests, perhaps again, or another client's. */
 static void client_answer(const Client *client, unsigned what, const char *text, size_t length) {
         static const char *const bodies[] = {
                 "\"result\":{\"value\":{\"n\":1}}",
@@ -378,7 +381,7 @@ static void act(void) {
         }
 }
 
-/* Where the bridge's socket is, once for all inputs. */
+/* The directory of the bridge's socket, created once for all inputs. */
 static int open_root(void) {
         static int root_fd = FD_NONE;
         static char path[] = "/tmp/fuzz-bridge-XXXXXX";
@@ -415,7 +418,7 @@ static void begin(const uint8_t *data, size_t size) {
         turn();
 }
 
-/* Those inside go first, and with them their calls. */
+/* The insiders leave first, and their calls with them. */
 static void end(void) {
         for (int i = 0; i < INSIDERS; i++)
                 insider_leave(&world.insiders[i]);
@@ -438,7 +441,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         begin(data, size);
         while (world.in.at < world.in.end) {
                 act();
-                /* Several things may come in one turn. */
+                /* Several events may happen in one turn. */
                 if (take_byte(&world.in) & 1)
                         turn();
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A git config that somebody else may have written: what libFuzzer gives is read as one, and what
- * is found keeps to the bounds that the header promises. */
+/* Fuzzes the reader of git's config, which an attacker may have written. Results must keep the
+ * bounds that the header promises. */
 #include <limits.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index of a repository that a sandbox could write: what libFuzzer gives is read as one, and
- * what is found keeps to the bounds that the header promises. */
+/* Fuzzes the reader of a repository's index, which a sandbox may have written. Results must keep
+ * the bounds that the header promises. */
 #include <string.h>
 
 #include "guards/git-index.h"

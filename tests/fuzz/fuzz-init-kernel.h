@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of fuzz-init.c as far as it is a state: the input that it answers from, processes, fds
- * and memory. Included behind helpers/session-init.c, whose types it has. */
+/* The state of the fake kernel of fuzz-init.c: the input that decides its answers, processes, fds
+ * and memory. Include it after helpers/session-init.c, whose types it uses. */
 #pragma once
 
 #include "tests/fuzz/harness.h"
@@ -10,7 +10,7 @@ enum {
         PEOPLE = 64, /* processes in the fake /proc */
         MAPS = 4096,
         NESTED = 3,      /* init, a monitor, a command */
-        FORKS_MAX = 200, /* that one input's processes make while they are looked at */
+        FORKS_MAX = 200, /* made by one input's processes while they are searched */
 };
 
 /* --- the input --- */
@@ -25,7 +25,7 @@ static int is_over(void) {
         return input.at == input.end;
 }
 
-/* One time out of sixteen: an errno. */
+/* Returns an errno one time out of sixteen. */
 static long may_fail(void) {
         const unsigned byte = is_over() ? 1 : take();
 
@@ -38,14 +38,14 @@ typedef enum Kind { FD_CLOSED, FD_PLAIN, FD_PROC, FD_STAT, FD_SOCKET, FD_SIGNAL 
 
 typedef struct Open {
         Kind kind;
-        int pid;  /* of FD_STAT */
-        int read; /* all there is of FD_PROC */
+        int pid;  /* for FD_STAT */
+        int read; /* for FD_PROC: the end was reached */
 } Open;
 
 typedef struct Person {
         int pid, parent; /* 0: the slot is free */
         int is_monitor, zombie, answers;
-        Exec *exec; /* a monitor's, until it has ended */
+        Exec *exec; /* for a monitor, until it has ended */
 } Person;
 
 typedef struct Map {
@@ -54,14 +54,14 @@ typedef struct Map {
 } Map;
 
 static struct {
-        Open fds[NESTED][OPEN_FDS]; /* of each that runs now */
+        Open fds[NESTED][OPEN_FDS]; /* for each level that runs now */
         int level;
         jmp_buf ends[NESTED];
         int self[NESTED]; /* pids */
         Person people[PEOPLE];
         Map maps[MAPS];
         int last_pid, forks, gone_due;
-        int closed; /* the keeper's end, with the input's */
+        int closed; /* the keeper has closed its end */
         uint32_t gone_exec;
 } kernel;
 
@@ -81,7 +81,7 @@ static Person *add_person(int parent) {
         return (Person *)0;
 }
 
-/* Children go to the next subreaper: their monitor, else init. */
+/* Returns the process that inherits orphans: the nearest monitor, otherwise init. */
 static int subreaper(int pid) {
         const Person *p = find_person(pid);
 
@@ -129,7 +129,8 @@ static long open_fd(Kind kind, int pid) {
 static long close_fd(long fd) {
         Open *open = fd_at(fd);
 
-        /* Of what could not be opened is taken as closed, as init does; of another it is a bug. */
+        /* init also closes fds that could not be opened. Closing any other fd that is not open is a
+         * bug. */
         REQUIRE(fd < 0 || open);
         if (open)
                 *open = (Open){ 0 };
@@ -144,8 +145,8 @@ static int count_fds(void) {
         return count;
 }
 
-/* All but the socket and what a monitor was started with, its ear for signals aside: whoever reads
- * from the terminal has to see its end. */
+/* Whether only the socket, the fds of the monitor's start and its signalfd are open. A reader of
+ * the terminal must see its end. */
 static int only_signals_open(void) {
         for (long fd = SESSION_CONTROL_FD + 1; fd < OPEN_FDS; fd++)
                 if (fd_at(fd) && fd_at(fd)->kind != FD_SIGNAL)
@@ -162,7 +163,7 @@ static void fill(char *at, unsigned long size) {
                 at[i] = i < 128 ? (char)take() : i % period ? 'x' : '\0';
 }
 
-/* Exactly what was asked for, so that ASan sees what lies beside it. */
+/* Maps exactly the requested size, so that ASan finds accesses beside it. */
 static long map(unsigned long size, long fd, int of_file) {
         for (int i = 0; i < MAPS; i++) {
                 Map *map = &kernel.maps[i];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's init (helpers/session-init.c), all of it, on a kernel of our own: each system call is
- * answered from libFuzzer's input. So it decides what the keeper sends, who lives in /proc and what
- * is written there, what fails, and when a monitor dies. Monitors and commands run to their end
- * inside the call that starts them.
+/* Fuzzes the whole of a session's init (helpers/session-init.c) on a fake kernel. libFuzzer's input
+ * answers each system call. So it decides the keeper's messages, the processes in /proc and their
+ * text, which calls fail, and when a monitor dies. Monitors and commands run to their end inside
+ * the call that starts them.
  *
- * Whatever comes: no byte is read or written beside its memory, only signals and calls are made
- * that a real kernel would take, each start is answered once and each end told once, nobody is
- * killed but who is below a monitor or an orphan, and in the end no memory and no fd is left.
+ * No access may miss its memory. Only signals and calls are allowed that a real kernel would
+ * accept. Each start is answered once, and each end is reported once. Only orphans and descendants
+ * of a monitor may be killed. In the end no memory and no fd is left.
  *
- * The kernel's headers, which init has, do not go with those of libc that name the same; hence the
- * builtins. */
+ * init uses the kernel's headers, which conflict with libc's of the same names. So this file uses
+ * compiler builtins. */
 #include <asm/unistd.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The entry point in there is not ours; a function-like macro takes none of the instructions. */
+/* The entry point of init is not used; this function-like macro removes its instructions. */
 #define __asm__(...)
 #include "helpers/init-sys.h"
 #undef __asm__
@@ -33,7 +33,7 @@ static long fake_spawn(void (*fn)(void *), void *arg, int shares_fds);
 
 #include "tests/fuzz/fuzz-init-kernel.h"
 
-/* --- what the keeper sends --- */
+/* --- the keeper's messages --- */
 
 static void add_string(char *block, unsigned *at, unsigned length) {
         while (length-- > 0 && *at < SESSION_INLINE_MAX - 1)
@@ -42,7 +42,7 @@ static void add_string(char *block, unsigned *at, unsigned length) {
                 block[(*at)++] = '\0';
 }
 
-/* As the keeper makes it, or nearly. */
+/* Makes a block like the keeper's, sometimes with a fault. */
 static unsigned make_block(char *block) {
         static const char *const words[] = { "/bin/sh", "sh", "PATH=/usr/bin:/bin",
                                              "PATH=", "./a" };
@@ -113,12 +113,12 @@ static long fake_receive(const MessageHeader *header) {
         return r < 0 ? -EAGAIN : receive_message(header);
 }
 
-/* --- what init says --- */
+/* --- init's messages --- */
 
 static void check_start_answered(const SessionMessage *message) {
         Person *monitor = find_person(kernel.self[kernel.level]);
 
-        /* init itself answers where there is no monitor. */
+        /* Without a monitor, init itself answers. */
         if (kernel.level == 0) {
                 REQUIRE(message->type == SESSION_FAILED && !kernel.gone_due);
                 kernel.gone_due = 1;
@@ -166,7 +166,7 @@ static long fake_send(const MessageHeader *header) {
 
 /* --- processes --- */
 
-/* fn does not return: it ends by exit, or where it has executed something. */
+/* fn does not return: it ends by exit, or after executing a program. */
 static long fake_spawn(void (*fn)(void *), void *arg, int shares_fds) {
         Person *person;
         long r = may_fail();
@@ -201,13 +201,13 @@ static void fake_exit(void) {
                 REQUIRE(self->answers == 1);
                 REQUIRE(only_signals_open());
         }
-        /* A monitor lives on in /proc as long as the input has it. */
+        /* The input decides how long a monitor lives on in /proc. */
         if (self && kernel.level == 2)
                 remove_person(self);
         longjmp(kernel.ends[kernel.level], 1);
 }
 
-/* What a monitor waits for; of an orphan it may want to know nothing. */
+/* Waits for a monitor. It may not want the status of an orphan. */
 static long wait_as_monitor(int *status, long options, long *usage) {
         const unsigned what = is_over() ? 255 : take();
         Person *child = (Person *)0;
@@ -241,7 +241,7 @@ static long wait_as_monitor(int *status, long options, long *usage) {
         }
 }
 
-/* Of a monitor's end init tells; of one that is stopped, or an orphan, it does not. */
+/* Waits for init. init reports the end of a monitor, but not a stop, or the end of an orphan. */
 static long wait_as_init(int *status) {
         const unsigned what = is_over() ? 0 : take();
 
@@ -282,7 +282,7 @@ static long fake_wait(int *status, long options, long *usage) {
         return wait_as_init(status);
 }
 
-/* Everybody's, or one's, or a group's. */
+/* Signals all processes, one, or a group. */
 static long fake_kill(long pid, long signal) {
         Person *person = find_person((int)(pid < 0 ? -pid : pid));
 
@@ -293,10 +293,10 @@ static long fake_kill(long pid, long signal) {
         }
         if (!person)
                 return -ESRCH;
-        /* One that has nothing below it leaves. */
+        /* A monitor without children ends. */
         if (person->is_monitor) {
                 REQUIRE(pid > 0 && (signal == SIGCONT || signal == WAKE_SIGNAL));
-                /* Whether it hears that in time is the input's word. */
+                /* The input decides whether the monitor notices in time. */
                 if (signal == WAKE_SIGNAL)
                         person->exec->resume = (int)take() % 2;
                 if (!has_children(person->pid))
@@ -354,7 +354,7 @@ static long fake_list(Open *open, char *buffer, unsigned long size) {
         return length;
 }
 
-/* Its name is the process's own choice. */
+/* A process chooses its own name. */
 static long fake_stat(const Open *open, char *buffer, unsigned long size) {
         static const char *const names[] = { "sh", ") R 1 (", "a) Z 0", ")))))", "" };
         const Person *p = find_person(open->pid);
@@ -426,7 +426,8 @@ static long fake_execute(const char *path, char **argv, char **env) {
 
 /* --- the calls --- */
 
-/* A monitor's, whose command has a terminal; init may have asked for the foreground meanwhile. */
+/* Polls for a monitor whose command has a terminal; init may have asked for the foreground
+ * meanwhile. */
 static long poll_as_monitor(const struct pollfd *fds, unsigned long count) {
         const unsigned what = take();
 
@@ -443,7 +444,7 @@ static long fake_poll(struct pollfd *fds, unsigned long count) {
         if (kernel.level == 1)
                 return poll_as_monitor(fds, count);
         REQUIRE(count == 2 && kernel.level == 0 && fds[1].fd == SESSION_CONTROL_FD);
-        /* Between two of these nothing is left open, and what was to be told has been. */
+        /* Between two messages, no fd is left open and no report is due. */
         REQUIRE(count_fds() == 5 && !kernel.gone_due);
         kernel.closed = is_over();
         what = kernel.closed ? 3 : take();
@@ -469,7 +470,7 @@ static long fake_close_range(long first) {
         return 0;
 }
 
-/* A command's group has its pid: it is itself that asks, or its monitor does. */
+/* A command's group has its PID: either the command asks, or its monitor does. */
 static void check_group(const int *group) {
         const Person *leader = find_person(*group);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.c and policy/load.c on hostile bytes. Beyond not crashing: what the loader takes from
- * the caller can be printed and loaded again as the same; and what it takes from a project never
- * widens. */
+/* Fuzzes base/json.c and policy/load.c. A document that the loader accepts from the caller must
+ * print and load again as the same policy. A document of a project must never widen the policy. */
 #include <string.h>
 
 #include "base/json-write.h"
@@ -46,8 +45,8 @@ static bool list_within(const StrList *a, const StrList *b) {
         return true;
 }
 
-/* Said once more without the table, which is what is on trial. policy_load() may fail half way:
- * even then nothing may be wider. */
+/* Checks the rule without the table under test. policy_load() may fail half way, and even then the
+ * policy must not be wider. */
 static void fuzz_project(const char *bytes, size_t size) {
         _cleanup_(policy_clear) Policy caller = { 0 }, project = { 0 };
         Error error;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's end of the init protocol: init is libFuzzer, which says what it likes, with fds or
- * without, and reads when it likes, so that the socket is full at times; meanwhile clients start
- * processes, signal, kill, write, watch and go. Whatever it says, each process is answered once and
- * settled once, init is asked only for what is well-formed and for each start once, a kill is not
- * lost, and in the end no fd is left. */
+/* Fuzzes the keeper's end of the init protocol. libFuzzer plays init: it chooses messages, with or
+ * without fds, and reads when it likes, so that the socket is sometimes full. Meanwhile clients
+ * start processes, signal, kill, write, watch and leave.
+ *
+ * Each process must be answered once and settled once. init gets only well-formed requests, and one
+ * for each start. No kill is lost, and in the end no fd is left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,14 +21,14 @@ enum {
         NUMBERS = 512, /* processes that one input starts at most */
         CLIENTS = 2,
         FDS_LOOKED_AT = 128,
-        SMALL_ROOM = 4608, /* of the socket's: a few messages */
+        SMALL_ROOM = 4608, /* bytes of the socket's buffer: a few messages */
 };
 
 /* --- the keeper, its clients and its init --- */
 
 typedef struct Seen {
         unsigned answered, settled, gone, starts;
-        bool asked, killed, kill_told; /* process_kill() while it lived; init was told */
+        bool asked, killed, kill_told; /* process_kill() was called while it lived; init was told */
 } Seen;
 
 typedef struct World {
@@ -55,7 +56,7 @@ static void on_answered(void *data, Process *process, int master_fd) {
         Seen *seen = seen_of(process->number);
 
         REQUIRE(data == &world && process->answered);
-        /* An end that comes before the start is known when the start is answered. */
+        /* If an end comes before its start, the answer to the start reports both. */
         REQUIRE(++seen->answered == 1 && (seen->settled == 0 || process->gone));
         REQUIRE(master_fd < 0 || process->gives_master);
         (void)fd_close(master_fd);
@@ -69,7 +70,7 @@ static void on_settled(void *data, Process *process) {
 }
 
 static void on_stopped(void *data, Process *process, int signal) {
-        (void)signal; /* init's word, which clients are told */
+        (void)signal; /* init's claim, which clients receive */
         REQUIRE(data == &world && process->running);
 }
 
@@ -104,7 +105,7 @@ static void on_end(RpcConnection *connection, void *data) {
                         world.clients[i] = NULL;
 }
 
-/* --- what init reads --- */
+/* --- init reads --- */
 
 static void check_block(const char *block, size_t size) {
         ExecBlock head;
@@ -157,7 +158,7 @@ static void check_asked(const SessionMessage *message, const char *block, size_t
         seen->kill_told |= message->type == SESSION_KILL && message->value == SIGKILL;
 }
 
-/* One message, if there is one. */
+/* Reads one message, if there is one. */
 static bool read_asked(void) {
         static struct {
                 SessionMessage message;
@@ -189,9 +190,9 @@ static bool read_asked(void) {
         return true;
 }
 
-/* --- what init says --- */
+/* --- init's messages --- */
 
-/* Some end of something, which nobody else has. */
+/* Makes an end of a pipe or socket that no other process has. */
 static int make_fd(unsigned kind) {
         int pair[2];
 
@@ -271,7 +272,7 @@ static void say_bytes(Input *in) {
         send_bytes(bytes, n, NULL, 0);
 }
 
-/* --- what clients do --- */
+/* --- the clients --- */
 
 static RpcConnection *client(unsigned which) {
         return world.clients[which % CLIENTS];
@@ -307,7 +308,7 @@ static void start(Input *in) {
         strlist_clear(&spec.env);
 }
 
-/* One of those that are there, or NULL. */
+/* Returns one of the existing processes, or NULL. */
 static Process *choose(Input *in) {
         Process *process = processes_first(world.all);
 
@@ -347,7 +348,7 @@ static void act(Input *in, Process *process) {
                 (void)!write(world.out_fd, "a line\n\xe2\x82", more % 10);
 }
 
-/* Init dies: nobody reads any more, and nobody says anything. */
+/* Init dies: it neither reads nor writes any more. */
 static void hang_up(void) {
         world.init_fd = fd_close(world.init_fd);
         turn();
@@ -400,7 +401,7 @@ static void step(Input *in) {
                         (void)recv(world.client_fds[i], dropped, sizeof(dropped), MSG_DONTWAIT);
 }
 
-/* --- all of it --- */
+/* --- one input --- */
 
 static void begin(const Launch *launch) {
         const ProcessEvents events = { .answered = on_answered,
@@ -431,11 +432,12 @@ static void begin(const Launch *launch) {
         REQUIRE(processes_new(world.loop, launch, &world.sandbox, &events, &world.all, NULL) == 0);
 }
 
-/* Once init reads again it is told all that was asked for, each process's start before its kill. */
+/* When init reads again, it gets all requests, and each process's start before its kill. */
 static void check_all_told(void) {
         const bool hung_up = world.init_fd < 0;
 
-        /* A turn hands out so many events: where many streams end, room comes in a later one. */
+        /* One turn delivers a limited number of events: if many streams end, room may come in a
+         * later turn. */
         turn();
         while (read_asked() || world.all->waits)
                 turn();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: what libFuzzer gives is what a client sends, in pieces whose sizes are the input's first
- * bytes. Whatever it is, each line is answered at most once, by a line that is strictly JSON, and
- * in the end nothing is left. */
+/* Fuzzes rpc/ with a client's input from libFuzzer. Its first bytes are the sizes of the pieces.
+ * Each line must be answered at most once, by strict JSON, and in the end nothing is left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "rpc/server.h"
 #include "tests/fuzz/harness.h"
 
-enum { PIECES = 4 }; /* bytes at the start that say how the rest is cut */
+enum { PIECES = 4 }; /* bytes at the start that tell how the rest is cut */
 
 /* --- a table with a parameter of each type --- */
 
@@ -65,7 +64,7 @@ static int fuzz_free(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* Requests of the server's own, each of which is told once, whatever comes. */
+/* Counts the server's own requests; each must be told once. */
 static size_t asked, told;
 
 static void take_told(void *data, const RpcAnswer *answer) {
@@ -138,7 +137,7 @@ static bool take_bytes(int fd, Framing *f) {
         return n > 0;
 }
 
-/* Takes what is whole of what has come; each line has to be an answer. Returns how many. */
+/* Takes all complete lines; each must be a reply. Returns their number. */
 static size_t take_lines(Framing *f) {
         FramingLine line;
         size_t count = 0;
@@ -203,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 answers += take_answers(ends[1], &f);
         }
         REQUIRE(shutdown(ends[1], SHUT_WR) == 0);
-        /* Where this process had to wait for its processor a turn is as short as a line. */
+        /* If this process had to wait for its processor, a turn may handle only one line. */
         for (size_t i = 0; i < lines + 3 && rpc_server_connections(server) > 0; i++) {
                 turn(loop, timer);
                 answers += take_answers(ends[1], &f);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json-schema.c: the input's first line is a client's schema, the rest an attacker's value.
- * What is refused is refused with a text that can be answered, what the schema says inside of
- * others that add nothing is the same, and each check has its end; so has the look at the schema.
- */
+/* Fuzzes base/json-schema.c. The first line is a client's schema, the rest an attacker's value. A
+ * refusal must have a text that fits a reply. A schema that is wrapped in others that add nothing
+ * must have the same result. Each check, also of the schema itself, must end. */
 #include <errno.h>
 #include <string.h>
 
@@ -37,7 +36,7 @@ static int check(const JsonValue *schema, const JsonValue *value) {
         return r;
 }
 
-/* Whether it makes sense is nothing that a check of a value may rely on. */
+/* A check of a value must not rely on this result. */
 static void verify(const JsonValue *schema) {
         Error error = { 0 };
         int r = json_schema_verify(schema, "s", &error);
@@ -49,7 +48,8 @@ static void verify(const JsonValue *schema) {
                 REQUIRE(error.kind == ERROR_USAGE && strncmp(error.text, "s: $", 4) == 0);
 }
 
-/* {"anyOf": [schema]}, and with {}, which takes everything; {"items": schema} for [value]. */
+/* Checks {"anyOf": [schema]}, also with {}, which accepts everything, and {"items": schema} for
+ * [value]. */
 static void check_wrapped(const JsonValue *schema, const JsonValue *value, int r,
                           const char *before, const char *after, bool in_array) {
         JsonWriter w = { 0 }, v = { 0 };
@@ -66,7 +66,7 @@ static void check_wrapped(const JsonValue *schema, const JsonValue *value, int r
                 Error error;
 
                 REQUIRE(text && array);
-                /* One level more may be one too many. */
+                /* One more level may exceed the limit. */
                 if (json_parse(text, strlen(text), "s", &s, &error) == 0 &&
                     json_parse(array, strlen(array), "v", &a, &error) == 0) {
                         const int wrapped = check(json_root(s), json_root(a));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt-tool (helpers/tool.c), all of it, on a kernel of our own that answers from libFuzzer's
- * input: the payload, by the command line or stdin, and all that the bridge sends, in pieces.
+/* Fuzzes the whole of holt-tool (helpers/tool.c) on a fake kernel. libFuzzer's input is the
+ * payload, from the command line or stdin, and the bridge's bytes in pieces.
  *
- * Whatever comes: no byte is read or written beside its memory, only calls are made that are known
- * here, what is sent is one line, which is written again as the same, what is printed is whole
- * lines, and it ends with one of its exit codes.
+ * No access may miss its memory, and only known calls are made. The request is one line that
+ * rewrites to itself. The output is complete lines, and the exit code is one of holt-tool's.
  *
- * The input: what to do, the sizes of pieces, two bytes of the payload's length, the payload, and
- * what the bridge sends. */
+ * Input format: the actions, the sizes of pieces, two bytes with the payload's length, the payload,
+ * and the bridge's bytes. */
 #include <asm/unistd.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
@@ -16,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in fuzz-init.c, which says why; and why there are builtins. */
+/* fuzz-init.c explains this, and the builtins. */
 #define __asm__(...)
 #include "helpers/init-sys.h"
 #undef __asm__
@@ -29,7 +28,7 @@ static long fake_call(long nr, long a, long b, long c, long d);
 #include "tests/fuzz/harness.h"
 
 enum {
-        DO_STDIN = 1, /* and not by the command line */
+        DO_STDIN = 1, /* take the payload from stdin, not from the command line */
         DO_LIST = 2,
         DO_FAIL_SEND = 4,
         DO_HELP = 8,
@@ -61,7 +60,7 @@ static void take(Bytes *to, const char *data, size_t length) {
         to->length += length;
 }
 
-/* As much of it as a piece has. */
+/* Returns up to one piece of it. */
 static long give(Text *from, char *to, size_t size) {
         size_t n = from->length < size ? from->length : size;
 
@@ -72,7 +71,7 @@ static long give(Text *from, char *to, size_t size) {
         return (long)n;
 }
 
-/* Of exactly that size, for ASan to see what is beside it. */
+/* Maps exactly that size, so that ASan finds accesses beside it. */
 static long map(void *old, size_t size) {
         char *memory = __builtin_realloc(old, size);
         unsigned i = 0;
@@ -150,7 +149,7 @@ static void run(char *payload) {
                 init_main(stack);
 }
 
-/* What is sent is what would be made of it, and one line. */
+/* The request must be one line, and the expected one. */
 static void check_sent(void) {
         static const char head[] = "{\"id\": 1, \"token\": \"0123\", ";
         Buffer again = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the harnesses share: what they require, and libFuzzer's input as it is taken apart. It goes
- * with the kernel's headers as with libc's; hence the builtin. */
+/* Shared code of the harnesses: their requirements, and reading libFuzzer's input. It works with
+ * the kernel's headers and with libc's, so it uses a compiler builtin. */
 #pragma once
 
 #include <stdint.h>
@@ -20,14 +20,14 @@
                 __builtin_abort();                                                                 \
         } while (0)
 
-/* Of libFuzzer, or of replay.c. */
+/* Called by libFuzzer or by replay.c. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef struct Input {
         const uint8_t *at, *end;
 } Input;
 
-/* The next byte, or 0 behind the end. */
+/* Returns the next byte, or 0 after the end. */
 static inline unsigned take_byte(Input *in) {
         return in->at < in->end ? *in->at++ : 0;
 }

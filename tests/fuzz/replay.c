@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A harness without libFuzzer: runs it on each file of a directory, its corpus. So it is built and
- * run with the unit tests, and keeps up with what it is for. Each is a test, in cmocka's words. */
+/* Runs a harness without libFuzzer on each file of its corpus. So harnesses are built and run with
+ * the unit tests, and keep up with the code. Each file is a test, reported in cmocka's format. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suites share: identities, running holt, terminals, hostile programs, the check for leaks."""
+"""Code that all suites share: identities, running holt, terminals, hostile programs, the check for leaks."""

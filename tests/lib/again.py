@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes the tests that fail, and runs only those of such a note.
+"""Notes the failing tests, and runs only the tests of such a note.
 
-./check runs a suite in parallel and then the tests that failed once more, alone: a test with a deadline may miss it on
-a machine that is busy with other tests. It says which tests passed only then.
+./check runs a suite in parallel, and then runs the failed tests once more, alone: on a busy machine, a test may miss its
+deadline. The report names the tests that passed only the second time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of a session that offers tools, and answers their calls while it waits for something else."""
+"""A client of a session that offers tools. It answers their calls while it waits for another reply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lib.sessions import Json, Rpc, RpcError
 
 Handler = Callable[[Json], Any]
 
-LATER = object()  # what a handler returns that answers later, or never
+LATER = object()  # the return value of a handler that answers later, or never
 OPEN: Json = {"type": "object"}  # a schema that takes any payload
 
 
 class Refused(Exception):
-    """A handler's error, with its data."""
+    """An error of a handler, with its data."""
 
     def __init__(self, message: str, **data: Any) -> None:
         super().__init__(message)
@@ -26,12 +26,12 @@ class Refused(Exception):
 
 
 class Host:
-    """more: parameters of each request, as session where they go by holt serve."""
+    """more holds parameters of each request, such as session for holt serve."""
 
     def __init__(self, rpc: Rpc, more: Json) -> None:
         self.rpc, self.more = rpc, more
         self.handlers: dict[str, Handler] = {}
-        self.calls: list[Json] = []  # all that have come: {"id", "params"}
+        self.calls: list[Json] = []  # all calls so far: {"id", "params"}
 
     def call(self, method: str, **params: Any) -> Json:
         return self.rpc.call(method, **self.more, **params)
@@ -63,7 +63,7 @@ class Host:
                     self.answer(note, result={"value": value})
 
     def until(self, condition: Callable[[], Any], what: str, timeout: float = HANGS) -> Any:
-        """Serves until it holds."""
+        """Serves calls until the condition holds."""
         deadline = time.monotonic() + timeout
         self._serve()
         while not (value := condition()):
@@ -77,7 +77,7 @@ class Host:
         return self.rpc.result(number)
 
     def run(self, method: str, **params: Any) -> Json:
-        """The result of a request whose code calls our tools."""
+        """Returns the result of a request whose code calls the client's tools."""
         return self.result(self.send(method, **params))
 
     def python(self, code: str, **params: Any) -> Json:

@@ -22,7 +22,7 @@ from typing import Iterator, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The greatest share of a folder's sentences, and the greatest number of words in one.
+# The largest allowed share of odd sentences in a folder, and the largest number of words in a sentence.
 SHARE_MAX, WORDS_MAX = 0.03, 25
 
 TOPS = (".ci", "check", "contrib", "helpers", "meson.build", "meson_options.txt", "policy", "runner", "setup", "tests")
@@ -34,7 +34,7 @@ LIST_ITEM = re.compile(r"\s*([-*•]|\d+[.)])\s+")
 TABLE_ROW = re.compile(r".*\S {2,}(?=\S)")
 SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\"')\]]*\s+")
 
-# Literals are matched too, so that comment signs inside them do not count.
+# The patterns also match literals, so that comment signs inside them do not count.
 C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 HASH_TOKEN = re.compile(r"""'''.*?'''|'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$#|\$\{[^}]*\}|(?<!\S)\#[^\n]*""", re.DOTALL)
 
@@ -94,7 +94,7 @@ def python_pieces(source: str) -> "Iterator[Piece]":
 
 
 def blocks(pieces: "Iterator[Piece]") -> "Iterator[tuple[int, str]]":
-    """Joins comments on consecutive lines into one, and removes the comment signs."""
+    """Joins comments on consecutive lines, and removes the comment signs."""
     line, lines, last = 0, [], None
     for piece in pieces:
         text = re.sub(r"^(//+[!<]?|/\*+|#+:?)|\*+/$", "", piece.text)
@@ -181,7 +181,7 @@ def files(paths: "list[Path]") -> "Iterator[Path]":
 
 
 def folder(path: Path) -> str:
-    """The two outer folders of a source, or one for those that have no subjects of their own inside."""
+    """Returns the two outer folders of a source, or one if its inner folders are not separate subjects."""
     parts = path.resolve().relative_to(ROOT).parts[:-1]
     return "/".join(parts[: 2 if parts and parts[0] in ("runner", "tests", "contrib") else 1]) or "."
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hostile programs of tests/escape: compiled once, run as a control on the host and as an attack inside.
+"""The hostile programs of tests/escape. Each is compiled once, and runs as a control on the host and as an attack inside.
 
-See tests/escape/hostile.h for what they print.
+tests/escape/hostile.h describes their output.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SOURCES = Path(__file__).resolve().parents[1] / "escape"
 
 CFLAGS = ("-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-static", "-pthread")
 
-# Root of namespaces of its own: every capability, and nothing of the host within reach.
+# Runs a command as root of new namespaces: with every capability, and without access to the host.
 CAPS = ("unshare", "--map-root-user", "--mount", "--net", "--uts", "--ipc", "--")
 
 
-# What a host answers for what it does not have: a call, a family, a file of /proc, a network.
+# The answers of a host that does not have a call, a family, a file of /proc or a network.
 ABSENT = (
     "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "ENODEV", "EOPNOTSUPP",
     "ENOENT", "ENETUNREACH", "EADDRNOTAVAIL", "empty",
@@ -40,13 +40,13 @@ ABSENT = (
 
 
 def root_is_whole() -> bool:
-    """Whether this process has every capability that the kernel knows: a container's root has not."""
+    """Whether this process has every capability that the kernel knows. Root of a container does not."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"^CapEff:\s*(\w+)", status, re.M)[1], 16) == (1 << last + 1) - 1
 
 
-# Numbers of the calls that tests have a host refuse.
+# Numbers of the calls that tests make a host refuse.
 NEW_SYSCALLS = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
     "pidfd_open": 434, "clone3": 435, "close_range": 436, "openat2": 437, "mount_setattr": 442,
@@ -65,7 +65,7 @@ SYSCALLS = {
 
 
 def compile_program(source: Path, target: Path) -> Path:
-    """Makes a static program that every identity can run: the build's own if it is newer than its source."""
+    """Compiles a static program that every identity can run, or takes the build's own if it is newer than its source."""
     built = paths.built_holt().parents[1] / "tests" / "escape" / source.stem
     if built.is_file() and built.stat().st_mtime >= source.stat().st_mtime:
         shutil.copyfile(built, target)
@@ -78,11 +78,11 @@ def compile_program(source: Path, target: Path) -> Path:
 
 @dataclass(frozen=True)
 class Attack:
-    """One row of a program's table, and the control by which we know that it can succeed.
+    """One row of a program's table, with the control that proves that the attack can succeed.
 
-    control  "user": an ordinary user's; "caps": with every capability in namespaces of its own; "root": the host's
-             root (none where the suite is not root); "none": no control, for the reason in why_none.
-    control_args  where the control's arguments differ.
+        control       "user": run as an ordinary user; "caps": with every capability in new namespaces; "root": as the host's
+                      root (skipped if the suite is not root); "none": no control, for the reason in why_none.
+        control_args  the control's arguments, if they differ.
     """
 
     program: str
@@ -108,7 +108,7 @@ class Outcome:
 
     @classmethod
     def of(cls, attack: Attack, text: str, context: str) -> Outcome:
-        # Not at the start of a line: on a terminal, what was pushed is echoed before it.
+        # The match need not start a line, because a terminal echoes pushed input in front of it.
         match = re.search(rf"{re.escape(attack.name)} (HOLDS|BROKEN|UNTRIED) ([^\r\n]*)", text)
         if not match:
             return cls("UNTRIED", f"no verdict from {context}")
@@ -118,12 +118,12 @@ class Outcome:
         return f"{self.verdict} {self.detail}"
 
 
-# Older kernels have no Landlock: the tree has to hold without.
+# Older kernels have no Landlock, so the file tree must hold without it.
 and_without_landlock = pytest.mark.parametrize(
     "flags", ((), ("--landlock", "off")), ids=("all layers", "without Landlock")
 )
 
-# The fixtures assault and holds.
+# The type of the fixtures assault and holds.
 Run = Callable[..., Outcome]
 
 
@@ -133,11 +133,11 @@ class Hostile:
     def __init__(
         self, directory: Path, controls: Path, caller: Identity, root: Identity | None
     ) -> None:
-        """directory is new, and every identity can read it; caller is the ordinary user of the
-        controls, and may write to the directory controls."""
+        """directory is new, and every identity can read it. caller is the ordinary user of the controls; it may write to the
+        directory "controls"."""
         self.directory, self.controls = directory, controls
         self.caller, self.root = caller, root
-        self.silent: dict[str, str] = {}  # controls that could not show anything on this host, and why
+        self.silent: dict[str, str] = {}  # controls that could not show anything on this host, with the reason
         self._controls: dict[Attack, Outcome | None] = {}
 
     def compile(self) -> None:
@@ -148,17 +148,17 @@ class Hostile:
         return self.directory / program
 
     def unused_path(self) -> str:
-        """A path on the host where a control may make a file."""
+        """A path on the host at which a control may create a file."""
         return str(self.controls / secrets.token_hex(8))
 
     def refusing(self, *calls: str, error: int = errno.ENOSYS) -> list[str | Path]:
-        """A command before holt that makes this a host without some system calls (SYSCALLS)."""
+        """Returns a prefix for holt that makes this a host without some system calls (SYSCALLS)."""
         numbers = SYSCALLS[platform.machine()]
         return [self.path("refuse"), ",".join(f"{numbers[name]}:{error}:0" for name in calls)]
 
     def refusing_namespace(self, flag: int) -> list[str | Path]:
-        """A command before holt that makes this a container whose seccomp profile forbids a CLONE_NEW* flag. As
-        Docker's does: clone3(2), whose flags it can't see, is not there."""
+        """Returns a prefix for holt that makes this a container whose seccomp profile forbids a CLONE_NEW* flag. Like in
+        Docker's profile, clone3(2) does not exist, because the filter cannot see its flags."""
         numbers = SYSCALLS[platform.machine()]
         rules = [
             f"{numbers['clone3']}:{errno.ENOSYS}:0", f"{numbers['clone']}:{errno.EPERM}:{flag}",
@@ -172,7 +172,7 @@ class Hostile:
         return target
 
     def control(self, attack: Attack, **options: object) -> Outcome | None:
-        """The attack's outcome on the host; None where it has no control that this process can play."""
+        """Returns the attack's outcome on the host, or None if this process cannot run its control."""
         if attack.control == "none" or (attack.control == "root" and not self.root):
             return None
         args = attack.args if attack.control_args is None else attack.control_args
@@ -183,13 +183,13 @@ class Hostile:
         return Outcome.of(attack, done.stdout, f"{argv}: {done.stderr}")
 
     def show_that_it_can_succeed(self, attack: Attack, **options: object) -> None:
-        """Runs the control, once in a session unless it has options, and asserts that the attack succeeds there."""
+        """Runs the control, once per pytest session unless it has options, and asserts that the attack succeeds there."""
         if options or attack not in self._controls:
             self._controls[attack] = self.control(attack, **options)
         outcome = self._controls[attack]
         if outcome is None:
             return
-        # Where there is nothing to attack, neither inside nor out.
+        # An empty host has nothing to attack, neither inside nor outside.
         label, error = f"{attack} {' '.join(attack.args)}", outcome.detail.split(" ")[-1]
         if outcome.verdict == "HOLDS" and error in ABSENT:
             self.silent[label] = f"not on this host: {outcome.detail}"
@@ -207,7 +207,7 @@ class Hostile:
         return self.outcome(attack, holt(argv, **options))
 
     def attack_in(self, session: Session, attack: Attack, **options: object) -> Outcome:
-        """Runs the attack in a session that has the programs (--ro directory). In an argument $PPID is the PID of the
+        """Runs the attack in a session that has the programs (--ro directory). "$PPID" in an argument becomes the PID of the
         attack's monitor."""
         script = " ".join(["exec", str(self.path(attack.program)), attack.name, *attack.args])
         return self.outcome(attack, session.sh(script, **options))

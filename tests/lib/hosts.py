@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that lack a layer, made without root: commands that run another on such a host. See also Hostile.refusing()."""
+"""Hosts with a missing layer, made without root: each command runs another one on such a host. See also Hostile.refusing()."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from pathlib import Path
 
 Command = list[str | os.PathLike[str]]
 
-# Layers that are namespaces: the name of their limit in /proc/sys/user, and their flag in clone(2).
+# Layers that are namespaces, each with the name of its limit in /proc/sys/user and its flag of clone(2).
 NAMESPACES = {
     "user": ("user", 0x10000000), "mount": ("mnt", 0x00020000), "pid": ("pid", 0x20000000),
     "net": ("net", 0x40000000), "ipc": ("ipc", 0x08000000), "uts": ("uts", 0x04000000),
     "cgroup": ("cgroup", 0x02000000),
 }
 
-# The host's id that is 0 in rootless().
+# The host id that becomes 0 in rootless().
 ROOTLESS_FIRST = 100000
 
-# The calls that Landlock has.
+# The system calls of Landlock.
 LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
 
 
 def maps_tmpfs() -> bool:
-    """Whether this kernel can id-map a tmpfs, as workspaces and sessions of root's need it: from Linux 6.3 on."""
+    """Whether this kernel can id-map a tmpfs, which workspaces and sessions of root need: from Linux 6.3 on."""
     return tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 3)
 
 
 def limited(layer: str) -> Command:
-    """Limits of 0 count in the user namespace that makes and all above it: with one in between, the host's own are not
-    touched. Not for the host's root, who would be refused for that namespace."""
+    """Returns a prefix that sets the layer's limit to 0 in a new user namespace. A limit counts in its user namespace and all
+    below it, so the host's own limits stay untouched. Not for the host's root, who could not create that namespace."""
     limit = f"/proc/sys/user/max_{NAMESPACES[layer][0]}_namespaces"
     return ["unshare", "--map-root-user", "--", "sh", "-c", f'echo 0 > {limit} && exec "$0" "$@"']
 
 
 def covered_proc() -> Command:
-    """As in a container: a part of /proc is covered, so the kernel gives no fresh one (mount_too_revealing()): of every
-    /proc, since a chroot of the host's may have one more."""
+    """Covers a part of every /proc, like a container, so that the kernel refuses a fresh one (mount_too_revealing()). Every
+    /proc counts, since a chroot of the host may have another one."""
     cover = """
         while read -r _ _ _ _ target rest; do
             case $rest in *" - proc "*) mount --bind /dev/null "$target/version" || exit ;; esac
@@ -48,7 +48,7 @@ def covered_proc() -> Command:
 
 
 def rootless(own_mounts: bool = True) -> Command:
-    """Root of a user namespace that has a range of ids, from ROOTLESS_FIRST on, as in a rootless container. Only the
-    host's root can make one by itself."""
+    """Returns a prefix that makes the command root of a user namespace with a range of ids from ROOTLESS_FIRST on, like a
+    rootless container. Only the host's root can create such a namespace by itself."""
     flags = NAMESPACES["user"][1] | (NAMESPACES["mount"][1] if own_mounts else 0)
     return [sys.executable, Path(__file__).with_name("rootless.py"), str(ROOTLESS_FIRST), str(flags)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs holt: an ordinary user, root, or an ordinary user who is root in a user namespace (nested).
+"""The identities that run holt: an ordinary user, root, and an ordinary user who is root in a user namespace (nested).
 
-As root the suite plays all three. The ordinary user needs no entry in /etc/passwd: it is a uid that nobody has, with
-a home, a temporary and a runtime directory of its own.
+If root runs the suite, it plays all three. The ordinary user needs no entry in /etc/passwd: it is an unused uid with its own
+home, temporary and runtime directories.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 
 NAMES = ("user", "root", "nested")
 
-# Nested identities by their uid: a process that holds the user namespace, one for all that the identity runs. A keeper
-# serves no other user namespace than its own.
+# Processes that hold a user namespace, by the uid of the nested identity. All commands of the identity use the same one,
+# because a keeper serves only its own user namespace.
 _holders: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def hold_namespace(identity: Identity) -> None:
-    """Makes the user namespace of a nested identity, which lasts as long as this process."""
-    # It echoes only after exec, so the leak check never sees it under another name. It ends with this process.
+    """Creates the user namespace of a nested identity. It lasts as long as this process."""
+    # The holder echoes only after exec, so that the leak check never sees it under another name. It ends with this process.
     holder = subprocess.Popen(
         identity.as_user(["unshare", "--map-root-user", "--", "cat"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         cwd="/", bufsize=0,
@@ -38,12 +38,12 @@ def hold_namespace(identity: Identity) -> None:
 
 
 def holders() -> set[int]:
-    """The PIDs of the processes that hold user namespaces: children of the suite that are no leak."""
+    """PIDs of the processes that hold user namespaces. They are children of the suite, and no leak."""
     return {holder.pid for holder in _holders.values()}
 
 
 def is_root() -> bool:
-    """Whether the suite itself runs as root, and so can change what belongs to the host."""
+    """Whether the suite itself runs as root, and so can change the host's files and settings."""
     return os.geteuid() == 0
 
 
@@ -53,9 +53,9 @@ def applicable() -> tuple[str, ...]:
 
 
 def free_uid() -> int:
-    """A uid below 65536 (a container may have no more) with no account and no process; another for each run."""
+    """Returns a uid without an account or a process, another one for each run. It is below 65536, the limit of some containers."""
     taken = {int(p.stat().st_uid) for p in Path("/proc").iterdir() if p.name.isdigit() and p.exists()}
-    # Suites and their workers start at the same time: a step leaves room for what the neighbours choose.
+    # Suites and their workers start at the same time; the step of 4 leaves room for the uids that neighbours choose.
     uid = 40000 + os.getpid() % 2500 * 4
     while uid in taken or _has_account(uid):
         uid += 1
@@ -72,12 +72,12 @@ def _has_account(uid: int) -> bool:
 
 @dataclass(frozen=True)
 class Identity:
-    """One of NAMES. uid and gid are those of the host, also for nested, where the process sees itself as 0."""
+    """One of NAMES. uid and gid are the host's, also for nested, whose processes see themselves as 0."""
 
     name: str
     uid: int
     gid: int
-    base: Path  # of home, tmp and run below
+    base: Path  # the parent of home, tmp and run
 
     @property
     def home(self) -> Path:
@@ -98,12 +98,12 @@ class Identity:
             self.own(path)
 
     def own(self, path: Path) -> Path:
-        """Gives a file that the suite has made to the identity."""
+        """Makes the identity the owner of a file that the suite has created."""
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
         return path
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The caller's environment: small, and the same on every machine."""
+        """Returns the caller's environment, which is small and the same on every machine."""
         passed = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -118,7 +118,7 @@ class Identity:
         }
 
     def argv(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
-        """argv as this identity runs it, in a process that as_user() has made the user's."""
+        """Returns the command with which this identity runs argv, for a process that as_user() has already made the user's."""
         enter = ("nsenter", f"--user={self.namespace}", "--preserve-credentials", "--")
         return [*(enter if self.name == "nested" else ()), *(os.fspath(a) for a in argv)]
 
@@ -128,11 +128,11 @@ class Identity:
         return f"/proc/{_holders[self.uid].pid if self.name == 'nested' else 'self'}/ns/user"
 
     def as_user(self, argv: Sequence[str | os.PathLike[str]]) -> list[str]:
-        """argv as root starts it for it to be the user's; it does not enter the user namespace of nested."""
+        """Returns the command with which root starts argv as the user. It does not enter the user namespace of nested."""
         words = [os.fspath(a) for a in argv]
         if os.geteuid() != 0 or self.uid == 0:
             return words
-        # setpriv(1), because Popen(user=...) forks the whole suite: 11 to 20 ms instead of 0.2 ms.
+        # setpriv(1) is used because Popen(user=...) forks the whole suite, which takes 11 to 20 ms instead of 0.2 ms.
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--", *words]
 
     def run(self, argv: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[str]:

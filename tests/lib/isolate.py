@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gives each pytest-xdist worker a mount namespace with temporary directories of its own.
 
-Workers share the machine. The leak check compares temporary directories and mounts before and after each test, so
-without this it would report what another worker's test has just made.
+Workers share the machine. The leak check compares temporary directories and mounts before and after each test. Without this
+plugin it would report files that another worker's test has just created.
 
-Only root can do this without a user namespace, and in a user namespace the identity "user" would not be an ordinary
-user. So a suite that root does not run has to run in one process.
+Only root can do this without a user namespace, and in a user namespace the identity "user" would not be an ordinary user. So a
+suite without root must run in one process.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _made: list[Path] = []
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
-    """In the controller: makes the directories of a worker that starts."""
-    # /var/tmp and not /tmp, which many machines mount nosuid and nodev: see the fixture "scratch".
+    """Runs in the controller: creates the directories of a starting worker."""
+    # /var/tmp is used because many machines mount /tmp nosuid and nodev; see the fixture "scratch".
     base = Path(tempfile.mkdtemp(prefix="holt-worker-", dir="/var/tmp"))
     base.chmod(0o755)
     _made.append(base)
@@ -41,7 +41,7 @@ def pytest_configure_node(node: object) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """In a worker: enters the namespace before anything else is made."""
+    """Runs in a worker: enters the namespace before any file is created."""
     given = getattr(config, "workerinput", {}).get("private")
     if given and os.geteuid() != 0:
         raise pytest.UsageError("only root can run the suite with -n: workers need mount namespaces")
@@ -73,7 +73,7 @@ def _enter(base: Path) -> None:
         source.chmod(0o1777)
     _checked(libc.unshare(CLONE_NEWNS), "unshare")
     _checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / private")
-    # Open directories, because the new /var/tmp hides the sources, and may hide the checkout itself.
+    # Directories are opened first, because the new /var/tmp hides the sources, and may hide the checkout itself.
     fds = [(os.open(source, os.O_PATH | os.O_DIRECTORY), target) for source, target in _mounts(base)]
     if any(PROJECT.is_relative_to(target) for _, target in fds):
         fds.append((os.open(PROJECT, os.O_PATH | os.O_DIRECTORY), str(PROJECT)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves behind on the host.
+"""Finds everything that a run leaves behind on the host.
 
-The suite's process is the subreaper (prctl(2)) of all that it starts: whatever outlives its parent, in a session and a
-pid namespace of its own too, becomes our child and can't hide. Mounts, our own fds, files in the caller's directories
-and cgroups are compared before and after.
+The suite's process is the subreaper (prctl(2)) of all processes that it starts. A process that outlives its parent becomes its
+child and cannot hide, even in a session and pid namespace of its own. Mounts, the suite's own fds, files in the caller's
+directories, and cgroups are compared before and after.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lib.identity import Identity, holders
 
 PR_SET_CHILD_SUBREAPER = 36
 
-# Where a program that forgets its files has put them; other programs of the machine use them too.
+# Directories in which a careless program leaves files; other programs of the machine use them too.
 SHARED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 
 SCRATCH_PREFIX = "holt-tests-"
 
-# Directories of suites, their workers and benchmarks: another run on this machine may make one during a test.
+# Name prefixes of directories of suites, workers and benchmarks: another run on this machine may create one during a test.
 RUNS_PREFIXES = (SCRATCH_PREFIX, "holt-worker-", "holt-sdk-", "holt-bench-")
 
-# Longer than any teardown takes: the end of a run is waited for, not timed.
+# Longer than any teardown takes: the check waits for the end of a run and does not time it.
 SETTLE = 20.0
 
 
@@ -42,7 +42,7 @@ class Process:
     pid: int
     parent: int
     name: str
-    state: str  # "Z" is one that has ended and waits for us, or whose first thread has
+    state: str  # "Z" means that the process, or only its first thread, has ended
     threads: int
 
     @property
@@ -54,7 +54,8 @@ class Process:
 
 
 def _process(stat: str) -> Process:
-    # "PID (NAME) STATE PPID ...", and the name may have blanks and brackets in it (proc(5)); the threads are the 20th.
+    # The format is "PID (NAME) STATE PPID ...", and NAME may contain blanks and brackets (proc(5)). Field 20 is the number of
+    # threads.
     name = stat[stat.index("(") + 1 : stat.rindex(")")]
     fields = stat[stat.rindex(")") + 2 :].split()
     return Process(int(stat.split(" ", 1)[0]), int(fields[1]), name, fields[0], int(fields[17]))
@@ -70,7 +71,7 @@ def all_processes() -> Iterator[Process]:
 
 
 def descendants(root: int | None = None) -> list[Process]:
-    """All that root (this process) has started, directly or not, without root itself and the suite's own holders."""
+    """All direct and indirect children of root (default: this process), without root itself and the suite's own holders."""
     children: dict[int, list[Process]] = {}
     for process in all_processes():
         children.setdefault(process.parent, []).append(process)
@@ -140,7 +141,7 @@ class Snapshot:
         )
 
     def left_since(self, before: Snapshot) -> list[str]:
-        """One line for each thing that is there now and was not before."""
+        """Returns one line for each item that did not exist in the earlier snapshot."""
         left = []
         for kind in fields(self):
             new = getattr(self, kind.name) - getattr(before, kind.name)
@@ -149,7 +150,7 @@ class Snapshot:
 
 
 def _reaped() -> list[Process]:
-    """Our descendants, after we have waited for those of them that had ended and were left to us."""
+    """Returns all descendants, after reaping those that have ended and came to this process."""
     processes = descendants()
     ended = [p for p in processes if p.ended and p.parent == os.getpid()]
     for process in ended:
@@ -161,7 +162,7 @@ def _reaped() -> list[Process]:
 
 
 def settle(before: Snapshot, identity: Identity, timeout: float = SETTLE) -> list[str]:
-    """What is left of a test once it has had time to end; empty is as it should be."""
+    """Returns the leftovers of a test after giving it time to end. An empty list is correct."""
     deadline = time.monotonic() + timeout
     while (left := Snapshot.take(identity).left_since(before)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -169,7 +170,7 @@ def settle(before: Snapshot, identity: Identity, timeout: float = SETTLE) -> lis
 
 
 def until_no_descendants(timeout: float = SETTLE) -> list[Process]:
-    """Waits until nothing that we have started runs; what still does."""
+    """Waits until no started process runs, and returns those that still run."""
     deadline = time.monotonic() + timeout
     while (left := _reaped()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the binary under test lies: the one place that knows."""
+"""Finds the binary under test. No other file knows its path."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# As Meson builds it. HOLT in the environment names another, for instance that of a sanitizer's build.
+# Meson's output paths. HOLT in the environment names another binary, such as one with a sanitizer.
 BUILT = (PROJECT / "build" / "runner" / "holt", PROJECT / "build" / "holt")
 
-# What holt looks for beside itself.
+# The files that holt expects beside itself.
 COMPANIONS = ("holt-full", "holt-init")
 
 
 class NoBinary(Exception):
-    """There is nothing to test; the text says where it was looked for."""
+    """No binary was found; the text lists the places that were searched."""
 
 
 def built_holt() -> Path:
@@ -31,12 +31,12 @@ def built_holt() -> Path:
 
 
 def reachable_by_all(path: Path) -> bool:
-    """Whether every user can execute path: not so below /root, where a checkout of root's often is."""
+    """Whether every user can execute path. That fails below /root, which often contains root's checkout."""
     return all(p.stat().st_mode & 0o001 for p in (path, *path.parents))
 
 
 def holt_for_all(scratch: Path) -> Path:
-    """The binary under test or, where other users can't reach it, a copy with its companions in scratch."""
+    """Returns the binary under test, or a copy with its companions in scratch if other users cannot reach it."""
     holt = built_holt()
     if reachable_by_all(holt):
         return holt

@@ -40,9 +40,9 @@ MUST_RUN = os.environ.get("MUST_RUN") == "1"
 
 def pytest_configure(config: pytest.Config) -> None:
     leaks.become_subreaper()
-    # A job that is told to stop ends as by Ctrl-C: what it has made is taken away.
+    # SIGTERM ends a job like Ctrl-C does, so that its files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A background job of a script starts with these ignored, and would hand that on to what is tested.
+    # A background job of a script starts with these signals ignored, and tested programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -73,21 +73,21 @@ _silent: dict[str, str] = {}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Attacks that this kernel has nothing for held without proving anything: said, so that nobody counts on it."""
+    """Lists attacks for which this kernel has no target. They held without proving anything, so nobody should count on them."""
     if _silent:
         terminalreporter.section("controls that could show nothing here")
         for attack, why in sorted(_silent.items()):
             terminalreporter.line(f"{attack}: {why}")
 
 
-# --- the session's ---
+# --- fixtures of the pytest session ---
 
 
 def _remove(path: Path) -> None:
-    """Removes a tree that a sandbox has had its way with: directories that can't be entered too."""
+    """Removes a tree that a sandbox has used, including directories that cannot be entered."""
 
     def make_enterable(function: Callable[[str], object], name: str, _: object) -> None:
-        # Not what is above the tree: others use that.
+        # Only directories inside the tree are changed, because others use its parents.
         for above in (os.path.dirname(name), name):
             if Path(above).is_relative_to(path) and not os.path.islink(above):
                 os.chmod(above, stat.S_IRWXU)
@@ -102,8 +102,7 @@ def _remove(path: Path) -> None:
 @pytest.fixture(scope="session")
 def scratch() -> Iterator[Path]:
     """A directory of this session that every user can enter."""
-    # Not /tmp: that is mounted nosuid and nodev on many a machine, and a control for such files shows
-    # nothing there.
+    # /tmp is not used, because many machines mount it nosuid and nodev, and a control for such files would show nothing.
     base = os.environ.get("TMPDIR", "/var/tmp")
     path = Path(tempfile.mkdtemp(prefix=leaks.SCRATCH_PREFIX, dir=base)).resolve()
     path.chmod(0o755)
@@ -113,7 +112,7 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def everyone(scratch: Path) -> dict[str, Identity]:
-    """Each identity that applies, by name."""
+    """All applicable identities by name."""
     uid = identities.free_uid() if os.geteuid() == 0 else os.getuid()
     gid = uid if os.geteuid() == 0 else os.getgid()
     found = {}
@@ -128,7 +127,7 @@ def everyone(scratch: Path) -> dict[str, Identity]:
 
 @pytest.fixture(scope="session")
 def holt_binary(scratch: Path) -> Path:
-    """The binary under test, where every identity can execute it."""
+    """The binary under test, at a path where every identity can execute it."""
     try:
         return paths.holt_for_all(scratch)
     except paths.NoBinary as missing:
@@ -148,18 +147,18 @@ def hostile(scratch: Path, everyone: dict[str, Identity]) -> Iterator[Hostile]:
     _silent.update(programs.silent)
 
 
-# --- the identity's ---
+# --- fixtures of the identity ---
 
 
 @pytest.fixture(scope="session")
 def identity(request: pytest.FixtureRequest, everyone: dict[str, Identity]) -> Identity:
-    """Who runs holt in this test."""
+    """The identity that runs holt in this test."""
     return everyone[request.param]
 
 
 @pytest.fixture(autouse=True)
 def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test of an identity: no process, mount, fd, file or cgroup that was not there before."""
+    """Asserts after each test that no new process, mount, fd, file or cgroup is left."""
     if "identity" not in request.fixturenames:
         yield
         return
@@ -172,8 +171,8 @@ def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def place(nothing_left: None, identity: Identity, scratch: Path) -> Iterator[Path]:
-    """A directory of this test's own on the host, which belongs to the identity. None of it is inside but what a
-    test puts there; the workspace is below it."""
+    """A directory on the host for this test alone, which belongs to the identity. The sandbox sees only the parts that a test
+    mounts; the workspace is below it."""
     path = scratch / f"test-{secrets.token_hex(4)}"
     path.mkdir(mode=0o755)
     yield identity.own(path)
@@ -190,8 +189,7 @@ def workspace(place: Path, identity: Identity) -> Path:
 
 @pytest.fixture
 def put(workspace: Path, identity: Identity) -> Make:
-    """Makes a file of the caller's, with the directories above it: put(NAME, TEXT, MODE), NAME relative to the
-    workspace."""
+    """Creates a file of the caller's, with its parent directories: put(NAME, TEXT, MODE). NAME is relative to the workspace."""
 
     def make(name: str | os.PathLike[str], text: str | bytes = "", mode: int = 0o644) -> Path:
         path = workspace / name
@@ -208,8 +206,8 @@ def put(workspace: Path, identity: Identity) -> Make:
 
 @pytest.fixture
 def program(place: Path, identity: Identity) -> Make:
-    """Makes a program of the caller's: program(NAME, TEXT), NAME relative to the place, so that it is outside the
-    workspace unless NAME says so. A tool that answers 3.5 by default."""
+    """Creates a program of the caller's: program(NAME, TEXT). NAME is relative to the place, so the program is outside the
+    workspace unless NAME leads there. The default text is a tool that answers 3.5."""
 
     def make(name: str, text: str = "#!/bin/sh\necho 3.5\n") -> Path:
         path = place / name
@@ -226,7 +224,7 @@ def program(place: Path, identity: Identity) -> Make:
 
 @pytest.fixture
 def mkdir(workspace: Path, identity: Identity) -> Make:
-    """Makes a directory of the caller's, relative to the workspace."""
+    """Creates a directory of the caller's, relative to the workspace."""
 
     def make(name: str | os.PathLike[str], mode: int = 0o755) -> Path:
         path = workspace / name
@@ -244,13 +242,13 @@ def holt(holt_binary: Path, identity: Identity, workspace: Path) -> Holt:
 
 @pytest.fixture
 def sessions(holt: Holt, place: Path) -> Iterator[Sessions]:
-    """holt, with a place for sessions of its own; at the end they are removed, and nothing of them may be left."""
+    """holt with its own place for sessions. At the end they are removed, and no part of them may be left."""
     yield from sessions_of(holt, place)
 
 
 @pytest.fixture
 def session(sessions: Sessions) -> Session:
-    """A session with nothing but the defaults, at rest."""
+    """A session with default settings, at rest."""
     return sessions.create()
 
 
@@ -271,7 +269,7 @@ def terminal(holt: Holt) -> Iterator[Callable[..., Terminal]]:
 
 @pytest.fixture
 def secret(place: Path) -> Path:
-    """A file of the host that the sandbox has no business with, and that its modes leave open to everyone."""
+    """A file of the host outside the sandbox, whose mode lets everybody read and write it."""
     path = place / "secret"
     path.write_text(f"secret-{secrets.token_hex(16)}\n")
     path.chmod(0o644)
@@ -280,7 +278,7 @@ def secret(place: Path) -> Path:
 
 @pytest.fixture
 def stranger(hostile: Hostile) -> Iterator[str]:
-    """The PID of a process of the host, which belongs to the controls' ordinary user."""
+    """The PID of a host process, which belongs to the ordinary user of the controls."""
     process = subprocess.Popen(hostile.caller.as_user(["sleep", "1000"]))
     yield str(process.pid)
     process.kill()
@@ -301,7 +299,7 @@ def assault(hostile: Hostile, holt: Holt) -> Run:
 
 @pytest.fixture
 def holds(assault: Run) -> Run:
-    """Asserts that the boundary holds against an attack; its outcome, for more."""
+    """Asserts that the boundary holds against an attack. Returns the outcome for more checks."""
 
     def run(attack: Attack, *flags: str | os.PathLike[str], **options: object) -> Outcome:
         outcome = assault(attack, *flags, **options)

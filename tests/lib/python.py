@@ -32,6 +32,6 @@ def needs_module(module: str) -> pytest.MarkDecorator:
 
 
 def pending(pid: int, number: signal.Signals) -> bool:
-    """Whether a signal waits for the process."""
+    """Whether the signal is pending for the process."""
     mask = re.search(r"^ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
     return bool(mask and int(mask[1], 16) >> (number - 1) & 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A git repository of the caller's, and ways to have git on the host run something by it."""
+"""A git repository of the caller's, and ways to make git on the host run a payload from it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lib.identity import Identity
 
 AS_A = "git -c user.name=a -c user.email=a@b"
 
-# Writes an index as git would not: "forge-index.py KIND", in a repository.
+# Writes an index that git would not write: "forge-index.py KIND", in a repository.
 FORGE = Path(__file__).resolve().parents[1] / "escape" / "forge-index.py"
 
 
 class Repository:
-    """A workspace that is a git repository of the identity's, and whether a payload ran in it."""
+    """A workspace that is a git repository of the identity, and a record of whether a payload ran in it."""
 
     def __init__(self, path: Path, identity: Identity) -> None:
         self.path, self.identity = path, identity
@@ -38,11 +38,11 @@ class Repository:
 
     @property
     def payload(self) -> str:
-        """A shell command that shows that it ran; it must be one word without quotes for git's sake."""
+        """A shell command that shows that it ran. git needs it to be one word without quotes."""
         return f"touch {self.marker}"
 
     def use(self, cwd: Path | None = None) -> bool:
-        """What a person does next on the host; whether that ran the payload."""
+        """Runs commands that a person would run next on the host. Returns whether one ran the payload."""
         for command in (["status"], ["diff"], ["commit", "--allow-empty", "-q", "-m", "next"], ["checkout", "-q", "."]):
             self.git(*command, cwd=cwd)
         return self.marker.exists()
@@ -61,7 +61,7 @@ def config(repository: Repository, path: str, more: str = "") -> str:
     return f"printf '{text}' >{path}"
 
 
-# What a command does to a repository, as a script.
+# Attacks a repository from inside, as a script.
 Plant = Callable[[Repository], str]
 
 
@@ -71,7 +71,7 @@ def make(path: str = "sub", init: str = "git init -q") -> str:
 
 
 def evil(repository: Repository, path: str = "sub") -> str:
-    """Has the config of the repository at path run the payload."""
+    """Makes the config of the repository at path run the payload."""
     return config(repository, f"{path}/.git/config")
 
 
@@ -81,7 +81,7 @@ def make_sparse(repository: Repository) -> None:
 
 
 def with_submodule(repository: Repository, place: Path, nested: bool = False) -> Repository:
-    """The repository with a submodule at sub, and one in that at sub/inner."""
+    """Creates the repository with a submodule at sub; if nested, that one has a submodule at sub/inner."""
     other = Repository(place / "other", repository.identity)
     repository.identity.run(["mkdir", other.path]).check_returncode()
     other.init()

@@ -13,20 +13,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A folder may include those above it in this list, and itself. helpers/ holds the protocols with what runs inside.
+# A folder may include itself and the folders before it in this list. helpers/ holds the protocols with programs inside.
 ORDER = (
     "helpers", "base", "policy", "store", "rpc", "streams", "reach", "guards", "child", "sandbox", "process", "files", "session",
     "inside", "keeper", "serve", "cli", "main",
 )
 
-# Beyond this a folder holds two subjects. cli/ has a file for each verb.
+# A larger folder holds two subjects. cli/ has a file for each verb.
 FILES_MAX, LINES_MAX, UNBOUNDED = 25, 5000, {"cli", "helpers"}
 
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 
 
 def sources() -> "dict[str, list[Path]]":
-    """The C sources and headers of each folder."""
+    """Returns the C sources and headers of each folder."""
     found = defaultdict(list)
     for top in ("helpers", "policy", "runner"):
         for path in sorted((ROOT / top).rglob("*.[ch]")):
@@ -36,7 +36,7 @@ def sources() -> "dict[str, list[Path]]":
 
 
 def target(path: Path, name: str) -> "str | None":
-    """The folder that an include leads to; None for a header that the build makes."""
+    """Returns the folder that an include leads to; None for a header that the build generates."""
     for start in (path.parent, ROOT, ROOT / "runner"):
         if (start / name).is_file():
             parts = (start / name).resolve().relative_to(ROOT).parts
@@ -45,7 +45,7 @@ def target(path: Path, name: str) -> "str | None":
 
 
 def graph() -> "dict[str, Counter[str]]":
-    """The folders that each folder includes, with the number of its files that do."""
+    """Returns the folders that each folder includes, with the number of its files that do."""
     edges: "dict[str, Counter[str]]" = {room: Counter() for room in sources()}
     for room, paths in sources().items():
         for path in paths:

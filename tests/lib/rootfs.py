@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system tree of busybox alone, for --rootfs."""
+"""A system tree that contains only busybox, for --rootfs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_static(program: str) -> bool:
 
 
 def make_rootfs(root: Path, identity: Identity) -> Path:
-    """/bin, /sbin and /usr are apart in it, as before the merge."""
+    """Makes a tree in which /bin, /sbin and /usr are separate, like before the merge of /usr."""
     busybox = shutil.which("busybox", path="/usr/bin:/bin")
     if not busybox or not is_static(busybox):
         pytest.skip("busybox is not static on this host (busybox-static)")

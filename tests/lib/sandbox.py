@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running holt, and what comes of it."""
+"""Runs holt and returns its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from lib.identity import Identity
 
-# Past this many seconds a run hangs, whatever the machine: no test waits for it.
+# After this many seconds a run counts as hanging on any machine; no test is meant to take that long.
 HANGS = float(os.environ.get("HANGS", "120"))
 
 Arg = str | os.PathLike[str]
@@ -24,7 +24,7 @@ Arg = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Result:
-    """How one holt ended. code is negative where holt itself died of a signal."""
+    """The end of one holt process. code is negative if a signal killed holt itself."""
 
     argv: tuple[str, ...]
     code: int
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def cause(self) -> str:
-        """As holt-run(1) has them, "exited" or another; "" without a report."""
+        """A cause of holt-run(1), such as "exited"; "" without a report."""
         return str((self.report or {}).get("cause", ""))
 
     @property
@@ -52,7 +52,7 @@ class Result:
 
     @property
     def denials(self) -> dict[str, dict[str, Any]]:
-        """Denials by what was denied."""
+        """Denials by the denied operation."""
         return {d["what"]: d for d in (self.report or {}).get("denials", [])}
 
     @property
@@ -60,13 +60,13 @@ class Result:
         return list((self.report or {}).get("set_aside", []))
 
     def ok(self) -> Result:
-        """Itself, after asserting that the command ended with 0."""
+        """Returns itself, after asserting that the command exited with 0."""
         assert self.code == 0, str(self)
         return self
 
     def refusal(self, code: int = 125) -> str:
-        """The one line in which holt says why it has not run the command, after asserting that this is all it says,
-        but for the cure's lines, that the command has said nothing, and that the exit code is the one given."""
+        """Returns the one line that explains why holt did not run the command. Asserts that the output contains only that line
+        and the cure, and that the exit code is the given one."""
         assert self.code == code, str(self)
         assert self.out == "", str(self)
         first, *cure = self.err.splitlines()
@@ -76,7 +76,7 @@ class Result:
 
     @property
     def cure(self) -> str:
-        """What the message says to do, below its first line."""
+        """The advice below the first line of the message."""
         return "\n".join(line.strip() for line in self.err.splitlines()[1:])
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Result:
 
 
 class Running:
-    """A holt that has not ended. A context manager: what still runs at the end is killed."""
+    """A running holt. It is a context manager that kills a process still running at the end."""
 
     def __init__(self, process: subprocess.Popen[bytes], argv: Sequence[str], report: Path | None) -> None:
         self.process, self.argv, self.report_path = process, tuple(argv), report
@@ -104,11 +104,11 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """Of holt, on the host."""
+        """The PID of holt on the host."""
         return self.process.pid
 
     def readline(self) -> str:
-        """The next line that the command writes: the condition that most tests wait for."""
+        """Returns the next line of the command's output. Most tests wait for such a line."""
         assert self.process.stdout
         return self.process.stdout.readline().decode(errors="surrogateescape").rstrip("\n")
 
@@ -121,7 +121,7 @@ class Running:
         self.process.send_signal(sig)
 
     def wait(self, stdin: bytes | None = None, timeout: float = HANGS) -> Result:
-        """Waits for the end. Raises AssertionError where holt hangs."""
+        """Waits for the end. Raises AssertionError if holt hangs."""
         try:
             out, err = self.process.communicate(stdin, timeout)
         except subprocess.TimeoutExpired as hung:
@@ -144,7 +144,7 @@ class Running:
 
 
 class Holt:
-    """holt as one identity runs it, from one directory."""
+    """Runs holt as one identity, in one directory."""
 
     def __init__(self, binary: Path, identity: Identity, cwd: Path) -> None:
         self.binary, self.identity, self.cwd = binary, identity, cwd
@@ -167,9 +167,9 @@ class Holt:
     ) -> Running:
         """Starts "holt ARGS".
 
-        env     added to the identity's environment.
-        prefix  a command that runs holt, inside the identity: ["unshare", ...].
-        report  asks for --report in "holt run", where args don't.
+                env     added to the identity's environment.
+                prefix  a command that runs holt, inside the identity: ["unshare", ...].
+                report  adds --report to "holt run", unless args contain it.
         """
         args, path = [os.fspath(a) for a in args], None
         if report and args[:1] == ["run"] and "--report" not in args:
@@ -190,7 +190,7 @@ class Holt:
         timeout: float = HANGS,
         **options: Any,
     ) -> Result:
-        """Runs "holt ARGS" to its end; stdin is what it reads (nothing by default), or an fd or file."""
+        """Runs "holt ARGS" to its end. stdin is its input (nothing by default), an fd or a file."""
         text = stdin.encode() if isinstance(stdin, str) else stdin
         given = isinstance(text, bytes)
         source = subprocess.PIPE if given else subprocess.DEVNULL if text is None else text

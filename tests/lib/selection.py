@@ -27,7 +27,7 @@ ORDINARY = "user"
 # The identities of a suite's unmarked tests in the default lane; ORDINARY for a suite that is not here.
 SUITES = {"escape": ("user", "root")}
 
-# The smoke test of each module: the first unmarked test that has an identity.
+# The smoke test of each module, which is the first unmarked test with an identity.
 _smoke: dict[str, str] = {}
 
 
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _unmarked(metafunc: pytest.Metafunc) -> list[str]:
-    """The identities of a test that names none."""
+    """Returns the identities of a test that names none."""
     if "holt_binary" not in metafunc.fixturenames:
         return [ORDINARY]
     here = list(identities.applicable())
@@ -82,7 +82,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _has_parameters(item: pytest.Item) -> bool:
-    """False if a list of cases is empty on this machine: pytest makes one skipped test of it."""
+    """Returns False if a list of cases is empty on this machine; pytest turns that into one skipped test."""
     return not any("got empty parameter set" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skip"))
 
 

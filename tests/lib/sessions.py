@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that last: making them, talking to them by the command line and by JSON-RPC, and seeing that they leave
-nothing behind.
+"""Lasting sessions: creating them, using them by the command line and by JSON-RPC, and checking that they leave nothing behind.
 
-A keeper is nobody's child; the suite is the subreaper of all it starts (leaks.py), so it finds each one.
+A keeper is an orphan. The suite is the subreaper of all processes that it starts (leaks.py), so it finds each keeper.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from lib.sandbox import HANGS, Arg, Holt, Result, Running
 
 Json = dict[str, Any]
 
-# Seconds for a keeper to be gone that has given its session up.
+# Seconds in which a keeper must end after giving up its session.
 ENDS = 5
 
 
 def until(condition: Callable[[], Any], what: str, timeout: float = HANGS) -> Any:
-    """Waits for a condition, and returns what it was in the end."""
+    """Waits for a condition and returns its last value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         assert time.monotonic() < deadline, f"never: {what}"
@@ -44,7 +43,7 @@ def until(condition: Callable[[], Any], what: str, timeout: float = HANGS) -> An
 
 
 class RpcError(Exception):
-    """An error that a server has answered."""
+    """An error reply of a server."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(f"{error['code']} {error['message']} {error.get('data')}")
@@ -58,7 +57,7 @@ class RpcError(Exception):
 
     @property
     def errno(self) -> str:
-        """Its name, as ENOENT."""
+        """The errno's name, such as ENOENT."""
         return str(self.data.get("errno"))
 
     @property
@@ -70,7 +69,7 @@ class Closed(Exception):
     """The server has ended the connection."""
 
 
-# Connects, hands the socket over, and stays.
+# Connects, passes the socket to the suite, and stays alive.
 CONNECT = """
 import socket, sys
 end, up = socket.socket(socket.AF_UNIX), socket.socket(fileno=0)
@@ -118,9 +117,9 @@ class Rpc:
 
     @classmethod
     def of_socket(cls, path: Path, uid: int, namespace: str | None = None) -> Rpc:
-        """As that user (SO_PEERCRED): a keeper in a user namespace does not know the host's root. Raises OSError where
-        nobody listens. A keeper wants a proof first, a descriptor of its user namespace."""
-        # By the directory's fd: no path is too long then (unix(7)).
+        """Connects as the given user (SO_PEERCRED), because a keeper in a user namespace does not know the host's root. Raises
+        OSError if nobody listens. For a keeper, the client first sends a proof: a descriptor of its user namespace."""
+        # The path goes through the directory's fd, because a socket's path must be short (unix(7)).
         directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         end = socket.socket(socket.AF_UNIX)
         own = os.geteuid()
@@ -140,8 +139,8 @@ class Rpc:
 
     @classmethod
     def of_server(cls, path: Path, identity: Identity) -> Rpc:
-        """A client of the socket of holt serve, which looks at the process that connects: one that is the identity's
-        through and through does, and lives as long as the client."""
+        """Connects to the socket of holt serve, which examines the connecting process. So a process that belongs entirely to
+        the identity connects, and lives as long as the client."""
         ours, theirs = socket.socketpair(socket.AF_UNIX)
         child = subprocess.Popen(
             identity.as_user(identity.argv([sys.executable, "-c", CONNECT, path])), stdin=theirs
@@ -159,7 +158,7 @@ class Rpc:
 
     @classmethod
     def of_process(cls, process: subprocess.Popen[bytes]) -> Rpc:
-        """A server on pipes, which ends with its input."""
+        """Makes a client of a server on pipes, which ends with its input."""
         assert process.stdin and process.stdout
         stdin, stdout = process.stdin, process.stdout
 
@@ -194,14 +193,14 @@ class Rpc:
             view = view[os.write(self.writer, view) :]
 
     def send(self, method: str, fds: Sequence[int] = (), /, **params: Any) -> int:
-        """Asks without waiting; the id for result()."""
+        """Sends a request without waiting, and returns the id for result()."""
         self._drop_fds()
         number, line = self._request(method, params)
         self.raw(line, fds)
         return number
 
     def send_together(self, *calls: tuple[str, Json]) -> list[int]:
-        """In one piece, so that each is there before the first has been answered."""
+        """Sends all requests in one piece, so that each arrives before the first is answered."""
         requests = [self._request(method, params) for method, params in calls]
         self.raw(b"".join(line for _, line in requests))
         return [number for number, _ in requests]
@@ -212,13 +211,13 @@ class Rpc:
         return number, json.dumps(request, ensure_ascii=False).encode() + b"\n"
 
     def call(self, method: str, fds: Sequence[int] = (), /, *, timeout: float = HANGS, **params: Any) -> Json:
-        """The result. Raises RpcError, or Closed."""
+        """Returns the result of a call. Raises RpcError or Closed."""
         return self.result(self.send(method, fds, **params), timeout)
 
     __call__ = call
 
     def refused(self, method: str, fds: Sequence[int] = (), /, **params: Any) -> RpcError:
-        """The error of a call that has to fail."""
+        """Returns the error of a call that must fail."""
         try:
             result = self.call(method, fds, **params)
         except RpcError as error:
@@ -235,16 +234,16 @@ class Rpc:
         return answer["result"]
 
     def end(self) -> None:
-        """Asks for no more; answers can still come."""
+        """Ends the requests; replies can still come."""
         assert self._socket
         self._socket.shutdown(socket.SHUT_WR)
 
     def answered(self, number: int) -> bool:
-        """Whether the answer has come already, that is before those that were waited for."""
+        """Whether the reply has already come, before those that were waited for."""
         return number in self._answers
 
     def note(self, method: str, timeout: float = HANGS, **members: Any) -> Json:
-        """Waits for a notification with these members and takes it."""
+        """Waits for a notification with these members, and takes it."""
         deadline = time.monotonic() + timeout
         while True:
             for note in self.notes:
@@ -254,7 +253,7 @@ class Rpc:
             self.read(deadline - time.monotonic())
 
     def read(self, timeout: float = HANGS) -> None:
-        """Reads what comes next: some bytes, and of them each line that is whole."""
+        """Reads the next bytes and handles each complete line."""
         ready, _, _ = select.select([self.reader], [], [], max(timeout, 0))
         assert ready, f"no answer, but notifications {self.notes[-3:]}"
         try:
@@ -288,7 +287,7 @@ class Rpc:
 
 
 class Sessions:
-    """holt, with a place for sessions of its own."""
+    """holt with its own place for sessions."""
 
     def __init__(self, holt: Holt, data: Path) -> None:
         self.holt, self.data = holt, data
@@ -313,7 +312,7 @@ class Sessions:
         return Session(self, name)
 
     def serve(self, *flags: Arg, **options: Any) -> Rpc:
-        """A client of a "holt serve" of its own, over pipes; who does not close it leaves that to clean_up()."""
+        """Starts a "holt serve" and returns a client over pipes. If nobody closes the client, clean_up() does."""
         options.setdefault("stderr", None)
         return self.keep(Rpc.of_process(self.start(["serve", *flags], stdin=subprocess.PIPE, **options).process))
 
@@ -325,7 +324,7 @@ class Sessions:
         return [s["name"] for s in json.loads(self(["ls", "--json"]).ok().out)]
 
     def clean_up(self) -> list[str]:
-        """Removes all sessions; what of them is there still."""
+        """Removes all sessions, and returns their remains."""
         while self._clients:
             self._clients.pop().close()
         names = self.names() if self.directory.is_dir() else []
@@ -342,7 +341,7 @@ class Sessions:
 
 
 def keepers() -> list[leaks.Process]:
-    """Those that are our descendants."""
+    """The keepers among the descendants."""
     return [p for p in leaks.descendants() if not p.ended and _command(p.pid).startswith("holt\0keeper\0")]
 
 
@@ -354,7 +353,7 @@ def _command(pid: int) -> str:
 
 
 class Session:
-    """One of them, which a test has made."""
+    """One session that a test has created."""
 
     def __init__(self, sessions: Sessions, name: str) -> None:
         self.sessions, self.name = sessions, name
@@ -364,7 +363,7 @@ class Session:
         return self.sessions.directory / self.name
 
     def __call__(self, verb: str, *args: Arg, **options: Any) -> Result:
-        """holt VERB NAME ARGS"""
+        """Runs holt VERB NAME ARGS."""
         return self.sessions([verb, self.name, *args], **options)
 
     def exec(self, *argv: Arg, flags: Sequence[Arg] = (), **options: Any) -> Result:
@@ -374,18 +373,18 @@ class Session:
         return self.exec("bash", "-c", script, flags=flags, **options)
 
     def out(self, script: str) -> str:
-        """What a bash script prints, after asserting that it ends with 0."""
+        """Returns the output of a bash script, after asserting that it exits with 0."""
         return self.sh(script).ok().out
 
     def start(self, *argv: Arg, flags: Sequence[Arg] = (), **options: Any) -> Running:
         return self.sessions.start(["exec", self.name, *flags, "--", *argv], **options)
 
     def cp(self, *args: Arg, **options: Any) -> Result:
-        """holt cp ARGS: names are written out, "w:FILE"."""
+        """Runs holt cp ARGS. Session names are written out, such as "w:FILE"."""
         return self.sessions(["cp", *args], **options)
 
     def detach(self, script: str, *flags: Arg) -> str:
-        """The id of a process that runs on."""
+        """Starts a process that keeps running, and returns its id."""
         return self.sh(script, "--detach", *flags).ok().out.strip()
 
     def stop(self) -> None:
@@ -393,7 +392,7 @@ class Session:
         assert self.show()["state"] == "at rest"
 
     def rpc(self) -> Rpc:
-        """A connection to the keeper, which is started where it is not there; as serve() has it."""
+        """Connects to the keeper and starts it if necessary. Closed like the client of serve()."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 path, identity = self.directory / "keeper.sock", self.sessions.holt.identity
@@ -401,7 +400,7 @@ class Session:
             self.wake()
 
     def wake(self) -> None:
-        """Starts the keeper where it is not there, and leaves nothing in the history."""
+        """Starts the keeper if necessary, without an entry in the history."""
         with self.sessions.serve() as rpc:
             rpc.call("session.show", session=self.name)
 
@@ -419,17 +418,17 @@ class Session:
         return json.loads(self("audit", "--json").ok().out)["rows"]
 
     def keeper(self) -> int:
-        """Its pid."""
+        """The keeper's PID."""
         self.wake()
         return int(self.show()["keeper_pid"])
 
     def keeper_peak(self) -> int:
-        """Bytes of memory that the keeper has had at most (VmHWM)."""
+        """The keeper's peak memory in bytes (VmHWM)."""
         status = Path(f"/proc/{self.keeper()}/status").read_text()
         return int(re.search(r"^VmHWM:\s*(\d+) kB", status, re.M)[1]) << 10  # type: ignore[index]
 
     def processes(self, name: str | None = None) -> list[leaks.Process]:
-        """All in the sandbox of the keeper that runs now, as the host sees them, but those that have ended."""
+        """All running processes in the sandbox of the current keeper, as the host sees them."""
         for keeper in keepers():
             if _command(keeper.pid).split("\0")[2] == self.name:
                 return [
@@ -439,12 +438,12 @@ class Session:
         return []
 
     def init(self) -> int:
-        """The pid of PID 1 on the host."""
+        """The host's PID of the sandbox's PID 1."""
         keeper = self.keeper()
         return next(p.pid for p in self.processes() if p.parent == keeper)
 
     def kill_keeper(self) -> None:
-        """As a crash does, and waits until its sandbox is gone with it."""
+        """Kills the keeper like a crash, and waits until its sandbox is gone too."""
         keeper = self.keeper()
         inside = [p.pid for p in leaks.descendants(keeper)]
         os.kill(keeper, signal.SIGKILL)
@@ -452,12 +451,12 @@ class Session:
 
 
 def alive(pids: Sequence[int]) -> list[int]:
-    """Those of them that have not ended."""
+    """Returns the processes that have not ended."""
     return [p.pid for p in leaks.all_processes() if p.pid in pids and not p.ended]
 
 
 def sessions_of(holt: Holt, place: Path) -> Iterator[Sessions]:
-    """The fixture's body (plugin.py)."""
+    """The body of the fixture (plugin.py)."""
     data = place / "data"
     data.mkdir(mode=0o700)
     sessions = Sessions(holt, holt.identity.own(data))
@@ -467,7 +466,7 @@ def sessions_of(holt: Holt, place: Path) -> Iterator[Sessions]:
 
 
 class Bound:
-    """An Rpc whose calls name the session, where they go by holt serve."""
+    """An Rpc that adds the session's name to each call if it goes by holt serve."""
 
     def __init__(self, rpc: Rpc, more: Json) -> None:
         self.rpc, self.more = rpc, more
@@ -489,7 +488,7 @@ class Bound:
         return self.call("process.spawn", shell=script, **params)["id"]
 
     def text(self, process: str, stream: str = "stdout", start: int = 1) -> str:
-        """All that is kept of a stream."""
+        """Returns everything that is kept of a stream."""
         text = ""
         while chunks := (answer := self.call("process.read", id=process, **{"from": start}))["chunks"]:
             text += "".join(c["text"] for c in chunks if c["stream"] == stream)
@@ -497,12 +496,12 @@ class Bound:
         return text
 
 
-# Makes clients of the session "w": the fixture connect.
+# The type of the fixture connect, which makes clients of the session "w".
 Connect = Callable[[], Bound]
 
 
 def memory(pid: int) -> int:
-    """Bytes of a process's own memory."""
+    """Bytes of a process's private memory."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024

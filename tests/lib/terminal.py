@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A person at a terminal: a pty whose other end the test holds."""
+"""A person at a terminal: the test holds the other end of a pty."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lib.sandbox import HANGS
 
 
 def pending_input(fd: int) -> int:
-    """How many bytes wait to be read from the terminal fd (ioctl_tty(2), FIONREAD)."""
+    """Returns how many bytes of input wait in the terminal fd (ioctl_tty(2), FIONREAD)."""
     count = array.array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]
@@ -31,11 +31,11 @@ def pending_input(fd: int) -> int:
 class Terminal:
     """A command whose controlling terminal is a pty; a context manager.
 
-    The session's leader is the command itself, as a shell that has exec'ed it. output is all that it has shown, initial
-    the terminal's modes before it started.
+    The command itself leads the session, like a program that replaced a shell by exec. output holds everything that it has
+    printed, and initial holds the terminal's modes before it started.
 
-    own          False: the terminal is root's and stays so, as under su(1); for a suite that is root.
-    controlling  False: the command's session has no controlling terminal, as under setsid(1).
+        own          False: the terminal stays root's, like under su(1); only if root runs the suite.
+        controlling  False: the command's session has no controlling terminal, like under setsid(1).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Terminal:
         if os.geteuid() == 0 and own:
             os.chown(self.slave, identity.uid, identity.gid)
         slave = self.slave
-        # setsid(1), because a preexec_fn forks the whole suite.
+        # setsid(1) is used because a preexec_fn forks the whole suite.
         leader = ["setsid", "--ctty"] if controlling else []
         self.process = subprocess.Popen(
             [*leader, *identity.as_user(argv)], stdin=slave, stdout=slave, stderr=slave, cwd=cwd,
@@ -77,11 +77,11 @@ class Terminal:
         fcntl.ioctl(self.controller, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def send(self, text: str) -> None:
-        """Types: "\\x03" is Ctrl-C, "\\x1a" Ctrl-Z, "\\x04" the end of input."""
+        """Types text: "\\x03" is Ctrl-C, "\\x1a" Ctrl-Z, "\\x04" the end of input."""
         os.write(self.controller, text.encode())
 
     def expect(self, pattern: str, timeout: float = HANGS) -> re.Match[str]:
-        """Waits until pattern has been shown, and takes it and all before it away from output."""
+        """Waits until the output contains pattern, and removes it and everything before it from output."""
         deadline = time.monotonic() + timeout
         while not (match := re.search(pattern, self.output)):
             if not self._read(deadline - time.monotonic()):
@@ -96,7 +96,7 @@ class Terminal:
         return bool(ready)
 
     def wait(self, timeout: float = HANGS) -> int:
-        """The command's exit status (negative for a signal), with all it has shown in output."""
+        """Returns the command's exit status (negative for a signal). output then holds all of its output."""
         deadline = time.monotonic() + timeout
         while self.process.poll() is None:
             if time.monotonic() > deadline:
@@ -110,11 +110,11 @@ class Terminal:
         self.process.send_signal(sig)
 
     def modes(self) -> list[Any]:
-        """All that "stty" shows of the terminal."""
+        """All settings that "stty" shows."""
         return termios.tcgetattr(self.slave)
 
     def raw(self) -> bool:
-        """Whether keys go through as they are, Ctrl-C too (which a shell's line editor does not want)."""
+        """Whether the terminal passes every key on unchanged, even Ctrl-C. A shell's line editor does not want the latter."""
         return not self.modes()[3] & termios.ISIG
 
     def until_raw(self, timeout: float = HANGS) -> None:
@@ -131,7 +131,7 @@ class Terminal:
             time.sleep(0.005)
 
     def pushed(self) -> int:
-        """Bytes that someone has typed into the terminal and nobody has read."""
+        """Number of typed bytes that nobody has read."""
         attributes = termios.tcgetattr(self.slave)
         attributes[3] &= ~(termios.ICANON | termios.ECHO)
         termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
@@ -139,9 +139,9 @@ class Terminal:
 
 
 class Answering(Terminal):
-    """A terminal that answers queries as xterm does, by typing, some time after it has shown them.
+    """A terminal that answers queries like xterm, by typing the answers after some time.
 
-    slow  seconds that pass before an answer
+    slow  seconds before an answer
     """
 
     ANSWERS = (
@@ -181,7 +181,7 @@ class Answering(Terminal):
             self.answered += 1
 
     def typed(self) -> bytes:
-        """What is typed into the terminal and nobody has read; takes it away."""
+        """Removes and returns typed input that nobody has read."""
         attributes = termios.tcgetattr(self.slave)
         attributes[0] &= ~termios.ICRNL
         attributes[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-# Where the sandbox looks: the host's PATH may have more.
+# The sandbox's own PATH: the host's may contain more.
 INSIDE = "/usr/local/bin:/usr/bin:/bin"
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
-    """Skips a test where the host lacks one of its programs."""
+    """Skips a test if one of these programs is missing on the host."""
     missing = [p for p in programs if not shutil.which(p, path=INSIDE)]
     return pytest.mark.skipif(bool(missing), reason=f"not on this host: {', '.join(missing)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VMs of this lane: how each is booted, and what runs in it."""
+"""The VMs of this lane: how each is booted, and which tests run in it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Boot:
-    """args go on the kernel's command line. cgroup is v2, v1 or none. Tests of tests/vm/ say themselves for which boots
-    they are; escape adds the whole of tests/escape."""
+    """One boot. args are added to the kernel's command line. cgroup is v2, v1 or none. Tests of tests/vm/ name their boots
+    themselves; escape adds the whole of tests/escape."""
 
     what: str
     args: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that only run in the VMs of run: each says for which boots, and may change settings of the kernel."""
+"""Tests that run only in the VMs of run: each names its boots, and may change settings of the kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
-    """Outside of a VM there is nothing here to run: settings would be those of this machine."""
+    """Deselects everything outside a VM, because the tests would change this machine's settings."""
     boot, here = os.environ.get("BOOT"), Path(__file__).parent
     unwanted = [item for item in items if here in item.path.parents and not _is_for(item, boot)]
     items[:] = [item for item in items if item not in unwanted]
@@ -34,8 +34,8 @@ def _is_for(item: pytest.Function, boot: str | None) -> bool:
 
 @pytest.fixture
 def sysctl() -> Iterator[Sysctl]:
-    """Sets a setting of sysctl(8) for the length of a test: sysctl("user.max_user_namespaces", 0). Skips where this
-    kernel has none of that name."""
+    """Changes a setting of sysctl(8) during a test: sysctl("user.max_user_namespaces", 0). Skips the test if the kernel has no
+    such setting."""
     before: dict[Path, str] = {}
 
     def change(name: str, value: object) -> None:

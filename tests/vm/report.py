@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest inside the VM: one line of JSON for each test, on the second serial line, for run to read."""
+"""A pytest plugin inside the VM: writes one JSON line for each test to the second serial line, which run reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 LINE = Path("/dev/ttyS1")
 
-# A serial line has no flow control that qemu honours, and a long one only delays: what a reader needs of a failure.
+# Longest text of a failure. A serial line has no flow control that qemu honours, so a long text only delays.
 LONGEST = 4000
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must work, and hold, however the kernel is booted."""
+"""Basic behaviour that must hold on every boot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print(client.recv(9).decode(), [name for _, name in socket.if_nameindex()])
 
 
 def test_what_run_was_told_holds_in_here() -> None:
-    """Otherwise a skip would be none's failure, and a test wait for as long as elsewhere."""
+    """Otherwise a skip would not count as a failure, and a test would wait as long as elsewhere."""
     told = dict(shlex.split(line)[0].split("=", 1) for line in Path("/run/environment").read_text().splitlines())
 
     for name in ("CRASH_ROUNDS", "HANGS", "MUST_RUN"):
@@ -96,7 +96,7 @@ def test_a_denied_call_is_reported_by_name(holt: Holt) -> None:
 def test_a_timeout_takes_daemons_with_it(holt: Holt) -> None:
     result = holt.sh("trap '' TERM; setsid sleep 1000 & wait", "--timeout", "1s", "--kill-after", "100ms")
 
-    # The fixture nothing_left looks for the daemon.
+    # The fixture nothing_left checks that the daemon is gone.
     assert (result.code, result.cause) == (124, "timeout")
 
 
@@ -118,7 +118,7 @@ def test_an_interactive_shell_has_a_terminal_of_its_own(terminal: Callable[..., 
     shell.expect(r"Stopped[^$]+\$ ")
     shell.send("fg\n")
     shell.expect("sh -c")
-    # Once it reads, it is in the foreground.
+    # If it can read, it is in the foreground.
     shell.send("typed\n")
     shell.expect(r"read\s")
     shell.send("\x03")
@@ -129,6 +129,6 @@ def test_an_interactive_shell_has_a_terminal_of_its_own(terminal: Callable[..., 
 
 @pytest.mark.parametrize("preset", ("strict", "standard", "permissive", "ci"))
 def test_every_preset_works(preset: str, holt: Holt) -> None:
-    # The strict one requires Landlock.
+    # The strict preset requires Landlock.
     flags = ("--policy", preset, "--allow-degraded", "landlock")
     holt(["run", *flags, "--", "/usr/bin/python3", "-c", "import ssl, sqlite3, multiprocessing"]).ok()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Landlock of the kernel's own ABI, and a kernel without."""
+"""Landlock with the kernel's own ABI, and a kernel without Landlock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ without = pytest.mark.boots("no-landlock")
 
 
 def kernel_abi() -> int:
-    """0 or less where there is none."""
+    """Returns the ABI, or 0 or less if the kernel has no Landlock."""
     return ctypes.CDLL(None).syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, VERSION)
 
 
@@ -31,7 +31,7 @@ def test_the_kernel_s_abi_is_used(mode: str, holt: Holt) -> None:
 
 @pytest.mark.boots("debian")
 def test_files_can_be_renamed_between_directories(holt: Holt) -> None:
-    """Landlock's first ABI refuses that everywhere; from the second on it is a right (REFER)."""
+    """Landlock's first ABI always refuses that. From the second ABI on, it is a right (REFER)."""
     holt.sh("mkdir a b; touch a/f; mv a/f b/f; ln b/f a/f; mv a /tmp/a; mv /tmp/a/f .").ok()
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that the kernel kills for lack of memory: holt is run in cgroups with a limit, as containers and services
-are."""
+"""Commands that the kernel kills for lack of memory. holt runs in cgroups with a limit, like in containers and services."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ HOG = ("python3", "-c", f"bytes(b'x' * {4 * LIMIT})")
 v2 = pytest.mark.boots("debian")
 either = pytest.mark.boots("debian", "cgroup-v2-only", "cgroup-v1")
 
-# What makes /sys/fs/cgroup that of a container: one with a namespace of cgroups (a new mount, which can't lie straight
-# upon the old one), or one of Docker's without.
+# Makes /sys/fs/cgroup that of a container. One kind has a cgroup namespace, whose new mount cannot lie directly on the old one;
+# the other is Docker's without such a namespace.
 MOUNTED = "mount -t tmpfs none /sys/fs; mkdir /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup"
 BOUND = 'mount --bind "/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)" /sys/fs/cgroup'
 CONTAINERS = {"namespace": (("--cgroup",), MOUNTED), "no namespace": ((), BOUND)}
@@ -38,7 +37,7 @@ CONTAINERS = {"namespace": (("--cgroup",), MOUNTED), "no namespace": ((), BOUND)
 
 @dataclass(frozen=True)
 class Group:
-    """A cgroup; hierarchy is where the one of the tests themselves is."""
+    """A cgroup. hierarchy is the directory of the tests' own hierarchy."""
 
     path: Path
     hierarchy: Path
@@ -49,14 +48,14 @@ class Group:
         return self
 
     def child(self, memory: bool) -> Group:
-        """One below, with the memory controller or without."""
+        """Creates a child cgroup, with or without the memory controller."""
         if memory:
             (self.path / "cgroup.subtree_control").write_text("+memory")
         (self.path / "child").mkdir()
         return Group(self.path / "child", self.hierarchy)
 
     def start(self, holt: Holt | Sessions, args: list[Arg], **options: object) -> Running:
-        """holt, born in the cgroup: what moves in later has its memory elsewhere."""
+        """Starts holt inside the cgroup: memory of processes that move in later would be charged elsewhere."""
         (self.path / "cgroup.procs").write_text("0")
         try:
             return holt.start(args, **options)
@@ -107,7 +106,7 @@ def test_a_command_that_takes_too_much_ends_by_oom(holt: Holt, group: Group) -> 
     assert (ending(result), oom_kills(result)) == (KILLED, 1), str(result)
     assert result.err.startswith("holt: killed by the kernel for lack of memory: ")
     assert result.err.count("\n") == 2
-    # v1 doesn't tell whose limit it was.
+    # v1 does not tell whose limit it was.
     assert ("the limit of 64MiB is reached" in result.err) == (group.hierarchy == ROOT)
 
 
@@ -129,7 +128,7 @@ def test_a_command_that_gets_over_it_has_succeeded(holt: Holt, group: Group) -> 
 
 @either
 def test_a_session_tells_who_was_killed_for_lack_of_memory(sessions: Sessions, group: Group) -> None:
-    """Its keeper reads the counter without opening anything, and is in the cgroup of the one who came first."""
+    """The keeper reads the counter without opening a file. It is in the cgroup of the caller that came first."""
     session = sessions.create()
     with group.limit().start(sessions, ["exec", "--json", "w", "--", *HOG]) as running:
         killed = json.loads(running.wait().err)
@@ -217,7 +216,7 @@ def test_events_may_be_counted_locally(holt: Holt, group: Group) -> None:
 
 @pytest.fixture
 def unseen(nothing_left: None, tmp_path: Path) -> Iterator[Group]:
-    """A cgroup of a hierarchy that is mounted where holt doesn't look."""
+    """Yields a cgroup of a hierarchy that is mounted at a path that holt does not search."""
     subprocess.run(["mount", "-n", "-t", "cgroup2", "none", tmp_path], check=True)
     yield from make_group(tmp_path)
     subprocess.run(["umount", "-n", tmp_path], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions on Debian's kernel: what newer kernels let a keeper do may not be needed."""
+"""Sessions on Debian's kernel: a keeper must not need features of newer kernels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of sysctl(8) that take something away: an error that names the layer and the cure, or all works on."""
+"""Settings of sysctl(8) that restrict: either an error names the layer and the cure, or everything works."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Sysctl = Callable[[str, object], None]
 
 USER_NAMESPACES = (("user.max_user_namespaces", 0), ("kernel.unprivileged_userns_clone", 0))
 
-# Not user, mount and pid: without those there is no sandbox.
+# user, mount and pid are missing: without those there is no sandbox.
 GRANTABLE = ("net", "ipc", "uts", "cgroup")
 
-# As hardened hosts have them (and a core_pattern that would run a program): nothing of it is holt's concern.
+# Settings of hardened hosts, and a core_pattern that would run a program. None of them should affect holt.
 HARDENED = (
     ("fs.protected_fifos", 2),
     ("fs.protected_hardlinks", 1),
@@ -46,7 +46,7 @@ HARDENED = (
 
 
 def refused(result: Result, layer: str) -> str:
-    """Asserts that nothing was run and that the error names the layer; its cure."""
+    """Asserts that no command ran and that the error names the layer. Returns the cure."""
     assert (result.code, result.out) == (125, ""), str(result)
     error = (result.report or {})["error"]
     assert error["layer"] == layer, str(result)
@@ -83,8 +83,9 @@ def test_the_user_namespace_can_not_be_let_go(holt: Holt, sysctl: Sysctl) -> Non
 
 @pytest.fixture
 def apparmor_restricts(place: Path, sysctl: Sysctl) -> Iterator[None]:
-    """Ubuntu's kernels since 23.10, and AppArmor 4 on those of Debian 13. Older ones have no such setting: there it is
-    played, by a directory that has it over /proc/sys/kernel and another setting that refuses the namespace."""
+    """Applies AppArmor's restriction of user namespaces. Ubuntu's kernels have its setting since 23.10, and so does AppArmor 4
+    on Debian 13. On older kernels the test imitates it: a directory with that setting covers /proc/sys/kernel, and another
+    setting refuses the namespace."""
     name = "apparmor_restrict_unprivileged_userns"
     if Path("/proc/sys/kernel", name).exists():
         sysctl(f"kernel.{name}", 1)
