@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects the displays of a run: mime bundles of values, figures of matplotlib, and display() for libraries. holt_interpreter
-loads this module at its start. Anything that a value returns here may come from hostile code.
-"""
+loads this module at its start. Anything that a value returns here may come from hostile code."""
 
 import io
 import json
@@ -117,8 +116,7 @@ def display(*values):
 
 class IPythonDisplay:
     """Replaces IPython's display() with holt's when code imports it. Without a shell of IPython's own, the original would only
-    print.
-    """
+    print."""
 
     PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 only the second exists
 

@@ -162,8 +162,7 @@ def needs_loop(parts):
 
 def run_parts(parts):
     """Runs compiled parts in order and returns the value of the last. A part that awaits is a coroutine; then all parts run in
-    the loop, which lasts between runs.
-    """
+    the loop, which lasts between runs."""
     if not needs_loop(parts):
         return [eval(part, namespace) for part in parts][-1]
 
@@ -298,8 +297,7 @@ def flush(streams):
 def settle_output():
     """Writes out buffered output, and restores fds 1 and 2 if code or a program that it ran has changed them. Buffered output
     that cannot be written is dropped, because the next run did not print it. Causes are an interrupt, the code's own
-    flush(), or an fd that accepts nothing. Returns the error that prevented writing.
-    """
+    flush(), or an fd that accepts nothing. Returns the error that prevented writing."""
     stuck = own_streams
 
     def empty():
@@ -438,8 +436,7 @@ def send(message):
 
 def wait():
     """Waits for input, while tasks of earlier runs go on. Returns an error if only an interrupt, meant for the requested run,
-    could stop these tasks.
-    """
+    could stop these tasks."""
     global waiting, broken_off
     waiting, broken_off = True, False
     stopped = sys.modules["holt_loop"].wait(channel.fileno())
@@ -451,8 +448,7 @@ def wait():
 
 def settle_interrupts(sent):
     """Waits for all interrupts that were sent to earlier runs. They travel separately from requests, and several may arrive as
-    one. Code that signals itself adds to the count.
-    """
+    one. Code that signals itself adds to the count."""
     global interrupts, early
     end = monotonic() + 1
     while interrupts < sent and monotonic() < end:
@@ -497,8 +493,7 @@ def serve():
 
 def add_paths():
     """Adds the paths that -E and -s omit, so that imports find modules there. Nothing in them runs automatically (.pth files,
-    usercustomize).
-    """
+    usercustomize)."""
     import site
 
     own = sys.prefix == sys.base_prefix  # a venv has no other place than itself

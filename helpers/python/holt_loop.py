@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event loop of a session's interpreter. It lasts between runs, and tasks that a run leaves behind go on, like in a
-notebook. holt_interpreter loads this module when code first needs a loop.
-"""
+notebook. holt_interpreter loads this module when code first needs a loop."""
 
 import asyncio
 import os
@@ -11,8 +10,7 @@ loop = None
 
 def run(coroutine):
     """Runs a coroutine to its end, also after an interrupt. Otherwise an interrupted coroutine would continue in the next run
-    that awaits.
-    """
+    that awaits."""
     global loop
     if loop is None or loop.is_closed():
         loop = asyncio.new_event_loop()
@@ -32,8 +30,7 @@ def run(coroutine):
 
 def wait(fd):
     """Runs the loop until fd is readable, or until the loop fails; the caller then reads without it. Returns the error that
-    stopped it, or None.
-    """
+    stopped it, or None."""
     if loop is None or loop.is_closed():
         return None
     owner, readable = os.getpid(), loop.create_future()

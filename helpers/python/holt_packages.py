@@ -39,8 +39,7 @@ def find_spec(name, namespace):
 
 def is_asked_by_code(namespace):
     """Whether the import statement is in the code itself, or in a file that belongs to no installed package.
-    importlib.util.find_spec() does not count as an import: it reports the missing module, and nothing is installed.
-    """
+    importlib.util.find_spec() does not count as an import: it reports the missing module, and nothing is installed."""
     frame = sys._getframe(3)  # skips find_spec(), and the finder that called it
     while frame and "importlib" in frame.f_code.co_filename:
         if frame.f_globals.get("__name__") == "importlib.util":

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists, saves and restores the variables of a session's interpreter. holt_interpreter loads this module for such a request; it
-passes in guarded() to run the code's own methods.
-"""
+passes in guarded() to run the code's own methods."""
 
 import errno
 import importlib

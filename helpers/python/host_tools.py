@@ -45,8 +45,7 @@ def _say(text):
 class ToolResult(dict):
     """A dict that also finds a key by another spelling: result["apiKey"] finds "api_key". The other key must be the only one
     that differs just by case, dashes and underscores. A note on stderr reports each such use. get() and patterns of match
-    work like []; "in", pop() and all other methods use the exact key.
-    """
+    work like []; "in", pop() and all other methods use the exact key."""
 
     def __missing__(self, key):
         if isinstance(key, str):
@@ -274,8 +273,7 @@ def _fields(tool):
 
 def _rank(query, tools):
     """Ranks tools by BM25 with weighted fields. Returns (score, tool), best first, without tools that share no word with the
-    query.
-    """
+    query."""
     fields = [_fields(tool) for tool in tools]
     counts = [{} for _ in tools]  # how often each word occurs, weighted by field and its length
     for place in range(3):
