@@ -29,7 +29,6 @@ BEHIND = {
     "tests": 0.125,
     "tests/e2e": 0.161,
     "tests/escape": 0.138,
-    "tests/unit": 0.152,
 }
 
 SAMPLE = """\

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory as the root of a sandbox, and one beside it that nobody may reach. */
+/* The root of a fake sandbox, and a directory beside it that calls must not reach. */
 #pragma once
 
 #include <setjmp.h>
@@ -20,12 +20,12 @@
 typedef struct Fixture {
         char path[64];
         int root_fd;
-        Files *files; /* cwd is /work, which is there */
+        Files *files; /* the working directory of the calls is /work, which exists */
         Error error;
 } Fixture;
 
 int fixture_setup(void **state);
-/* Fails where anything in "outside" is not as it was made. */
+/* Fails if any file in "outside" has changed. */
 int fixture_teardown(void **state);
 void assert_outside_untouched(void);
 
@@ -33,7 +33,7 @@ void make_file(const char *path, const char *text);
 void assert_file(const char *path, const char *text);
 bool there(const char *path);
 
-/* Root is refused nothing; for a test of permissions it is somebody else for a while. */
+/* Root is refused nothing, so a test of permissions becomes another user for a while. */
 void become_user(Fixture *f);
 void become_root(void);
 
@@ -57,5 +57,5 @@ static inline int write_text(Fixture *f, const char *path, const char *text) {
         return files_write(f->files, path, text, strlen(text), 0, false, &f->error);
 }
 
-/* What files_read() gives of the start of a file; static. */
+/* Reads the start of a file with files_read(). The result is static. */
 const char *read_text(Fixture *f, const char *path);

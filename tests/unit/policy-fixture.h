@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies for the tests of policy/: how they are made, and what is in them. */
+/* Makes and reads policies for the tests of policy/. */
 #pragma once
 
 #include <errno.h>
@@ -14,13 +14,14 @@
 
 #include "policy/policy.h"
 
-/* A document's text on top of a policy, as policy_load() does it; it is called t.json. */
+/* Loads a document's text on top of a policy with policy_load(). The document is called t.json. */
 int load(Policy *policy, const char *text, PolicyOrigin origin, Error *reterr);
 
-/* Starts an empty policy by a preset; fails the test where there is none. */
+/* Starts an empty policy from a preset. Fails the test if no such preset exists. */
 void preset(Policy *policy, const char *name);
 
-/* The value of a field, "-" where it is unset, items joined by a blank. Owned by the caller. */
+/* Returns the value of a field: "-" if it is unset, items joined by a blank. Owned by the caller.
+ */
 char *value_of(const Policy *policy, const char *path);
 
 void assert_value(const Policy *policy, const char *path, const char *expected);

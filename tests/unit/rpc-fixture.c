@@ -100,7 +100,7 @@ static int toy_fail(RpcCall *call, void *data, Error *error) {
         return error_set(error, ERROR_USAGE, 0, "no such kind");
 }
 
-/* Counts the fds that are open, and hands the first two back. */
+/* Counts the open fds, and returns the first two. */
 static int toy_fds(RpcCall *call, void *data, Error *error) {
         int fds[RPC_FDS_MAX];
         size_t count = 0;
@@ -135,7 +135,7 @@ static int toy_big(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* As long as a connection has for its turn. */
+/* Takes the time that a connection has for its turn. */
 static int toy_slow(RpcCall *call, void *data, Error *error) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
 
@@ -292,7 +292,7 @@ void toy_turn_once(void) {
         assert_int_equal(loop_run(toy.loop), 0);
 }
 
-/* What a turn leaves undone is a timer, or an event of the next. */
+/* The unfinished work of a turn is a timer, or an event of the next turn. */
 void toy_turn(void) {
         size_t before;
 

@@ -12,11 +12,12 @@ typedef struct Toy {
         Loop *loop;
         LoopTimer *stop;
         RpcServer *server;
-        RpcCall *kept[RPC_CALLS_MAX + 1]; /* by the method "keep", NULL of one that is gone */
+        RpcCall *kept[RPC_CALLS_MAX +
+                      1]; /* calls kept by the method "keep"; NULL for one that is gone */
         size_t kept_count;
         size_t executed; /* calls of any method */
         size_t calls_ended, connections_ended, rooms;
-        RpcConnection *last; /* that a request came by */
+        RpcConnection *last; /* the connection of the last request */
 } Toy;
 
 #define REQUEST(method, params)                                                                    \
@@ -30,12 +31,12 @@ typedef struct Toy {
 #define FDS REQUEST("toy.fds", "{}")
 #define FDS_NOTIFICATION NOTIFICATION("toy.fds", "{}")
 
-/* For cmocka: one for each test. That no fd is left after it is part of the test. */
+/* Setup and teardown for cmocka, for each test. Teardown fails if an fd is left open. */
 extern Toy toy;
 int toy_setup(void **state);
 int toy_teardown(void **state);
 
-/* How many fds this process has open. */
+/* Returns the number of open fds of this process. */
 size_t open_fds(void);
 
 /* Runs the loop until nothing has been ready for some turns. */
@@ -43,16 +44,16 @@ void toy_turn(void);
 /* One turn of the loop only. */
 void toy_turn_once(void);
 
-/* A connection; the client's end is not blocking, and the caller's to close. */
+/* Connects. The client's end does not block, and the caller closes it. */
 int toy_connect(void);
-/* Answers the i-th of the kept calls: {"i": i}. */
+/* Answers the i-th kept call with {"i": i}. */
 void toy_answer(size_t i);
 
 /* Writes all of text, at once. */
 void say(int fd, const char *text);
-/* Writes all, and turns the loop meanwhile. */
+/* Writes all of text, and turns the loop meanwhile. */
 void say_slowly(int fd, const char *text, size_t length);
-/* What has come and comes for it, as a string until the next call. */
+/* Reads everything that arrives, as a string that is valid until the next call. */
 const char *hear(int fd);
 /* Reads the same and drops it; returns the number of bytes. */
 size_t drain(int fd);

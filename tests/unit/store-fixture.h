@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory of its own for each test, the working directory while it runs, and the room's
- * insides.
- */
+/* A separate directory for each test, which is also its working directory, and access to the
+ * internals of store/. */
 #pragma once
 
 #include <setjmp.h>
@@ -21,22 +20,23 @@
 int enter_directory(void **state);
 int leave_directory(void **state);
 
-/* Fails the test, by the error's words, where it can't. The disk is not waited for: no test takes
- * the machine's power away, and thousands of writes would wait for all others' that use it. */
+/* Fails the test with the error's words if it cannot open the store. Writes do not wait for the
+ * disk: no test cuts the power, and thousands of waiting writes would slow every user of the disk.
+ */
 Store *open_store(const char *path, StoreMode mode);
-/* The same as a new one. */
+/* The same for a new store. */
 Store *create_store(void);
-/* Fails the test where it can; the text and cure have to have those words. */
+/* Fails the test if the store opens. The error's text and cure must contain the words. */
 void refuse_store(const char *path, StoreMode mode, ErrorKind kind, const char *words);
 
 /* Succeeds, or fails the test with the error's words. */
 #define OK(call) ok((call), &error)
 void ok(int r, const Error *error);
 
-/* store_history_put() of what took a millisecond. */
+/* Calls store_history_put() for a call that took a millisecond. */
 int add_history_row(Store *store, const char *name, const char *params, const char *result,
                     uint64_t started_ms, Error *reterr);
 
-/* Whole files. The result is owned by the caller. */
+/* Reads a whole file. The result is owned by the caller. */
 char *read_file(const char *path, size_t *ret_size);
 void write_file(const char *path, const void *data, size_t size);

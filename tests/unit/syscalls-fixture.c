@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "syscalls-fixture.h"
 
-/* --- classic BPF, as much of it as the kernel allows and we emit --- */
+/* --- classic BPF: the instructions that the kernel allows and holt emits --- */
 
 static uint32_t load(const struct seccomp_data *data, uint32_t offset) {
         uint32_t word;
@@ -84,7 +84,7 @@ uint32_t return_value(int answer, bool notify) {
         return SECCOMP_RET_ERRNO | (uint32_t)(answer & ~REPORTED);
 }
 
-/* --- the same by the tables --- */
+/* --- the expected answers, by the tables --- */
 
 static uint32_t action_of_arguments(SyscallAction action, bool notify, const uint64_t args[4]) {
         while (action >= ACTION_CHECK_FIRST) {

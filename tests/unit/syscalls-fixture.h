@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs filter programs as the kernel would, and says what they should answer by the tables. */
+/* Runs filter programs like the kernel, and computes the expected answers from the tables. */
 #pragma once
 
 #include <errno.h>
@@ -29,27 +29,27 @@
 typedef struct Outcome {
         uint32_t value; /* SECCOMP_RET_* */
         bool looked_at_arguments;
-        unsigned steps; /* instructions that were carried out */
+        unsigned steps; /* number of executed instructions */
 } Outcome;
 
-/* Fails the test where the program is not one that the kernel would take. */
+/* Fails the test if the kernel would reject the program. */
 Outcome interpret(SyscallProgram program, const struct seccomp_data *data);
-/* Runs it for a native call with its first four arguments. */
+/* Runs the program for a native call with its first four arguments. */
 Outcome run_with(SyscallProgram program, int nr, const uint64_t args[4]);
 /* The same with three; the fourth is 0. */
 Outcome run(SyscallProgram program, int nr, uint64_t a, uint64_t b, uint64_t c);
 
-/* -1 where this architecture has no such call. */
+/* Returns -1 if this architecture has no such call. */
 int number_of(const char *name);
-/* NULL where the tables have no such number. */
+/* Returns NULL if the tables have no such number. */
 const SyscallRow *row_of(int nr);
 
-/* Every number, with samples of arguments, against the tables; either list may be NULL. */
+/* Compares every number, with samples of arguments, with the tables. Either list may be NULL. */
 void assert_program(SyscallProgram program, unsigned preset, bool notify, const StrList *allow,
                     const StrList *deny);
 
-/* How tests write an answer down: ALLOWED, or an errno, or one that is REPORTED. */
+/* The notation of answers in tests: ALLOWED, or an errno, which may be marked REPORTED. */
 enum { ALLOWED = 0, REPORTED = 1 << 16 };
 
-/* What the program returns for it. */
+/* The return value of a program for an answer. */
 uint32_t return_value(int answer, bool notify);

@@ -11,7 +11,7 @@
 #include "base/base64.h"
 #include "base/util.h"
 
-/* RFC 4648, section 10, and the two last digits. */
+/* The examples of RFC 4648, section 10, and the last two digits. */
 static void test_both_ways(void **state) {
         static const struct {
                 const char *bytes, *text;

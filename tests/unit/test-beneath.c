@@ -17,7 +17,8 @@
 #include "base/util.h"
 
 static const struct {
-        const char *path, *target; /* no target: a directory, or a file if the name has a dot */
+        const char *path,
+                *target; /* without a target: a directory, or a file if the name has a dot */
 } entries[] = {
         { "mine", NULL },
         { "mine/file.txt", NULL },
@@ -43,7 +44,7 @@ static const struct {
         { "back", "theirs/../mine" },
 };
 
-/* Chains of links, and the whole of a path, are the kernel's answer. */
+/* The kernel itself decides about chains of links and whole paths. */
 static const char *const paths[] = {
         "",
         "/",
@@ -69,7 +70,7 @@ static const char *const paths[] = {
 
 typedef struct Place {
         char path[64];
-        StrList theirs; /* the directory that is not trusted */
+        StrList theirs; /* the untrusted directory */
 } Place;
 
 static int make_place(void **state) {
@@ -142,7 +143,7 @@ static void test_links_of_the_caller(void **state) {
 static void test_links_in_the_directory(void **state) {
         static const struct {
                 const char *name;
-                int result; /* 0: it is opened */
+                int result; /* 0: it opens */
         } cases[] = {
                 { "/theirs/file.txt", 0 },
                 { "/theirs/deep/file.txt", 0 },
@@ -195,7 +196,7 @@ static void test_links_of_proc(void **state) {
         (void)close(ends[1]);
 }
 
-/* As the kernel where fs.protected_symlinks is 1. */
+/* Behaves like the kernel with fs.protected_symlinks set to 1. */
 static void test_a_link_of_somebody_else(void **state) {
         int fd;
 

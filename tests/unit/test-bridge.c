@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inside/bridge.c: what a flood from inside leaves to others. The rest of it is in
- * tests/e2e/test_bridge.py and tests/escape/test_bridge.py. */
+/* Tests inside/bridge.c under a flood from inside. tests/e2e/test_bridge.py and
+ * tests/escape/test_bridge.py test the rest. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 enum {
         CONNECTIONS = 40,
-        MEMBERS = 25000, /* of a request's object: some 10 ms of work */
+        MEMBERS = 25000, /* members of a request's object: some 10 ms of work */
         PER_TURN = 20,   /* answers in one turn of the loop */
 };
 
@@ -91,7 +91,7 @@ static int teardown(void **state) {
         return rmdir(world.root);
 }
 
-/* All but the end of a line. */
+/* Writes a line without its end. */
 static void begin_line(int fd) {
         _cleanup_free_ char *line = malloc(16 * MEMBERS);
         size_t length = 0, sent = 0;
@@ -121,7 +121,7 @@ static int count_answers(void) {
         return count;
 }
 
-/* Whoever else waits for the loop has a turn between any few of them, and all are answered. */
+/* Other users of the loop get a turn between a few requests, and all are answered. */
 static void test_a_flood_leaves_turns_to_others(void **state) {
         int before = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a process's output is kept, and what its watchers hear of it. */
+/* Tests which part of a process's output is kept, and which part its watchers receive. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,14 +45,14 @@ static void assert_kept(unsigned stream, const char *expected) {
         free(text);
 }
 
-/* Nothing is lost without being counted. */
+/* Every lost byte must be counted. */
 static void assert_counted(unsigned stream) {
         const CaptureStream *s = &output.streams[stream];
 
         assert_int_equal(s->bytes, s->kept + s->dropped + s->part_length);
 }
 
-/* --- what is kept --- */
+/* --- kept output --- */
 
 static void test_streams_are_kept_apart(void **state) {
         (void)state;
@@ -79,7 +79,7 @@ static void test_the_first_bytes(void **state) {
         assert_counted(0);
 }
 
-/* What comes behind a cut is no neighbour of what was kept. */
+/* Output after a cut does not adjoin kept output. */
 static void test_the_first_bytes_have_no_gap(void **state) {
         (void)state;
         start(6, false);
@@ -137,7 +137,7 @@ static void test_nothing_is_kept(void **state) {
         }
 }
 
-/* Each has a cost beyond its bytes. */
+/* Each chunk costs more than its bytes. */
 static void test_chunks_have_an_end(void **state) {
         (void)state;
         for (int tail = 0; tail < 2; tail++) {
@@ -278,7 +278,7 @@ static void test_to_watch_again_begins_anew(void **state) {
         disconnect(fd);
 }
 
-/* It gets nothing more until it reads, and then all that is kept. */
+/* A watcher gets no more until it reads, and then all kept output. */
 static void test_one_that_does_not_read_goes_on_later(void **state) {
         static char large[CAPTURE_CHUNK_MAX];
         RpcConnection *connection;
@@ -301,7 +301,8 @@ static void test_one_that_does_not_read_goes_on_later(void **state) {
         disconnect(fd);
 }
 
-/* Whoever adds asks first, and then adds what two pipes have, which is past what is kept. */
+/* A caller asks for room first, and then adds the contents of two pipes, which exceed the limit of
+ * kept output. */
 static void test_one_for_whom_it_is_held_misses_nothing(void **state) {
         static char large[CAPTURE_CHUNK_MAX];
         RpcConnection *connection;

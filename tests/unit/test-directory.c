@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on disk: names, and how one comes and goes. */
+/* Tests sessions on disk: names, creation and removal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static int remove_named(const char *name) {
         return r < 0 ? r : session_remove(name, dir_fd, NULL);
 }
 
-/* Nothing is left but the directories that lead there. */
+/* Only the directories that lead there may be left. */
 static int teardown(void **state) {
         char path[128];
 
@@ -99,7 +99,7 @@ static void test_names(void **state) {
         assert_int_equal(session_name_check(longest, &error), -EINVAL);
 }
 
-/* --- coming and going --- */
+/* --- creation and removal --- */
 
 static void test_a_session_has_its_parts(void **state) {
         static const char *const parts[] = { "root", "workspace", "files" };
@@ -148,7 +148,7 @@ static void test_of_two_with_one_name_one_wins(void **state) {
         assert_sessions("one ");
 }
 
-/* --- what a killed holt leaves --- */
+/* --- leftovers of a killed holt --- */
 
 static bool is_there(const char *path) {
         return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -278,7 +278,7 @@ static void test_one_that_is_not_there(void **state) {
         assert_int_equal(session_open("../work", &fd, NULL, &error), -EINVAL);
 }
 
-/* A link in place of a session's directory is none. */
+/* A link in place of a session's directory does not count as a session. */
 static void test_no_link_is_followed(void **state) {
         char path[128];
         int fd;
@@ -291,7 +291,7 @@ static void test_no_link_is_followed(void **state) {
         assert_int_equal(unlink(path), 0);
 }
 
-/* What a command has left: closed, deep, links out. */
+/* Leftovers of a command: closed directories, deep trees, links to the outside. */
 static void test_what_is_in_it_goes_with_it(void **state) {
         char outside[128], path[256];
         int fd;
@@ -312,7 +312,8 @@ static void test_what_is_in_it_goes_with_it(void **state) {
         assert_int_equal(rmdir(outside), 0);
 }
 
-/* Somebody else was first, is at it or done; another has the name by then, and maybe a keeper. */
+/* Another process has removed the session, or is doing so. A new session may have the name by then,
+ * and even a keeper. */
 static void test_another_by_its_name_stays(void **state) {
         char path[256], aside[256];
         Error error;
@@ -355,7 +356,7 @@ static void test_one_holds_the_lock(void **state) {
         fd_close(dir_fd);
 }
 
-/* The name of the directory may be longer than a socket's can be. */
+/* The directory's path may be longer than a socket's path can be. */
 static void test_a_socket_has_no_long_path(void **state) {
         char name[SESSION_NAME_MAX + 1];
         int dir_fd, listen_fd, fd;

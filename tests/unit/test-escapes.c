@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner/base/escapes.c: which control sequences are harmless, and the others made visible. */
+/* Tests runner/base/escapes.c: harmless control sequences pass, others become visible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "base/escapes.h"
 
 typedef struct Case {
-        const char *text, *shown; /* shown: NULL for the same */
+        const char *text, *shown; /* shown: NULL if it equals text */
         bool asks;
 } Case;
 
@@ -33,7 +33,8 @@ static const Case utf8_cases[] = {
         { "\033P+q\033\\", "\\x1bP+q\\x1b\\", true },
         { "\033Z\033_G\033^", "\\x1bZ\\x1b_G\\x1b^", true },
         { "\005", "\\x05", true },
-        /* Terminals ignore control characters in a sequence, or obey and go on. */
+        /* Terminals ignore control characters in a sequence, or obey them and continue the
+         * sequence. */
         { "\033[2\n1t", "\\x1b[2\n1t", true },
         { "\033[2\03061t", "\\x1b[2\\x1861t", true },
         { "\033\033[21t", "\\x1b\\x1b[21t", true },

@@ -71,7 +71,7 @@ static void test_as_text(void **state) {
                 assert_int_equal(file_id_parse(bad[i], &read), -EINVAL);
 }
 
-/* A handle of more bytes than there is room for. */
+/* The handle is larger than the room for it. */
 static void test_too_long(void **state) {
         char text[1024] = "1:2:00112233445566778899aabbccddeeff:4:5:6:7:8:";
         FileId id;
@@ -128,7 +128,7 @@ static void test_other_files(void **state) {
         assert_int_equal(unlink("f"), 0);
 }
 
-/* The root directories of two file systems have equal handles. */
+/* The root directories of two file systems may have equal handles. */
 static void test_other_file_systems(void **state) {
         FileId one = { .mode = S_IFDIR, .system_type = 1, .system = 2, .inode = 2 }, two = one;
 
@@ -137,7 +137,7 @@ static void test_other_file_systems(void **state) {
         assert_int_equal(file_id_compare(&one, &two), FILE_ID_SAME);
         two.system = 3;
         assert_int_equal(file_id_compare(&one, &two), FILE_ID_SYSTEM);
-        /* A UUID lasts, and f_fsid of XFS is a device number, which does not. */
+        /* A UUID lasts. f_fsid of XFS is a device number, which does not. */
         one.uuid[0] = two.uuid[0] = 7;
         assert_int_equal(file_id_compare(&one, &two), FILE_ID_SAME);
         two.system = 2;
@@ -161,7 +161,7 @@ static void test_another_tmpfs(void **state) {
         assert_false(file_id_is_anew(&one, &two));
 }
 
-/* Each is compared as far as both are known. */
+/* Only the parts that both know are compared. */
 static void test_without_a_handle(void **state) {
         FileId one = { .mode = S_IFDIR, .inode = 2, .born = 5 }, two = one;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody inside exchanges directories and links all the time while the calls run. What must hold:
- * nothing in "outside" changes (the fixture looks), and none of it is ever read. */
+/* An attacker inside exchanges directories and links constantly while calls run. No file in
+ * "outside" may change (the fixture checks), and no call may read one. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-/* A race that a check lost in a thousand rounds is rare; HOLT_TEST_FULL looks for the rare ones. */
+/* A few races show only in a thousand rounds; HOLT_TEST_FULL looks for those. */
 static int files_races_rounds(void) {
         return getenv("HOLT_TEST_FULL") ? 10000 : 1000;
 }
@@ -21,7 +21,7 @@ static void swap(const char *a, const char *b) {
         (void)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
 }
 
-/* "dir" is a directory, or a link that leads out; so are "dir/file" and "tree/x/y". */
+/* Makes "dir" a directory or a link to the outside, and also "dir/file" and "tree/x/y". */
 static void attack(const char *outside) {
         for (;;) {
                 swap("root/work/dir", "root/work/link");
@@ -52,7 +52,7 @@ static pid_t start_attack(Fixture *f) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                /* A test that fails does not get to stop it. */
+                /* A failed test does not reach the code that stops the attacker. */
                 (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
                 attack(outside);
         }
@@ -100,7 +100,7 @@ static int found_line(void *data, const char *name, uint64_t line, const char *t
         return 0;
 }
 
-/* Outside is known by its time. */
+/* A file of "outside" is recognised by its time. */
 static int found_name(void *data, const char *name, const FileStat *stat) {
         (void)data;
         (void)name;

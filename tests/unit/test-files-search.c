@@ -5,7 +5,7 @@
 #include "files/mime.h"
 #include "files/walk.h"
 
-/* --- what calls hand out, as one text --- */
+/* --- results of calls as one text --- */
 
 typedef struct Found {
         char text[4096];
@@ -111,7 +111,7 @@ static void test_list_below(void **state) {
                 }
 }
 
-/* Pages of any size make up the whole, and names that come meanwhile move nothing. */
+/* Pages of any size add up to the whole, and new names do not shift the others. */
 static void test_list_in_pages(void **state) {
         Fixture *f = *state;
 
@@ -174,7 +174,7 @@ static void test_a_page_is_the_smallest(void **state) {
         name_page_clear(&page);
 }
 
-/* Names of 4000 bytes: the page ends where 8 MiB do, and the next goes on behind it. */
+/* With names of 4000 bytes, a page ends at 8 MiB, and the next page continues there. */
 static void test_a_page_is_bounded(void **state) {
         char name[4001], last[4001] = "";
         unsigned total = 0;
@@ -420,7 +420,7 @@ static void test_grep_limits(void **state) {
         assert_false(more);
 }
 
-/* A hole behind a first line: a terabyte to read. */
+/* A hole after the first line makes a terabyte to read. */
 static void test_grep_ends(void **state) {
         Fixture *f = *state;
         Found found = { 0 };

@@ -49,7 +49,7 @@ static void test_remove_what_was_closed(void **state) {
         become_root();
 }
 
-/* By the directory alone, an O_PATH fd at that. */
+/* Removes a tree by an O_PATH fd of its directory alone. */
 static void test_remove_a_tree_of_the_host_s(void **state) {
         _cleanup_close_ int fd = open("root/work", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -65,7 +65,7 @@ static void test_remove_a_tree_of_the_host_s(void **state) {
         assert_file("root/work/other", "y");
 }
 
-/* Deeper than any walk goes down, and with a path that no call takes. */
+/* The tree is deeper than any walk goes, and no call accepts its path. */
 static void test_remove_any_depth(void **state) {
         Fixture *f = *state;
         _cleanup_close_ int fd = open("root/work", O_RDONLY | O_DIRECTORY);
@@ -115,7 +115,7 @@ static void make_tree(void) {
         assert_int_equal(mkdir("root/work/tree", 0755), 0);
         assert_int_equal(mkdir("root/work/tree/sub", 0755), 0);
         make_file("root/work/tree/sub/file", "contents");
-        /* In a sandbox, where these tests run, too, nobody may set these bits. */
+        /* These tests also run in a sandbox, where nobody may set these bits. */
         if (chmod("root/work/tree/sub/file", 06751) < 0)
                 assert_int_equal(chmod("root/work/tree/sub/file", 0751), 0);
         assert_int_equal(utimensat(AT_FDCWD, "root/work/tree/sub/file", times, 0), 0);
@@ -217,7 +217,7 @@ static int unshare_mounts(void) {
         return 0;
 }
 
-/* In namespaces of its own: "guarded" is a mount on itself, "config" a file mounted on itself,
+/* Mounts in new namespaces: "guarded" is a mount on itself, "config" a file mounted on itself,
  * "tmp" a tmpfs. */
 static int mount_inside(void) {
         int r = unshare_mounts();
@@ -233,7 +233,7 @@ static int mount_inside(void) {
         return 0;
 }
 
-/* A process that holds the mounts until stop is closed. */
+/* Starts a process that holds the mounts until stop is closed. */
 static pid_t start_inside(int *ret_stop) {
         int ready[2], stop[2], r = -1;
         pid_t pid;
@@ -271,8 +271,8 @@ static void enter_view(Fixture *f, pid_t pid) {
         assert_works(f, files_new(f->root_fd, "/work", &f->files, &f->error));
 }
 
-/* In the keeper's mount namespace a guard's mount point is none, and the kernel would take the
- * guard away with it. */
+/* In the keeper's mount namespace, a guard's mount point is an ordinary file. The kernel would
+ * remove the guard with it. */
 static void check_guards(Fixture *f) {
         uint64_t n;
 
@@ -291,7 +291,7 @@ static void check_guards(Fixture *f) {
         assert_string_equal(read_text(f, "config"), "config");
         assert_file("root/work/config", "config");
         assert_true(there("root/work/guarded"));
-        /* They are still mounts. */
+        /* The paths are still mounted. */
         assert_fails(f, files_append(f->files, "config", "x", 1, NULL, &f->error), ERROR_USAGE,
                      EROFS);
 }
@@ -331,7 +331,7 @@ static void test_mounts(void **state) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* --- told to end --- */
+/* --- cancelling --- */
 
 static void test_what_is_told_to_end_ends(void **state) {
         Fixture *f = *state;
@@ -350,7 +350,7 @@ static void test_what_is_told_to_end_ends(void **state) {
         assert_ptr_equal(walk_until(NULL), &stop);
         assert_file("root/work/dir/file", "x");
         assert_works(f, files_remove(f->files, "dir", true, &f->error));
-        /* Nothing of the copies is there. */
+        /* The copies left no file. */
         assert_int_equal(rmdir("root/work"), 0);
         assert_int_equal(mkdir("root/work", 0755), 0);
 }

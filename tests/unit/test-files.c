@@ -23,7 +23,7 @@ static void test_a_path_is_the_sandboxs(void **state) {
         assert_string_equal(read_text(f, "above"), "top");
 }
 
-/* ".." behind a link is the link's parent, as for any process inside. */
+/* ".." after a link means the parent of the link's target, like for any process inside. */
 static void test_dots_are_the_kernels(void **state) {
         Fixture *f = *state;
 
@@ -87,7 +87,7 @@ static void test_paths_that_are_none(void **state) {
         assert_fails(f, write_text(f, path, "x"), ERROR_USAGE, ENAMETOOLONG);
 }
 
-/* The root is the host's here, as /proc has to be in it. */
+/* The root is the host's, because the test needs /proc. */
 static void test_processes_are_not_entered(void **state) {
         Fixture *f = *state;
         _cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY), fd = FD_NONE;
@@ -247,7 +247,7 @@ static void test_what_fails_leaves_nothing(void **state) {
         assert_int_equal(mkdir("root/work/dir", 0755), 0);
         assert_fails(f, write_text(f, "dir", "x"), ERROR_USAGE, EISDIR);
         assert_int_equal(pipe(fds), 0);
-        /* The wrong end: reading fails when the new file has been made. */
+        /* With the wrong end, reading fails after the new file has been created. */
         assert_int_equal(files_write_fd(f->files, "dir/x", fds[1], 0, false, &length, &f->error),
                          -EBADF);
         fd_close(fds[0]);
@@ -297,7 +297,7 @@ static FilesUpload *upload_to(Fixture *f, const char *path, int fd) {
         return upload;
 }
 
-/* One step for each 4 MiB. */
+/* Each 4 MiB are one step. */
 static void test_upload_in_steps(void **state) {
         Fixture *f = *state;
         _cleanup_free_ char *data = malloc(9 << 20);
@@ -378,7 +378,7 @@ static void test_holes_stay_holes(void **state) {
         assert_false(eof);
 }
 
-/* --- what is there --- */
+/* --- examining files --- */
 
 static void test_stat(void **state) {
         Fixture *f = *state;

@@ -10,7 +10,7 @@
 
 #include "guards/git-index.h"
 
-/* --- an index made by hand --- */
+/* --- building an index --- */
 
 typedef struct Bytes {
         uint8_t data[4096];
@@ -57,7 +57,7 @@ static void put_stat(Bytes *bytes, uint32_t mode, size_t length) {
         put(bytes, flags, sizeof(flags));
 }
 
-/* Versions 2 and 3. */
+/* Writes an entry of versions 2 and 3. */
 static void put_entry(Bytes *bytes, uint32_t mode, const char *name) {
         const size_t start = bytes->size;
 
@@ -121,7 +121,7 @@ static const char *const plain_links[] = { "sub", "vendor/other", NULL };
 
 /* --- tests --- */
 
-/* Whatever is there: git goes by it. */
+/* git uses the paths whatever kind of file exists there. */
 static void test_paths_of_files_are_looked_at(void **state) {
         static const char *const paths[] = {
                 "../file", "/file",       "./file", "a/../../file",  "a//file",
@@ -188,7 +188,7 @@ static void test_a_cut_index_is_refused_wherever_it_is_cut(void **state) {
         (void)state;
         put_zeros(&whole, 20);
         for (size_t size = 0; size < whole.size; size++) {
-                /* On the heap, so that reading past the end is found. */
+                /* The copy is on the heap, so that reading past its end is detected. */
                 uint8_t *copy = malloc(size ? size : 1);
                 GitIndex index = { 0 };
 
@@ -209,7 +209,7 @@ static void test_unknown_versions_are_refused(void **state) {
         }
 }
 
-/* What comes behind the entries has to be extensions to the last byte. */
+/* Only extensions may follow the entries, up to the last byte. */
 static void test_bytes_that_are_no_extension_are_refused(void **state) {
         Bytes bytes = make_plain(20);
 
@@ -230,7 +230,7 @@ static Bytes make_with_blocks(uint32_t offset, uint32_t count) {
         return bytes;
 }
 
-/* git reads blocks by several threads, from where this extension says. */
+/* git reads blocks in several threads, from the places in this extension. */
 static void test_blocks_begin_where_the_entries_do(void **state) {
         const Bytes bytes = make_with_blocks(12 + 72, 2);
         const struct {
@@ -246,7 +246,7 @@ static void test_blocks_begin_where_the_entries_do(void **state) {
         }
 }
 
-/* Each takes as long as all entries. */
+/* Each list of blocks takes as long as reading all entries. */
 static void test_blocks_are_said_once(void **state) {
         const Bytes once = make_with_blocks(12 + 72, 2), plain = make_plain(20);
         Bytes twice = once;
@@ -273,7 +273,7 @@ static void test_the_end_is_where_the_entries_end(void **state) {
         (void)state;
         assert_links(&right, plain_links);
         assert_refused(&wrong);
-        /* git finds it where it should be, and does not ask whether it is inside of another. */
+        /* git finds it at its place, even if that is inside another extension. */
         put_extension(&hidden, "TREE", right.data + plain.size, right.size - plain.size);
         assert_refused(&hidden);
 }
@@ -294,7 +294,7 @@ static void test_a_split_index_names_its_other_part(void **state) {
         git_index_clear(&index);
 }
 
-/* git goes by the bytes up to the next zero, whatever the length says. */
+/* git reads the name up to the next zero, regardless of the length field. */
 static void test_a_name_ends_where_it_says(void **state) {
         Bytes bytes = make_header(2, 1, 20);
 

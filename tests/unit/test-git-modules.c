@@ -20,7 +20,7 @@ typedef struct Place {
         char top[PATH_MAX], git[PATH_MAX + 8];
 } Place;
 
-/* A work tree of its own with a .git in it, and the working directory in that. */
+/* Creates a work tree with a .git, and enters it. */
 static int enter(void **state) {
         Place *place = calloc(1, sizeof(*place));
         char path[] = "/tmp/holt-modules-XXXXXX";
@@ -43,7 +43,7 @@ static int leave(void **state) {
         return r;
 }
 
-/* The git directory at path, with what its config says of core.worktree. */
+/* Creates a git directory at path, with a value for core.worktree in its config. */
 static void make_module(const char *path, const char *worktree) {
         char command[2 * PATH_MAX];
 
@@ -103,7 +103,7 @@ static void test_an_absolute_one_is_found_once(void **state) {
         assert_found(place, expected, 1);
 }
 
-/* Whatever it is that the caller has there. */
+/* The caller's own files there may be of any kind. */
 static void test_what_is_odd_ends_nothing(void **state) {
         static const char *const expected[] = { "sub" };
 

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "guards/guard.h"
 
-/* A workspace of its own, with the working directory in it. */
+/* Creates a workspace and enters it. */
 static int enter_workspace(void **state) {
         char *path = strdup("/tmp/holt-guard-XXXXXX");
 
@@ -38,7 +38,7 @@ static void make_file(const char *path) {
         fd_close(fd);
 }
 
-/* pinned: what was there when the sandbox started, or NULL. */
+/* pinned: the file that existed when the sandbox started, or NULL. */
 static size_t sweep(const char *path, const struct stat *pinned, char moved_to[128]) {
         PlanGuard guard = { .path = (char *)(uintptr_t)path,
                             .pinned = pinned != NULL,
@@ -67,7 +67,7 @@ static void test_what_came_to_be_goes_aside(void **state) {
         assert_string_equal(moved, ".git/config.holt-untrusted");
         assert_int_equal(access(".git/config", F_OK), -1);
         assert_int_equal(access(".git/config.holt-untrusted", F_OK), 0);
-        /* A second time there is a name for it, too. */
+        /* The second time, the plain name is taken too. */
         make_file(".git/config");
         assert_int_equal(sweep(".git/config", NULL, moved), 1);
         assert_string_equal(moved, ".git/config.holt-untrusted.2");
@@ -84,14 +84,14 @@ static void test_what_is_mounted_over_or_absent_stays(void **state) {
         assert_int_equal(stat(".git/hooks", &st), 0);
         assert_int_equal(sweep(".git/hooks", &st, moved), 0);
         assert_int_equal(access(".git/hooks", F_OK), 0);
-        /* Something else by the same name does not. */
+        /* Another file with the same name does not count. */
         assert_int_equal(rename(".git/hooks", ".git/old"), 0);
         assert_int_equal(mkdir(".git/hooks", 0755), 0);
         assert_int_equal(sweep(".git/hooks", &st, moved), 1);
         assert_string_equal(moved, ".git/hooks.holt-untrusted");
 }
 
-/* The link itself goes aside, and what it leads to is not touched. */
+/* The link itself is set aside, and its target stays unchanged. */
 static void test_no_link_is_followed(void **state) {
         char moved[128];
 
@@ -117,7 +117,7 @@ static void test_a_name_may_be_too_long_for_more(void **state) {
         assert_int_equal(access(moved, F_OK), 0);
 }
 
-/* Nothing in /proc can be renamed. */
+/* No file in /proc can be renamed. */
 static void test_all_that_stays_is_named(void **state) {
         char first[] = "status", second[] = "no-such";
         PlanGuard guards[10] = { { .path = first }, { .path = second } };

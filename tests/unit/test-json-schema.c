@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json-schema.c: what a schema takes, and what is said of what it does not. */
+/* Tests base/json-schema.c: accepted values, and the errors for refused ones. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static JsonDocument *parse(const char *text) {
         return document;
 }
 
-/* message NULL: it is taken. */
+/* message NULL: the schema accepts the value. */
 static void check(const char *schema, const char *value, const char *message) {
         JsonDocument *s = parse(schema), *v = parse(value);
         Error error = { .text = "nothing" };
@@ -44,7 +44,7 @@ static void test_types(void **state) {
         static const char *const names[] = { "string", "integer", "number", "boolean",
                                              "object", "array",   "null" };
         static const struct {
-                const char *value, *types; /* a bit each, as above */
+                const char *value, *types; /* one bit per type, as above */
         } cases[] = {
                 { "\"a\"", "1000000" }, { "1", "0110000" },     { "-1.0", "0110000" },
                 { "1e2", "0110000" },   { "1e300", "0110000" }, { "1.5", "0010000" },
@@ -88,7 +88,7 @@ static void test_objects(void **state) {
         check("{\"additionalProperties\":{\"type\":\"string\"}}", "{\"a\":\"\",\"b\":1}",
               "$.b: must be a string");
         check("{\"additionalProperties\":true}", "{\"a\":1}", NULL);
-        /* They say nothing of what is no object or array. */
+        /* These keywords ignore a value that is no object or array. */
         check("{\"required\":[\"a\"],\"properties\":{},\"additionalProperties\":false}", "[1]",
               NULL);
         check("{\"items\":{\"type\":\"string\"}}", "{\"a\":1}", NULL);
@@ -121,7 +121,7 @@ static void test_any_of(void **state) {
               "$: must have at least 3 characters");
         check(rich, "{\"a\":null}", NULL);
         check(rich, "{\"a\":1}", "$: matches no schema of anyOf");
-        /* What is beside it counts as well. */
+        /* Keywords beside anyOf count too. */
         check("{\"anyOf\":[{}],\"type\":\"string\"}", "1", "$: must be a string");
 }
 
@@ -158,7 +158,7 @@ static void test_one_of_two_ways(void **state) {
         check("{\"then\":false,\"else\":false}", "1", NULL);
 }
 
-/* Of what is optional the one schema that can be meant says what is wrong. */
+/* For an optional value, the error comes from the only schema that can be meant. */
 static void test_what_is_meant(void **state) {
         static const char optional[] =
                 "{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}],\"$defs\":{\"a\":"
@@ -188,7 +188,7 @@ static void test_numbers(void **state) {
         check("{\"exclusiveMinimum\":0}", "0.1", NULL);
         check("{\"exclusiveMinimum\":0}", "0", "$: must be more than 0");
         check("{\"exclusiveMaximum\":3}", "3", "$: must be less than 3");
-        /* As draft 4 wrote it. */
+        /* The spelling of draft 4. */
         check("{\"minimum\":3,\"exclusiveMinimum\":true}", "3", "$: must be more than 3");
         check("{\"minimum\":3,\"exclusiveMinimum\":false}", "3", NULL);
         check("{\"maximum\":3,\"exclusiveMaximum\":true}", "3", "$: must be less than 3");
@@ -255,7 +255,7 @@ static void test_references(void **state) {
               "$.a: is not allowed");
 }
 
-/* A fragment of a URI may have %XX in it, as many tools write names that are no plain words. */
+/* A URI's fragment may contain %XX; many tools write unusual names that way. */
 static void test_names_in_references(void **state) {
         static const struct {
                 const char *name, *reference;
@@ -287,7 +287,7 @@ static void test_names_in_references(void **state) {
         }
 }
 
-/* One that leads to itself, or in a circle, has its end. */
+/* A reference to itself, or a circle of references, ends. */
 static void test_circles(void **state) {
         static const char *const schemas[] = {
                 "{\"$ref\":\"#\"}",
@@ -311,7 +311,7 @@ static void test_circles(void **state) {
 
 static void test_verify(void **state) {
         static const struct {
-                const char *schema, *message; /* NULL: it makes sense */
+                const char *schema, *message; /* NULL: the schema makes sense */
         } cases[] = {
                 { "{}", NULL },
                 { "{\"properties\":{\"type\":{\"type\":\"string\"}},\"required\":[\"type\"]}",
@@ -389,7 +389,7 @@ static void check_end(const char *schema, const char *value, const char *end) {
         json_free(v);
 }
 
-/* What does not fit into an error is cut between characters. */
+/* A list that does not fit into an error is cut between characters. */
 static void test_long_choices(void **state) {
         char schema[2000], *at;
 
@@ -403,7 +403,7 @@ static void test_long_choices(void **state) {
         }
 }
 
-/* What is wrong is said however long the way there is. */
+/* The error names the mistake, however long the path is. */
 static void test_long_paths(void **state) {
         char schema[8000], value[4000], *s = schema, *v = value;
 
@@ -421,7 +421,7 @@ static void test_long_paths(void **state) {
         check_end(schema, value, "...: must be null");
 }
 
-/* What is no keyword, or not used as one, refuses nothing. */
+/* An unknown keyword, or one with an odd value, refuses nothing. */
 static void test_odd_schemas(void **state) {
         static const char *const schemas[] = {
                 "{}",
@@ -467,7 +467,7 @@ static void check_too_much(const char *schema, const char *value) {
         json_free(v);
 }
 
-/* 100,000 items, each of which 2,000 values are compared with. */
+/* 100,000 items, each of which is compared with 2,000 values. */
 static void test_too_much(void **state) {
         _cleanup_free_ char *schema = malloc(20000), *value = malloc(600000);
         char *at;
@@ -485,7 +485,7 @@ static void test_too_much(void **state) {
         check_too_much(schema, value);
 }
 
-/* {"allOf":[each,each,...]} */
+/* Returns {"allOf":[each,each,...]}. */
 static char *many(const char *each, size_t count) {
         char *schema = malloc(20 + count * (strlen(each) + 1)), *at;
 
@@ -497,8 +497,8 @@ static char *many(const char *each, size_t count) {
         return schema;
 }
 
-/* A text is as much to look at as it is long: a union of schemas that lead to themselves looks at
- * it as often as there are ways to it. */
+/* A text costs as much as its length. A union of schemas that refer to themselves reads it once for
+ * each path to it. */
 static void test_too_much_text(void **state) {
         static const size_t length = 1000000;
         _cleanup_free_ char *lengths = many("{\"maxLength\":1000000}", 1000);
@@ -513,7 +513,7 @@ static void test_too_much_text(void **state) {
         text[length] = '\0';
         value = str_format("\"%s\"", text);
         check_too_much(lengths, value);
-        check(first, value, NULL); /* the first few characters say it */
+        check(first, value, NULL); /* the first few characters differ */
         text[length / 4] = '\0';
         items = str_format("[\"%s1\",\"%s2\"]", text, text);
         check_too_much(unique, items);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.c refuses what is not strictly JSON; base/json-write.c writes what it takes. */
+/* Tests that base/json.c refuses everything that is not strictly JSON, and that base/json-write.c
+ * writes text that it accepts. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@ static int parse(const char *text, JsonDocument **ret, Error *reterr) {
         return json_parse(text, strlen(text), "t.json", ret, reterr);
 }
 
-/* --- what is taken --- */
+/* --- accepted texts --- */
 
 static void test_takes_strict_json(void **state) {
         static const char *const texts[] = {
@@ -57,7 +58,7 @@ static void test_takes_strict_json(void **state) {
         }
 }
 
-/* --- what is refused, and where --- */
+/* --- refused texts, and the place of the error --- */
 
 static void test_refuses_with_line_and_column(void **state) {
         static const struct {
@@ -155,7 +156,8 @@ static void test_reads_no_byte_past_the_end(void **state) {
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 for (size_t length = 0; length < strlen(texts[i]); length++) {
-                        /* On the heap and of just that size, for the address sanitizer. */
+                        /* The copy is on the heap with its exact size, for the address sanitizer.
+                         */
                         char *copy = malloc(length ? length : 1);
                         JsonDocument *document = NULL;
                         Error error;
@@ -193,7 +195,7 @@ static void test_refuses_equal_keys_with_path(void **state) {
 
 /* --- limits --- */
 
-/* Owned by the caller: opens times open, then closes times close. */
+/* Repeats open, then inner, then repeats close. Owned by the caller. */
 static char *nested(const char *open, const char *inner, const char *close, size_t times) {
         size_t a = strlen(open), b = strlen(inner), c = strlen(close);
         char *text = malloc(times * (a + c) + b + 1), *at = text;
@@ -235,7 +237,7 @@ static void test_depth(void **state) {
         }
 }
 
-/* What is read can be written into another document, around which there is more. */
+/* A value that was read can be written into another, deeper document. */
 static void test_copy(void **state) {
         static const char *const texts[] = {
                 "0",
@@ -295,7 +297,7 @@ static void test_size(void **state) {
         assert_int_equal(json_parse(text, JSON_SIZE_MAX + 1, "t", &document, &error), -EFBIG);
 }
 
-/* 100,000 keys: a comparison of each with each would take minutes. */
+/* 100,000 keys: comparing each pair would take minutes. */
 static void test_many_keys(void **state) {
         _cleanup_free_ char *text = malloc(JSON_SIZE_MAX);
         JsonDocument *document = NULL;
@@ -413,7 +415,7 @@ static void test_paths(void **state) {
 
 /* --- UTF-8 --- */
 
-/* Every code point, encoded by the rule and by nothing else. */
+/* Tests every code point, encoded by the rule alone. */
 static void test_utf8_every_code_point(void **state) {
         (void)state;
         for (unsigned c = 0; c <= 0x10ffff; c++) {
@@ -543,7 +545,7 @@ static void test_write_hostile_strings(void **state) {
         json_write_clear(&w);
 }
 
-/* What is written is read again as it was, whatever the bytes. */
+/* Any written bytes read back unchanged. */
 static void test_write_then_parse(void **state) {
         char text[257];
         JsonDocument *document = NULL;

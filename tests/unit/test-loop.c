@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/loop.c: who is called, in which order, and who is not any more. */
+/* Tests base/loop.c: which callbacks run, in which order, and which do not run any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* One turn: what is ready, and what is due. */
+/* Runs one turn: everything that is ready or due. */
 static void turn(void) {
         loop_timer_set(stop, 1);
         assert_int_equal(loop_run(loop), 0);
@@ -45,8 +45,8 @@ typedef struct Side {
         LoopWatch *watch;
         int count;
         uint32_t events;
-        struct Side *victim; /* whose watch it takes back */
-        uint32_t set;        /* what it sets the victim to instead, where that is not 0 */
+        struct Side *victim; /* the side whose watch it removes */
+        uint32_t set;        /* the victim's new events, if not 0; then the watch stays */
 } Side;
 
 static void on_event(void *data, uint32_t events) {
@@ -112,7 +112,7 @@ static void test_its_own_watch_may_go(void **state) {
         side_close(&side);
 }
 
-/* Both are ready in one turn, and whoever is first takes the other's watch. */
+/* Both are ready in one turn, and the first one removes the other's watch. */
 static void test_another_watch_may_go(void **state) {
         Side a, b;
 
@@ -159,10 +159,10 @@ static void test_regular_files_are_refused(void **state) {
 
 typedef struct Alarm {
         LoopTimer *timer;
-        int order; /* of its last call, from 1 */
+        int order; /* the position of its last call, from 1 */
         int count;
-        uint64_t again;       /* what it sets itself to */
-        struct Alarm *victim; /* which it frees */
+        uint64_t again;       /* the time to which it sets itself */
+        struct Alarm *victim; /* the alarm that it frees */
 } Alarm;
 
 static int alarms_called;
@@ -204,7 +204,7 @@ static void test_timers_go_by_time(void **state) {
         assert_int_equal(a[2].order, 0);
         turn();
         assert_int_equal(alarms_called, 4);
-        /* teardown frees them: a timer that is left is the loop's */
+        /* teardown frees them, because remaining timers belong to the loop */
 }
 
 static void test_timers_are_not_early(void **state) {
@@ -249,7 +249,7 @@ static void test_a_due_timer_may_go(void **state) {
         assert_null(itself.timer);
 }
 
-/* One that is always due lets fds and other timers have their turn. */
+/* A timer that is always due leaves fds and other timers their turns. */
 static void test_a_timer_starves_nobody(void **state) {
         Alarm busy, other;
         Side side;

@@ -27,7 +27,7 @@ static const struct {
         { "11:cpu,memory,cpuacct:/\n", 0, true, "/" },
         { "1:cpu:/a\n0::/b\n", 0, false, "/b" },
         { "0::/..a/b../...\n", 0, false, "/..a/b../..." },
-        /* Of another name: no controller. */
+        /* Lines with other names: no memory controller. */
         { "2:name=memory:/a\n3:memory2:/b\n4:mem:/c\n5:xmemory:/d\n0::/e\n", 0, false, "/e" },
         { "2:cpu:/memory:/a\n0::/b\n", 0, false, "/b" },
         { "4:cpu:/a\n", -ENODATA, false, NULL },
@@ -40,7 +40,7 @@ static const struct {
         { "0::/a", -ENODATA, false, NULL },
         { "4:memory:/docker/1", -ENODATA, false, NULL },
         { "4:mem", -ENODATA, false, NULL },
-        /* Outside of the namespace. */
+        /* A path outside the namespace. */
         { "0::/..\n", -EXDEV, false, NULL },
         { "0::/../../a\n", -EXDEV, false, NULL },
         { "4:memory:/a/..\n0::/\n", -EXDEV, false, NULL },
@@ -101,7 +101,7 @@ static void test_a_count_is_found_by_its_key(void **state) {
         }
 }
 
-/* --- hosts, below a directory of their own --- */
+/* --- hosts, each below its own directory --- */
 
 typedef struct Host {
         char root[64];
@@ -124,7 +124,7 @@ static int remove_host(void **state) {
         return system(command);
 }
 
-/* With the directories above it. */
+/* Writes a file, creating its parent directories. */
 static void put(const Host *host, const char *name, const char *text) {
         char path[256];
         FILE *file;
@@ -141,7 +141,7 @@ static void put(const Host *host, const char *name, const char *text) {
         assert_int_equal(fclose(file), 0);
 }
 
-/* What is counted when file goes from before to after. */
+/* The counted kills when file changes from `before` to `after`. */
 static OomKills change(const Host *host, const char *file, const char *before, const char *after) {
         OomWatch watch;
         OomKills kills;
@@ -175,7 +175,7 @@ static void test_v2_tells_the_limit_that_was_reached(void **state) {
                      0, 0);
         assert_kills(change(host, file, "oom 1\noom_kill 1\n", "oom 2\noom_kill 3\n"), OOM_CGROUP,
                      2, 67108864);
-        /* That of a cgroup above, or the machine's memory. */
+        /* The limit of a parent cgroup, or the machine's memory. */
         assert_kills(change(host, file, "oom 1\noom_kill 1\n", "oom 1\noom_kill 3\n"), OOM_CGROUP,
                      2, 0);
         put(host, V2 "/a/b/memory.max", "max\n");
@@ -193,7 +193,7 @@ static void test_v2_without_the_controller_counts_above(void **state) {
                      OOM_CGROUP, 1, 0);
 }
 
-/* The names above the mount's own cgroup are not those of the ones below. */
+/* The mount shows only its own cgroup and those below it, not the parents' names. */
 static void test_a_path_that_is_not_there_is_the_mount(void **state) {
         const Host *host = *state;
 

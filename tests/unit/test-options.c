@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/options.c: command lines by table. */
+/* Tests cli/options.c: command lines by table. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static const OptionSyntax check_syntax = {
 
 static const OptionSyntax bare_syntax = { .verb = "bare", .usage = "", .summary = "Nothing." };
 
-/* Splits words at '|'; an empty line is no argument at all. */
+/* Splits words at '|'; an empty line has no arguments. */
 static int parse(const OptionSyntax *syntax, const char *words, Args *args, OptionResult *ret,
                  Error *reterr) {
         static char line[512];
@@ -191,7 +191,7 @@ static void test_policy_options(void **state) {
         Error error = { 0 };
 
         (void)state;
-        /* --policy comes first, wherever it stands. */
+        /* --policy is applied first, at any position. */
         parse_ok(&run_syntax,
                  "--timeout|5m|--ro=/a|--ro|/b:/c|--env|A=1|--env=B|--allow-wide|--pids|none|"
                  "--policy|ci|--|true",
@@ -285,7 +285,7 @@ static void test_file_or_preset(void **state) {
                 assert_int_equal(policy_name_is_file(cases[i].name), cases[i].file);
 }
 
-/* Every option of every table is in the help, and no line of it is too long for its terminal. */
+/* The help contains every option of every table, and no line is too long for a terminal. */
 static void test_help(void **state) {
         OptionResult result = { 0 };
         Args args = { 0 };

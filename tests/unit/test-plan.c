@@ -93,7 +93,7 @@ static void test_the_place_in_the_workspace_is_kept(void **state) {
         case_end(&c);
 }
 
-/* The secret is in the caller's environment, which nothing of comes in unasked. */
+/* The caller's environment contains a secret, and no variable may come in unasked. */
 static void test_the_environment_is_made_afresh(void **state) {
         Case c;
         bool lang = false;
@@ -116,8 +116,8 @@ static void test_the_environment_is_made_afresh(void **state) {
         case_end(&c);
 }
 
-/* Parents come before children, and what hides comes last, whatever the order on the command line.
- */
+/* Parents come before children, and hidden paths come last, regardless of the order on the command
+ * line. */
 static void test_mounts_are_ordered(void **state) {
         Case c;
 
@@ -135,7 +135,7 @@ static void test_mounts_are_ordered(void **state) {
         case_end(&c);
 }
 
-/* A mount point is made only where that leaves nothing on the host. */
+/* A mount point is created only if that leaves no file on the host. */
 static void test_mount_points_are_made_in_memory_only(void **state) {
         const unsigned memory = PLAN_MAKE_TARGET, root = PLAN_MAKE_TARGET | PLAN_IN_ROOT;
         Case c;
@@ -230,7 +230,7 @@ static void test_limits_are_carried(void **state) {
         case_end(&c);
 }
 
-/* Some are on no kernel that the tests see, so that nothing else would notice. */
+/* Some of these paths exist on no kernel that the tests see, so no other test would notice. */
 static void test_what_proc_has_of_the_host_is_covered(void **state) {
         static const TreeProc covered[] = {
                 { "sys", false },        { "sysrq-trigger", false },

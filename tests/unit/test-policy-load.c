@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/load.c: documents. */
+/* Tests policy/load.c: documents. */
 #include "policy-fixture.h"
 
 #include "policy/load.h"
@@ -134,7 +134,7 @@ static void test_load_order(void **state) {
         Error error = { 0 };
 
         (void)state;
-        /* Without "extends" and with nothing before: the default preset. */
+        /* Without "extends" and an earlier policy, the default preset applies. */
         assert_int_equal(load(&policy, "{\"holt\":1}", ORIGIN_CALLER, &error), 0);
         assert_string_equal(policy.preset, POLICY_PRESET_DEFAULT);
         /* On top of that: scalars replace, lists add. */
@@ -146,7 +146,7 @@ static void test_load_order(void **state) {
         assert_value(&policy, "limits.pids", "7");
         assert_true(strlist_has(&policy.protect, ".git/hooks"));
         assert_true(strlist_has(&policy.protect, "mine"));
-        /* A second preset would drop all that. */
+        /* A second preset would drop all these values. */
         assert_int_equal(load(&policy, "{\"holt\":1,\"extends\":\"ci\"}", ORIGIN_CALLER, &error),
                          -EEXIST);
 }

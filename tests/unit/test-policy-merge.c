@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: what one source may say on top of another, and presets. */
+/* Tests policy/: how one source changes the values of another, and presets. */
 #include "policy-fixture.h"
 
 enum { KEEPS = 1 };
 
-/* Both sides of every rule: what a project's file may say on top of the caller's, what does not
- * matter because the caller's is lower, and what is refused. */
+/* Both sides of every rule: allowed values of a project's file, values without effect because the
+ * caller's is lower, and refused ones. */
 static const struct {
         const char *path, *caller, *project;
         int result;
@@ -104,7 +104,7 @@ static void test_project_may_only_narrow(void **state) {
         }
 }
 
-/* The caller may set anything on top of anything. */
+/* The caller may replace any value by any other. */
 static void test_caller_may_widen(void **state) {
         _cleanup_(policy_clear) Policy policy = { 0 };
 
@@ -138,7 +138,7 @@ static void test_presets(void **state) {
                 assert_true(strlen(policy_presets[i].description) > 20);
                 assert_true(strlist_has(&policy.protect, ".git/hooks"));
                 assert_true(strlist_has(&policy.protect, ".git/config"));
-                /* Or the sandbox could take the project's own limits away for the next run. */
+                /* Otherwise the sandbox could remove the project's own limits for the next run. */
                 assert_true(strlist_has(&policy.protect, ".holt.json"));
                 assert_false(policy.allow_wide);
                 assert_true(policy.tmp_size > 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/schema.c: policies printed as documents, and the schema of these. */
+/* Tests policy/schema.c: policies printed as documents, and their schema. */
 #include "policy-fixture.h"
 
 #include "base/json-write.h"
@@ -83,7 +83,7 @@ static void test_round_trip(void **state) {
 
 /* --- the schema --- */
 
-/* The schema of a field, by the parts of its path. */
+/* Returns the schema of a field, found by the parts of its path. */
 static const JsonValue *schema_of(const JsonValue *schema, const char *path) {
         char part[32];
 

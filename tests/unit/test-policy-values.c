@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: the table of fields, and one field by itself. */
+/* Tests policy/: the table of fields, and single fields. */
 #include "policy-fixture.h"
 
 static void test_fields(void **state) {

@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "reach/reach.h"
 
-/* In a directory of its own, with the workspace ws in it. */
+/* The test's directory, with the workspace ws in it. */
 static char top[64];
 
 static void make_file(const char *path) {
@@ -60,7 +60,7 @@ static char *text(const char *s) {
 
 enum { MOUNTS = 4 };
 
-/* "ws" is mounted at /work, "rw" at /rw. more is a read-only mount of more_source, or NULL. */
+/* Mounts "ws" at /work and "rw" at /rw. more is a read-only mount of more_source, or NULL. */
 typedef struct Plan {
         LaunchPlan plan;
         PlanMount mounts[MOUNTS];
@@ -86,7 +86,7 @@ static void plan_begin(Plan *p) {
         plan_add(p, "rw", "/rw", 0);
 }
 
-/* What can be done to path. *ret_inside is where, until the next call. */
+/* Returns what a command can do to path. *ret_inside is its place inside, until the next call. */
 static unsigned ask_plan(const Plan *p, const char *path, const char **ret_inside) {
         static Reached reached;
         Reach *reach = NULL;
@@ -123,7 +123,7 @@ static void test_files_in_and_out_of_the_workspace(void **state) {
         assert_string_equal(inside, "/work/bin");
         assert_int_equal(ask("rw/tool", &inside), REACH_REPLACE | REACH_WRITE);
         assert_string_equal(inside, "/rw/tool");
-        /* The directory itself can't be renamed, but all in it can be written. */
+        /* The directory itself cannot be renamed, but everything in it can be written. */
         assert_int_equal(ask("ws", NULL), REACH_WRITE);
         assert_int_equal(ask("out/tool", NULL), 0);
         assert_int_equal(ask("out/bin/../tool", NULL), 0);
@@ -154,7 +154,7 @@ static void test_links_are_judged_where_they_are(void **state) {
         assert_string_equal(inside, "/work/link");
         assert_int_equal(symlink("../ws/tool", "out/link"), 0);
         assert_int_equal(ask("out/link", NULL), REACH_REPLACE | REACH_WRITE);
-        /* Through a directory that a link leads to, and out of it again. */
+        /* The path leads through a linked directory, and out of it again. */
         (void)snprintf(path, sizeof(path), "%s/ws/bin", top);
         assert_int_equal(symlink(path, "out/dir"), 0);
         assert_int_equal(ask("out/dir/tool", NULL), REACH_REPLACE | REACH_WRITE);
@@ -171,7 +171,7 @@ static void test_a_moved_directory_has_another_one_above(void **state) {
         assert_int_equal(chdir("ws/bin"), 0);
         assert_int_equal(ask("../../out/tool", &inside), REACH_REPLACE);
         assert_string_equal(inside, "/work/bin");
-        /* The top of the workspace stays where it is. */
+        /* The top of the workspace cannot be moved. */
         assert_int_equal(chdir(".."), 0);
         assert_int_equal(ask("../out/tool", NULL), 0);
 }
@@ -190,7 +190,7 @@ static void test_an_open_file_is_where_it_is(void **state) {
         assert_int_equal(pipe(pair), 0);
         (void)snprintf(path, sizeof(path), "/dev/fd/%d", pair[0]);
         assert_int_equal(ask(path, NULL), 0);
-        /* Nobody can say where a removed file was: the sandbox may have it open. */
+        /* The former place of a removed file is unknown: the sandbox may have it open. */
         make_file("ws/gone");
         gone_fd = open("ws/gone", O_RDONLY);
         assert_int_equal(unlink("ws/gone"), 0);
@@ -202,7 +202,7 @@ static void test_a_hard_link_may_be_one_in_the_workspace(void **state) {
         (void)state;
         assert_int_equal(link("ws/tool", "out/twin"), 0);
         assert_int_equal(ask("out/twin", NULL), REACH_LINKED);
-        /* Both names are elsewhere, which nobody can see from the file. */
+        /* Both names are elsewhere, and the file does not tell that. */
         assert_int_equal(link("out/tool", "out/other"), 0);
         assert_int_equal(ask("out/other", NULL), REACH_LINKED);
 }
@@ -215,11 +215,11 @@ static void test_a_read_only_mount_covers(void **state) {
         plan_add(&p, "ws/bin/deep", "/work/bin/deep", PLAN_READ_ONLY);
         assert_int_equal(ask_plan(&p, "ws/bin/deep/tool", NULL), 0);
         assert_int_equal(ask_plan(&p, "ws/bin/tool", NULL), REACH_REPLACE | REACH_WRITE);
-        /* It is the place that is covered, not the directory: it has another place here. */
+        /* The mount covers the place, not the directory, which has another place here. */
         plan_begin(&p);
         plan_add(&p, "ws/bin/deep", "/elsewhere", PLAN_READ_ONLY);
         assert_int_equal(ask_plan(&p, "ws/bin/deep/tool", NULL), REACH_REPLACE | REACH_WRITE);
-        /* And a second writable mount brings it in again. */
+        /* A second writable mount brings it in again. */
         plan_begin(&p);
         plan_add(&p, "ws/bin/deep", "/work/bin/deep", PLAN_READ_ONLY);
         plan_add(&p, "ws/bin", "/again", 0);
@@ -258,7 +258,7 @@ static void test_of_a_session_the_root_can_be_written(void **state) {
         assert_int_equal(ask_plan(&p, "again", NULL), 0);
 }
 
-/* The same directory, or one below it, by a second mount of the host. */
+/* A second mount on the host shows the same directory, or one below it. */
 static void test_a_bind_mount_of_the_host_is_the_same_place(void **state) {
         const char *inside;
 
@@ -272,7 +272,7 @@ static void test_a_bind_mount_of_the_host_is_the_same_place(void **state) {
         assert_int_equal(mount("ws/tool", "out/tool", NULL, MS_BIND, NULL), 0);
         assert_int_equal(ask("out/tool", &inside), REACH_WRITE);
         assert_string_equal(inside, "/work/tool");
-        /* What is mounted in the workspace comes along with it. */
+        /* A mount inside the workspace comes along with it. */
         assert_int_equal(mount("out/bin", "ws/bin/deep", NULL, MS_BIND, NULL), 0);
         assert_int_equal(ask("out/bin/tool", &inside), REACH_REPLACE | REACH_WRITE);
         assert_string_equal(inside, "/work/bin/deep/tool");

@@ -65,7 +65,7 @@ static void test_budget_is_exact(void **state) {
         assert_false(budget_spent(NULL));
 }
 
-/* What waits for a slow reader stays, and what comes behind it is dropped. */
+/* Output that waits for a slow reader stays, and later output is dropped. */
 static void test_what_is_dropped_needs_no_room(void **state) {
         Budget budget = { .limit = 5 };
         Relay relay = { 0 };
@@ -100,8 +100,8 @@ static void test_the_end_of_the_source(void **state) {
         fd_close(ends.reader);
 }
 
-/* read(2) cuts the packet of a pipe (O_DIRECT) that the buffer is too small for, whatever the
- * budget. */
+/* If the buffer is too small for a packet of a pipe (O_DIRECT), read(2) cuts the packet, whatever
+ * the budget. */
 static void test_packets_are_counted_whole(void **state) {
         static const char packet[PIPE_BUF];
         Budget budget = { .limit = 3 };
@@ -169,7 +169,7 @@ static int open_full_pipe(int *ret_reader) {
         return fds[1];
 }
 
-/* With no signal left to queue, as after another process of the user took them all. */
+/* No signal can be queued, like after another process of the user has taken them all. */
 static void test_a_write_ends_though_nobody_reads(void **state) {
         struct rlimit old;
         int reader, fd = open_full_pipe(&reader);

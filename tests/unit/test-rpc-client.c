@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/client.c: what it sends, and what it makes of what comes back. */
+/* Tests rpc/client.c: its requests, and its handling of replies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -48,7 +48,7 @@ static void write_object(JsonWriter *w, const char *key, const char *value) {
         assert_int_equal(json_write_finish(w), 0);
 }
 
-/* A request of the server's, and both kinds of answers. */
+/* The server sends a request, and both kinds of replies. */
 static void test_answers(void **state) {
         static const char asks[] =
                 "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"method\":\"do.it\",\"params\":{}}\n"
@@ -77,7 +77,7 @@ static void test_answers(void **state) {
                                  "{\"jsonrpc\":\"2.0\",\"id\":\"t2\",\"error\":{\"a\":\"b\"}}\n");
 }
 
-/* The server reads nothing: what is sent waits, in order, up to a bound. */
+/* The server does not read: requests wait in order, up to a limit. */
 static void test_queues(void **state) {
         static char text[1 << 20], buf[1 << 20];
         JsonWriter w = { 0 };
@@ -316,7 +316,7 @@ static void test_calls(void **state) {
         (void)close(quit[1]);
 }
 
-/* A tool may be called by a command before its start has been answered. */
+/* A command may call a tool before its start has been answered. */
 static void test_call_keeps_what_the_server_asks(void **state) {
         static const char says[] =
                 "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"method\":\"tool.call\",\"params\":{}}\n"
@@ -343,7 +343,7 @@ static void test_call_keeps_what_the_server_asks(void **state) {
         assert_int_equal(write(other, says, strlen(says)), strlen(says));
         assert_int_equal(shutdown(other, SHUT_WR), 0);
         assert_int_equal(rpc_client_call(client, "a.b", NULL, NULL, 0, &message, &error), -EPIPE);
-        /* What is kept then is freed with the client. */
+        /* Freeing the client frees kept requests. */
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: connections of any kind, what they may cost, and how they end. */
+/* Tests rpc/: connections of any kind, their limits, and how they end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void test_a_line_that_is_too_long(void **state) {
         for (int i = 0; i < 40; i++)
                 toy_turn_once();
         (void)getrusage(RUSAGE_SELF, &after);
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what was freed for a while */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer keeps freed memory for a while */
         assert_true(after.ru_maxrss - before.ru_maxrss < 4096); /* KiB */
 #else
         (void)before;
@@ -124,7 +124,7 @@ static void test_too_many_calls(void **state) {
         disconnect(fd);
 }
 
-/* What waits may not be large either. */
+/* Waiting calls may not be large either. */
 static void test_too_large_calls(void **state) {
         static char line[1000001];
         int fd = toy_connect();
@@ -226,7 +226,7 @@ static void test_pipes(void **state) {
         (void)close(out[0]);
 }
 
-/* Neither a signal nor a loop that never sleeps. */
+/* The server gets no signal, and its loop does not spin. */
 static void test_a_pipe_whose_reader_has_gone(void **state) {
         int in[2], out[2];
 
@@ -258,7 +258,7 @@ static void test_a_terminal(void **state) {
         assert_int_equal(fcntl(pty, F_SETFL, O_NONBLOCK), 0);
         serve(terminal, fcntl(terminal, F_DUPFD_CLOEXEC, 0));
         say(pty, KEEP SAY_A);
-        while (!strchr(heard, '\n')) /* the kernel passes it on in its own time */
+        while (!strchr(heard, '\n')) /* the kernel delivers it later */
                 (void)strncat(heard, hear(pty), sizeof(heard) - strlen(heard) - 1);
         assert_string_equal(heard, SAID_A);
         assert_int_equal(rpc_server_connections(toy.server), 1);
@@ -268,7 +268,7 @@ static void test_a_terminal(void **state) {
         assert_int_equal(toy.calls_ended, 1);
 }
 
-/* An answer that can't have its fds says so. */
+/* If a reply cannot carry its fds, the caller gets an error. */
 static void test_a_pipe_carries_no_fds(void **state) {
         int in[2], out[2];
         RpcCall *call;
@@ -290,7 +290,7 @@ static void test_a_pipe_carries_no_fds(void **state) {
         (void)close(out[0]);
 }
 
-/* What fails for the fds alone costs the answer, not the connection. */
+/* A failure of the fds alone costs the reply, not the connection. */
 static void test_an_fd_that_is_none(void **state) {
         int fd = toy_connect();
 
@@ -392,7 +392,7 @@ static void test_listens(void **state) {
         assert_int_equal(rpc_server_connections(toy.server), 0);
 }
 
-/* Root is served whoever it is for, so that only another user can be sent away. */
+/* Root is always served, so only another user can be refused. */
 static void test_strangers_are_not_served(void **state) {
         struct sockaddr_un address;
         socklen_t length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: fds that come and go with lines, and that none is left behind. */
+/* Tests rpc/: fds that travel with lines, and that none is left open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void say_with(int fd, const char *text, size_t count) {
         assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), strlen(text));
 }
 
-/* What one recvmsg(2) brings; its fds are counted and closed. */
+/* Returns the result of one recvmsg(2), counting and closing its fds. */
 static const char *hear_with(int fd, size_t *ret_count) {
         static char buf[64 << 10];
         union {
@@ -130,7 +130,7 @@ static void test_fds_that_nobody_takes_are_closed(void **state) {
                 if (!streq(lines[i], "unfinished"))
                         assert_int_equal(open_fds(), before);
         }
-        disconnect(fd); /* and teardown counts again */
+        disconnect(fd); /* teardown counts again */
 }
 
 static void test_too_many_fds(void **state) {
@@ -149,7 +149,7 @@ static void test_too_many_fds(void **state) {
         disconnect(fd);
 }
 
-/* A client that takes no answers can't make the server hold fds for it without end. */
+/* A client that reads no replies cannot make the server hold fds without limit. */
 static void test_fds_wait_with_their_line(void **state) {
         int fd = toy_connect();
         size_t with = 0, errors = 0, count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/framing.c: the same lines come out however the bytes were cut. */
+/* Tests rpc/framing.c: any cutting of the bytes gives the same lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { MAX = 8, BUFFER_MAX = MAX + (16 << 10) };
 
-/* What came out: "line|", "!12|" for one too long. */
+/* The lines that came out: "line|", or "!12|" for one that is too long. */
 typedef struct Heard {
         char text[256];
         uint64_t offsets[16];
@@ -87,7 +87,7 @@ static void test_lines_come_out(void **state) {
         }
 }
 
-/* A hundred megabytes of one line take no more than the buffer of a line. */
+/* A line of a hundred megabytes takes no more memory than the buffer of a line. */
 static void test_a_long_line_costs_nothing(void **state) {
         static char chunk[10000];
         Framing f = { .max = MAX };
@@ -133,7 +133,7 @@ static void test_the_buffer_grows_and_goes(void **state) {
                 assert_true(framing_next(&f, &out));
                 assert_int_equal(out.length, sizeof(line));
                 assert_false(framing_next(&f, &out));
-                /* What is left of it is small again with the next bytes. */
+                /* The next bytes make the buffer small again. */
                 assert_int_equal(framing_room(&f, &room, &size), 0);
                 assert_true(f.size <= 64 << 10);
                 room[0] = '\n';

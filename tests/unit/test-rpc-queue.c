@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: clients that do not read, and whose turn it is. */
+/* Tests rpc/: clients that do not read, and turns. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "rpc-fixture.h"
 #include "rpc/connection.h"
 
-/* --- clients that don't read --- */
+/* --- clients that do not read --- */
 
 static void test_a_slow_reader_gets_everything(void **state) {
         int fd = toy_connect();
@@ -26,7 +26,7 @@ static void test_a_slow_reader_gets_everything(void **state) {
         disconnect(fd);
 }
 
-/* Its requests wait with it, and its answers take no more than a little over RPC_QUEUE_SOFT. */
+/* Its requests wait, and its replies take little more than RPC_QUEUE_SOFT. */
 static void test_a_client_that_does_not_read_is_not_read(void **state) {
         int fd = toy_connect();
         ssize_t n;
@@ -54,7 +54,7 @@ static void answer_with(size_t i, size_t size) {
         toy_answer(i);
 }
 
-/* What is too much for one message, or for who does not read, costs that answer and no other. */
+/* A reply that is too long, or that its client does not read, costs only that reply. */
 static void test_an_answer_that_is_too_long(void **state) {
         int fd = toy_connect();
 
@@ -89,7 +89,7 @@ static void test_past_the_queue_answers_are_errors(void **state) {
         disconnect(fd);
 }
 
-/* What has been done is said, however little its client reads. */
+/* The result of a completed call is always sent, however little its client reads. */
 static void test_a_small_answer_always_comes(void **state) {
         const size_t large = RPC_QUEUE_MAX + (1 << 20);
         int fd = toy_connect();
@@ -106,7 +106,8 @@ static void test_a_small_answer_always_comes(void **state) {
         disconnect(fd);
 }
 
-/* By what nobody has asked for; not below rpc_tell(), but by the loop. */
+/* Notifications that nobody asked for fill the queue. The loop closes the connection, not
+ * rpc_tell(). */
 static void test_past_all_bounds_it_is_closed(void **state) {
         _cleanup_free_ char *text = calloc(1, 1 << 20);
         JsonWriter params = { 0 };
@@ -161,7 +162,7 @@ static void test_notifications_stop_and_go_on(void **state) {
         disconnect(fd);
 }
 
-/* Who asks for a large answer asks first whether it would only wait. */
+/* A method with a large reply first asks whether the reply would have to wait. */
 static void test_room_for_an_answer(void **state) {
         int fd = toy_connect();
 
@@ -185,7 +186,7 @@ static void test_room_for_an_answer(void **state) {
 
 #define SLOW REQUEST("toy.slow", "{}")
 
-/* What takes long is the last of its turn, so that the next client waits for one of them only. */
+/* A long call is the last of its turn, so that the next client waits for only one. */
 static void test_each_client_has_its_turn(void **state) {
         int one = toy_connect(), other = toy_connect();
         char said[200];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: what the server asks, and what it makes of the answers. */
+/* Tests rpc/: the server's own requests, and its handling of replies. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "rpc-fixture.h"
 
-/* The only connection there is, by a request of its own. */
+/* Returns the only connection, found by a request on it. */
 static RpcConnection *connection_of(int fd) {
         say(fd, SAY_A);
         assert_string_equal(hear(fd), SAID_A);
@@ -24,7 +24,7 @@ static RpcConnection *connection_of(int fd) {
         return toy.last;
 }
 
-/* What came for a request: "result", or why not. */
+/* The outcome of a request: "result", or the failure. */
 typedef struct Told {
         unsigned count;
         char text[300];
@@ -97,7 +97,7 @@ static void test_answers_come_in(void **state) {
                 assert_int_equal(told.count, 1);
                 assert_string_equal(told.text, cases[i].text);
                 assert_int_equal(told.has_error, cases[i].has_error);
-                /* A second one is dropped. */
+                /* A second reply is dropped. */
                 say(fd, cases[i].answer);
                 (void)hear(fd);
                 assert_int_equal(told.count, 1);
@@ -155,7 +155,7 @@ static void test_in_any_order_and_cancelled(void **state) {
         disconnect(fd);
 }
 
-/* Which one it was shows in how it begins. */
+/* The beginning of the reply shows its request. */
 static void test_an_answer_that_is_too_long(void **state) {
         int fd = toy_connect();
         RpcConnection *c = connection_of(fd);
@@ -175,7 +175,7 @@ static void test_an_answer_that_is_too_long(void **state) {
         assert_string_equal(hear(fd), "");
         assert_int_equal(told[0].count, 0);
         assert_string_equal(told[1].text, "its answer has more than 1 MiB");
-        /* A request of the same id is none. */
+        /* A client's request with the same id is no reply. */
         memcpy(line, "{\"method\":\"a\",\"id\":\"t1\",       ", 30);
         say_slowly(fd, line, size + 1);
         assert_true(str_starts(hear(fd), "{\"jsonrpc\":\"2.0\",\"id\":\"t1\",\"error\""));
@@ -202,7 +202,7 @@ static void test_too_many(void **state) {
         assert_int_equal(told.count, 1 + RPC_CALLS_MAX);
 }
 
-/* It gets no more until it reads, and what is said to it then is not lost. */
+/* The client gets no more until it reads, and later messages are not lost. */
 static void test_a_client_that_does_not_read(void **state) {
         int fd = toy_connect(), r = 0;
         RpcConnection *c = connection_of(fd);
@@ -229,7 +229,7 @@ static void test_a_client_that_does_not_read(void **state) {
         disconnect(fd);
 }
 
-/* Who has closed its writing end answers no more. */
+/* A client that has closed its writing end cannot answer. */
 static void test_half_closed(void **state) {
         int fd = toy_connect();
         RpcConnection *c = connection_of(fd);

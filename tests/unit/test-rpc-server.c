@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/: what a client of any kind gets for what it sends. */
+/* Tests rpc/: the replies to any client's lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 #define ECHO_OF(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
 
-/* What is answered to a line, of a connection of its own. */
+/* Sends a line on a new connection and compares the reply. */
 static void check(const char *line, const char *answer) {
         int fd = toy_connect();
 
@@ -29,7 +29,7 @@ static void check(const char *line, const char *answer) {
         (void)close(fd);
 }
 
-/* ... whose start is compared only. */
+/* The same, comparing only the start of the reply. */
 static void check_start(const char *line, const char *answer) {
         int fd = toy_connect();
         const char *heard;
@@ -124,7 +124,7 @@ static void test_notifications_are_not_answered(void **state) {
         assert_int_equal(toy.executed, 3);
 }
 
-/* --- what is refused --- */
+/* --- refused requests --- */
 
 #define ERROR_ANSWER(id, code, message)                                                            \
         "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":" code ",\"message\":\"" message   \
@@ -340,7 +340,7 @@ static void test_long_strings_are_cut_for_the_history(void **state) {
 
         (void)state;
         for (size_t i = 0; i < 1400; i += 2)
-                (void)strcpy(text + i, "\xc3\xa9"); /* ends on no multiple of 3 */
+                (void)strcpy(text + i, "\xc3\xa9"); /* ends at no multiple of 3 */
         (void)snprintf(line, sizeof(line), REQUEST("toy.list", "{\"env\":{\"A\":\"b%s\"}}"), text);
         say(fd, line);
         heard = strstr(hear(fd), "\"text\":");
@@ -350,7 +350,7 @@ static void test_long_strings_are_cut_for_the_history(void **state) {
         (void)close(fd);
 }
 
-/* The history's text of a request of toy.note; owned by the caller. */
+/* Returns the history's text of a request for toy.note. Owned by the caller. */
 static JsonDocument *noted(const char *line, size_t *ret_length) {
         JsonDocument *answer = NULL, *text = NULL;
         int fd = toy_connect();
@@ -418,7 +418,7 @@ static void test_of_many_items_the_history_has_the_first(void **state) {
         free(line);
 }
 
-/* What takes six bytes for each of its own. */
+/* Characters that take six bytes for each of their own. */
 static void test_the_history_s_text_is_never_longer_than_said(void **state) {
         char *line = NULL, worst[6 * 1024 + 1];
         JsonDocument *text;
@@ -573,7 +573,7 @@ static void note_answer(RpcCall *call, const Error *error, void *data) {
                        rpc_call_method(call)->name, error ? error_errno_name(error->errnum) : "ok");
 }
 
-/* Notifications too, but nothing that no function was called for. */
+/* Notifications are reported too, but no call that reached no function. */
 static void test_answers_are_told(void **state) {
         int fd = toy_connect();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are no database of holt's, or a damaged one, and disks that fail. */
+/* Tests files that are no database of holt's, damaged databases, and failing disks. */
 #include "store-fixture.h"
 
 static Error error;
@@ -18,9 +18,9 @@ static bool has(Store *store, const char *key) {
         return r == 0;
 }
 
-/* --- files that are none --- */
+/* --- other files --- */
 
-/* A healthy file of many pages, and nothing beside it. */
+/* Returns a healthy file of many pages, without files beside it. */
 static char *healthy(size_t *ret_size) {
         Store *store = create_store();
         char key[32];
@@ -59,7 +59,7 @@ static void test_one_that_is_cut_short_is_refused(void **state) {
         (void)state;
         assert_true(size > 40 * 4096);
         refuse_bytes(data, 0, "is empty");
-        /* SQLite takes one byte for none: old ones wrote that themselves. */
+        /* SQLite treats one byte as an empty file, because old versions wrote such files. */
         refuse_bytes(data, 1, "is empty");
         for (size_t cut = 2; cut < 300; cut++)
                 refuse_bytes(data, cut, "cut short");
@@ -144,7 +144,7 @@ static void check_kind(int r, int *damaged) {
         (*damaged)++;
 }
 
-/* Whatever is in it: an answer, or an ERROR_DATA. */
+/* Each call must succeed or fail with ERROR_DATA. */
 static void use_damaged(int *damaged) {
         _cleanup_(store_freep) Store *store = NULL;
         uint64_t id;
@@ -170,7 +170,7 @@ static void test_damage_is_told_where_it_is_met(void **state) {
 
         (void)state;
         for (int i = 0; i < 300; i++) {
-                /* A page at a time, its header above all. */
+                /* Damages one page at a time, its header above all. */
                 const size_t page = (size_t)rand_r(&seed) % (size / 4096);
                 const size_t at = page * 4096 + (size_t)rand_r(&seed) % (i % 2 ? 4096 : 16);
                 const char was = data[at];
@@ -198,7 +198,7 @@ static ssize_t failing_pwrite(int fd, const void *data, size_t size, off_t at) {
         return -1;
 }
 
-/* SQLite lets the system's calls be exchanged, for its own tests. */
+/* SQLite allows replacing its system calls, for its own tests. */
 static void exchange_pwrite(ssize_t (*function)(int, const void *, size_t, off_t)) {
         static const char *const names[] = { "pwrite", "pwrite64" };
         sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
@@ -217,7 +217,7 @@ static void check_failure(Store *store, int errnum, ErrorKind kind, const char *
         assert_int_equal(error.kind, kind);
         assert_non_null(strstr(error.text, words));
         assert_string_not_equal(error.cure, "");
-        /* Nothing is half done, and the next one works. */
+        /* No row is half written, and the next write works. */
         assert_false(has(store, "b"));
         set(store, "a");
         OK(store_history_begin(store, "exec", "{}", &id, &error));

@@ -132,7 +132,7 @@ static void test_bytes_end_at_their_cap(void **state) {
         set(store, "a", "1234567");
         set(store, "b", "1");
         check_size(store, 2, 10);
-        /* Even where more is there than may be. */
+        /* The limit holds even if more is stored already. */
         store->caps[STORE_KV].bytes = 3;
         set(store, "a", "123456");
         refuse(store, "a", 7, ERROR_LIMIT, -ENOSPC);
@@ -143,7 +143,7 @@ static void test_bytes_end_at_their_cap(void **state) {
 
 typedef struct Listing {
         char text[512];
-        size_t stop; /* after so many; 0 for never */
+        size_t stop; /* stop after so many; 0 for never */
         size_t count;
 } Listing;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the history that the database has not taken yet: what an end of the process leaves. */
+/* Tests rows of the history that are not in the database yet when the process ends. */
 #include "store-fixture.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static size_t rows_in_database(Store *store) {
         return size.rows;
 }
 
-/* Adds a1, b2 and a3 in a process that ends without a word. */
+/* Adds a1, b2 and a3 in a process that ends abruptly. */
 static void add_and_die(void) {
         int status = 0;
         pid_t pid = fork();
@@ -81,13 +81,13 @@ static int enter(void **state) {
         return r;
 }
 
-/* --- what is left --- */
+/* --- leftovers --- */
 
 static void test_the_next_process_has_what_a_dead_one_added(void **state) {
         (void)state;
         add_and_die();
         check_list(STORE_WRITE, "a3... b2r a1r ");
-        /* It is the database's now, once. */
+        /* The row is now in the database, once. */
         assert_int_equal(access(PENDING, F_OK), -1);
         check_list(STORE_READ, "a3... b2r a1r ");
         check_list(STORE_WRITE, "a3... b2r a1r ");
@@ -151,7 +151,7 @@ static void test_what_was_moved_but_not_taken_away_is_not_there_twice(void **sta
         }
 }
 
-/* A file that could not be emptied has older ones behind the newest. */
+/* A file that could not be emptied has older rows after the newest. */
 static void test_what_is_behind_the_last_is_not_taken(void **state) {
         _cleanup_free_ char *left = NULL, *now = NULL;
         size_t size, now_size;
@@ -187,7 +187,7 @@ static void test_a_record_cut_short_or_changed_ends_it(void **state) {
                 left[i] ^= 0x10;
                 write_file(PENDING, left, size);
                 store = open_store(STORE_DB, STORE_READ);
-                /* In whichever record it was: that one and what follows is not there. */
+                /* The damaged record and everything after it are lost. */
                 assert_in_range(list(store, 0, NULL, 99).count, 0, 2);
                 store_free(store);
                 left[i] ^= 0x10;
@@ -272,7 +272,7 @@ static void test_many_are_moved_by_themselves(void **state) {
         assert_int_equal(rows_in_database(store), 1000);
 }
 
-/* As on a full disk. */
+/* Imitates a full disk. */
 static void test_without_its_file_a_row_goes_into_the_database(void **state) {
         _cleanup_(store_freep) Store *store = open_store(STORE_DB, STORE_WRITE);
 
@@ -296,7 +296,7 @@ static void test_what_the_database_has_no_room_for_is_listed_and_kept(void **sta
         (void)state;
         add(store, "a", "1");
         OK(store_history_flush(store, &error));
-        run_sql(store, "PRAGMA max_page_count = 1"); /* as many as there are */
+        run_sql(store, "PRAGMA max_page_count = 1"); /* the current number of pages */
         memset(text, 'x', STORE_TEXT_MAX);
         OK(add_history_row(store, "b", "2", text, 1, &error));
         add(store, "c", "3");

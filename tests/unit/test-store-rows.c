@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History and audit. */
+/* Tests history and audit. */
 #include "store-fixture.h"
 
 static Error error;
@@ -13,7 +13,7 @@ typedef struct Listing {
 static void add_text(Listing *listing, uint64_t id, const char *text) {
         const size_t used = strlen(listing->text);
 
-        /* Newest first. */
+        /* Rows come newest first. */
         assert_true(listing->count == 0 || id < listing->last_id);
         listing->last_id = id;
         listing->count++;
@@ -88,7 +88,7 @@ static void test_history_has_beginnings_and_ends(void **state) {
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1... ");
         OK(store_history_end(store, first, "{}", time_epoch_ms(), &error));
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1:{} ");
-        /* An end is one. */
+        /* An entry ends only once. */
         OK(store_history_end(store, first, "again", time_epoch_ms(), &error));
         OK(store_history_end(store, 12345, "nobody's", time_epoch_ms(), &error));
         assert_string_equal(list_history(store, 0, NULL, 10).text, "kv.set3:{} exec2... exec1:{} ");
@@ -133,11 +133,11 @@ static void test_oldest_history_that_has_ended_makes_room(void **state) {
         add(store, "exec", "6");
         assert_string_equal(list_history(store, 0, NULL, 9).text, "exec6:r exec5:r a4:r ");
         check_size(store, STORE_HISTORY, 3, 6);
-        /* The row is gone. */
+        /* The row has been dropped. */
         OK(store_history_end(store, going, "r", time_epoch_ms(), &error));
 }
 
-/* What code inside can have noted without end, calls of tools, is one kind among others. */
+/* Code inside can add calls of tools without limit, but they only push out their own kind. */
 static void test_a_flood_of_history_pushes_out_no_other(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
         uint64_t going;
@@ -153,7 +153,7 @@ static void test_a_flood_of_history_pushes_out_no_other(void **state) {
         add(store, "exec", "5");
         assert_string_equal(list_history(store, 0, "exec", 9).text, "exec5:r exec2:r exec1:r ");
         assert_int_equal(list_history(store, 0, "files.write", 9).count, 1);
-        /* What goes on does not, however much of it there is. */
+        /* Running entries stay, however many exist. */
         store->caps[STORE_HISTORY].rows = 3;
         add(store, "b", "6");
         going = begin(store, "c", "7");
@@ -269,7 +269,7 @@ static void test_oldest_audit_makes_room(void **state) {
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "a45678 a3 ");
 }
 
-/* However long it goes on. */
+/* A flood pushes out only its own kind, however long it lasts. */
 static void test_a_flood_of_one_kind_pushes_out_no_other(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
 
@@ -280,7 +280,7 @@ static void test_a_flood_of_one_kind_pushes_out_no_other(void **state) {
         for (char n[] = "3"; n[0] <= '9'; n[0]++)
                 OK(store_audit_add(store, "tool", n, 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool9 tool8 kill2 denial1 ");
-        /* Of several there is as much of, the oldest. */
+        /* Among kinds of equal size, the oldest row goes. */
         store->caps[STORE_AUDIT].rows = 2;
         OK(store_audit_add(store, "kill", "x", 1, &error));
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "killx tool9 ");
@@ -300,7 +300,7 @@ static void test_both_are_written_or_neither(void **state) {
         check_size(store, STORE_HISTORY, 1, 2);
         check_size(store, STORE_AUDIT, 1, 1);
         assert_string_equal(list_audit(store, 0, NULL, 9).text, "tool3 ");
-        OK(add_history_row(store, "b", "1", "2", 5, &error)); /* no transaction is left */
+        OK(add_history_row(store, "b", "1", "2", 5, &error)); /* no transaction is left open */
 }
 
 static int refuse_row(void *data, const StoreAudit *row) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, migrations, and what a crash leaves. */
+/* Tests opening, migrations, and crashes. */
 #include "store-fixture.h"
 
 #include <fcntl.h>
@@ -137,7 +137,7 @@ static void test_a_renamed_directory_stays_the_same(void **state) {
         store_free(store);
 }
 
-/* Root is as any other then. */
+/* Makes root obey permissions like any user. */
 static void drop_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct none[2] = { 0 };
@@ -200,7 +200,7 @@ static void test_readers_stand_beside_the_writer(void **state) {
 /* --- migrations --- */
 
 static const Migration next[] = {
-        { 1, "SELECT 1 / 0 FROM no_such_table" }, /* not run again */
+        { 1, "SELECT 1 / 0 FROM no_such_table" }, /* must not run again */
         { 2, "ALTER TABLE meta ADD COLUMN note TEXT; INSERT INTO meta VALUES ('v', '2', '')" },
         { 3, "UPDATE meta SET value = '3' WHERE name = 'v'" },
 };
@@ -264,12 +264,12 @@ static void test_a_reader_does_not_migrate(void **state) {
 
 /* --- crashes --- */
 
-/* Writes until it is killed, and says what is committed. */
+/* Writes until it is killed, and reports each commit. */
 static _noreturn_ void write_on(int out, unsigned round) {
         Store *store = open_store(STORE_DB, STORE_WRITE);
         char key[32];
 
-        /* As a keeper does: the kill then comes mostly while the disk is waited for. */
+        /* Waits for the disk like a keeper, so that the kill comes mostly during such a wait. */
         if (round % 5 == 0)
                 (void)sqlite3_exec(store->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
         for (uint32_t i = 0;; i++) {
@@ -284,7 +284,8 @@ static _noreturn_ void write_on(int out, unsigned round) {
         }
 }
 
-/* Kills a writer, once it has said so much and a little later. *ret_count is what it has said. */
+/* Kills a writer a little after it has reported enough commits. *ret_count is the number reported.
+ */
 static void kill_writer(unsigned round, unsigned least, unsigned spin, uint32_t *ret_count) {
         int pipes[2], status;
         uint32_t i = 0, count = 0;
@@ -379,7 +380,7 @@ static void test_a_killed_writer_loses_nothing(void **state) {
         }
 }
 
-/* What is half made is refused, and nothing but it. */
+/* A half-made store is refused, and no other one. */
 static void check_made(void) {
         Store *store = NULL;
 
@@ -440,7 +441,7 @@ static void test_memory_does_not_grow_with_what_is_written(void **state) {
         }
         store_rest(store);
         after = resident();
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer keeps freed memory */
         assert_true(after < before + (512 << 10));
 #else
         assert_true(before > 0 && after > 0);

@@ -77,7 +77,7 @@ static void test_whole_numbers(void **state) {
         assert_int_equal(value, 10);
 }
 
-/* Whatever a terminal would act on does not reach it. */
+/* A terminal gets no character that it would act on. */
 static void test_quoting_untrusted_text(void **state) {
         static const struct {
                 const char *text, *quoted;
@@ -87,7 +87,7 @@ static void test_quoting_untrusted_text(void **state) {
                 { "a\nb", "a\\x0ab" },
                 { "\"\\", "\\x22\\x5c" },
                 { "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
-                { "\xc2\x9b", "\\xc2\\x9b" }, /* C1: CSI in one character */
+                { "\xc2\x9b", "\\xc2\\x9b" }, /* CSI as one C1 character */
                 { "\xff\xc3", "\\xff\\xc3" },
         };
         char buf[16];
@@ -150,7 +150,7 @@ static void test_what_hides_itself_is_escaped(void **state) {
                 assert_string_equal(str_visible(cases[i].text, buf, sizeof(buf)), cases[i].visible);
 }
 
-/* Both ends of every range, and what is beside it. */
+/* Tests both ends of every range, and their neighbours. */
 static void test_what_is_beside_the_hidden_is_visible(void **state) {
         static const struct {
                 const char *hidden[2], *beside[2];

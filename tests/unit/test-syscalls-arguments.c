@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: calls that are allowed by their arguments. */
+/* Tests policy/: calls that depend on their arguments. */
 #include "syscalls-fixture.h"
 
 typedef struct Sample {
@@ -11,7 +11,8 @@ typedef struct Sample {
 #define SAME(answer) (answer), (answer)
 
 static const Sample samples[] = {
-        /* SIGCHLD; what pthread_create, vfork and posix_spawn pass; an exit signal with bit 0x80 */
+        /* SIGCHLD; the flags of pthread_create, vfork and posix_spawn; an exit signal with bit 0x80
+         */
         { "clone", { 0x11 }, SAME(ALLOWED) },
         { "clone", { 0x3d0f00 }, SAME(ALLOWED) },
         { "clone", { 0x1200011 }, SAME(ALLOWED) },
@@ -39,7 +40,7 @@ static const Sample samples[] = {
         { "ioctl", { 0, 0x541c }, SAME(EPERM) },
         { "ioctl", { 0, 0x541d }, SAME(EPERM) },
         { "ioctl", { 0, 0x5423 }, SAME(EPERM) },
-        /* PIDFD_GET_*_NAMESPACE; the last two are none of them */
+        /* PIDFD_GET_*_NAMESPACE; the last two are other requests */
         { "ioctl", { 0, 0xff01 }, SAME(EPERM) },
         { "ioctl", { 0, 0xff09 }, SAME(EPERM) },
         { "ioctl", { 0, 0xff0a }, SAME(EPERM) },
@@ -91,8 +92,8 @@ static const Sample samples[] = {
         { "mknodat", { 0, 0060000, 0100644 }, SAME(ALLOWED) },
         { "mknodat", { 0, 0, 0020644 }, SAME(EPERM) },
         { "mknodat", { 0, 0, HIGH | 0060644 }, SAME(EPERM) },
-        /* Set-id bits: in a mode that counts, beside bits that the kernel does not look at, and
-         * where nothing is created */
+        /* Set-id bits: in a mode that counts, beside bits that the kernel ignores, and without
+         * creating a file */
         { "mknod", { 0, 0104755 }, SAME(REPORTED | EPERM) },
         { "mknod", { 0, 0012644 }, SAME(REPORTED | EPERM) },
         { "mknodat", { 0, 0, 0102745 }, SAME(REPORTED | EPERM) },
@@ -131,7 +132,7 @@ static const Sample samples[] = {
         { "getxattr", { 0 }, SAME(ALLOWED) },
         { "removexattr", { 0 }, SAME(ALLOWED) },
         { "io_setup", { 1, 0 }, SAME(REPORTED | ENOSYS) },
-        /* The question, PER_LINUX, UNAME26, ADDR_NO_RANDOMIZE; READ_IMPLIES_EXEC, MMAP_PAGE_ZERO,
+        /* The query, PER_LINUX, UNAME26, ADDR_NO_RANDOMIZE; READ_IMPLIES_EXEC, MMAP_PAGE_ZERO,
          * PER_LINUX32, PER_SVR4 */
         { "personality", { 0xffffffff }, SAME(ALLOWED) },
         { "personality", { ~0ULL }, SAME(ALLOWED) },
@@ -205,7 +206,7 @@ static const Sample samples[] = {
         { "socket", { HIGH | 1, 1, 0 }, SAME(ALLOWED) },
         { "socketpair", { 1, 1, 0 }, SAME(ALLOWED) },
         { "socketpair", { 30, 5, 0 }, SAME(EAFNOSUPPORT) },
-        /* Whole calls, one of each kind. */
+        /* One whole call of each kind. */
         { "io_uring_setup", { 1, 0 }, SAME(REPORTED | ENOSYS) },
         { "ptrace", { 0 }, SAME(REPORTED | EPERM) },
         { "unshare", { 0x10000000 }, SAME(REPORTED | EPERM) },
@@ -230,7 +231,7 @@ static void test_arguments(void **state) {
         }
 }
 
-/* The launcher answers a report by the number alone. */
+/* The launcher knows only the number of a reported call. */
 static void test_reports_have_one_errno(void **state) {
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(samples); i++)

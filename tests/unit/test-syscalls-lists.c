@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: programs made of a preset and the policy's lists of calls. */
+/* Tests policy/: programs made of a preset and the policy's lists of calls. */
 #include "syscalls-fixture.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void test_allow_and_deny(void **state) {
         strlist_clear(&deny);
 }
 
-/* As many runs as names can make: programs of which no jump can reach the other end. */
+/* Makes as many runs as names can: no jump can reach across such a program. */
 static void test_ragged_programs(void **state) {
         size_t longest = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: the built-in programs of the presets. */
+/* Tests policy/: the built-in programs of the presets. */
 #include "syscalls-fixture.h"
 
 #include <sys/prctl.h>
@@ -100,8 +100,8 @@ static const char *const hot[] = {
         "fork",
 };
 
-/* The kernel's bitmap cache takes a call whose answer is "allow" without a look at anything but
- * number and architecture. */
+/* The kernel's bitmap cache answers a call if the program allows it by number and architecture
+ * alone. */
 static void test_hot_calls_are_free(void **state) {
         (void)state;
         FOREACH_BUILTIN(preset, notify)
@@ -119,7 +119,7 @@ static void test_hot_calls_are_free(void **state) {
 /* Instructions until an open without a mode is allowed. */
 enum { OPEN_STEPS_MAX = 9 };
 
-/* The bitmap can't answer these, so the program has to be short for them. */
+/* The bitmap cannot answer these calls, so the program must be short for them. */
 static void test_opening_is_nearly_free(void **state) {
         static const char *const calls[] = { "openat", "open" };
 
@@ -136,7 +136,7 @@ static void test_opening_is_nearly_free(void **state) {
         }
 }
 
-/* The verifier of the kernel that we run on. */
+/* The verifier of the running kernel accepts them. */
 static void test_the_kernel_takes_them(void **state) {
         (void)state;
         if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)

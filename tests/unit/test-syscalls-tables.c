@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy/: the tables of system calls. */
+/* Tests policy/: the tables of system calls. */
 #include "syscalls-fixture.h"
 
 #include <seccomp.h>
@@ -13,9 +13,9 @@ static void test_rows_are_whole(void **state) {
                 const SyscallRow *row = &syscall_rows[i];
 
                 assert_true(row->name[0] && row->name[sizeof(row->name) - 1] == '\0');
-                assert_int_equal(syscall_row_find(row->name), i); /* no name twice */
+                assert_int_equal(syscall_row_find(row->name), i); /* no duplicate name */
                 if (syscall_numbers[i] >= 0)
-                        assert_ptr_equal(row_of(syscall_numbers[i]), row); /* and no number */
+                        assert_ptr_equal(row_of(syscall_numbers[i]), row); /* no duplicate number */
                 for (size_t preset = 0; preset < SYSCALLS_PRESET_MAX; preset++)
                         assert_true(row->actions[preset] < ACTION_MAX);
                 if (row->group == GROUP_BASIC &&
@@ -38,7 +38,7 @@ static void test_ranges_are_sorted(void **state) {
         }
 }
 
-/* What libseccomp knows, the table has, under the same name and number. */
+/* The table has every call that libseccomp knows, with the same name and number. */
 static void test_numbers_agree_with_libseccomp(void **state) {
         (void)state;
         for (int nr = 0; nr <= 469; nr++) {

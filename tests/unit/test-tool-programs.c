@@ -130,7 +130,7 @@ static void test_what_starts_one(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
                 if (is_allowed(cases[i], "/opt/a", &directories))
                         fail_msg("<%s> is allowed", cases[i]);
-        /* By another name. */
+        /* The same program by another name. */
         assert_false(is_allowed("/opt/a -c x", "/usr/bin/dash", &directories));
         assert_false(is_allowed("a -c x", "/usr/bin/bash", &directories));
         assert_true(is_allowed("a x", "/usr/bin/bash", &directories));

@@ -11,7 +11,7 @@
 
 #include "cli/tool-words.h"
 
-/* The words, each in brackets, with "=" before those that are not plain. */
+/* Returns the words, each in brackets, with "=" before words that are not plain. */
 static const char *split(const char *command, const char *home, Error *reterr) {
         static char text[1000];
         ToolWords words = { 0 };
@@ -75,7 +75,7 @@ static void test_what_only_a_shell_understands(void **state) {
                         fail_msg("<%s> is split", cases[i]);
                 assert_int_equal(error.kind, ERROR_USAGE);
         }
-        /* Each character that a shell may act on, in each place. */
+        /* Tests each special character of shells at each place. */
         for (const char *c = "$*?[]{}();|&<>`!#\n\r"; *c; c++) {
                 const char middle[] = { 'a', *c, 'b', '\0' }, first[] = { 'a', ' ', *c, '\0' };
 

@@ -10,7 +10,7 @@
 
 typedef struct Case {
         Fixture *f;
-        int place_fd, notes_fd; /* where the things are, and their notes */
+        int place_fd, notes_fd; /* the directory of the things and of their notes */
         UnfinishedNotes notes;
 } Case;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store/unwritten.c: what can't be written waits, in its order, and what is lost is counted. On a
- * disk that is really full: tests/e2e/test_session_database.py. */
+/* Tests store/unwritten.c: rows that cannot be written wait in order, and lost ones are counted.
+ * tests/e2e/test_session_database.py tests a disk that is really full. */
 #include "store-fixture.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ typedef struct World {
         Store *store;
         LoopTimer *stop;
         Unwritten *all;
-        int pending_fd; /* while nothing can be written */
+        int pending_fd; /* while no row can be written */
 } World;
 
 static World world;
@@ -41,7 +41,7 @@ static int leave(void **state) {
         return leave_directory(state);
 }
 
-/* Neither into the database nor beside it. */
+/* Fills the database and the file beside it. */
 static void fill(void) {
         Pending *pending = &world.store->pending;
 
@@ -61,7 +61,7 @@ static void make_room(void) {
         pending->fd = world.pending_fd;
 }
 
-/* --- what is there --- */
+/* --- reading --- */
 
 static char listing[8192];
 static size_t listed;
@@ -109,7 +109,7 @@ static int take_time(void *data, const StoreAudit *row) {
         return 0;
 }
 
-/* Of the newest of that kind. */
+/* Returns the time of the newest row of that kind. */
 static uint64_t audit_time(const char *kind) {
         uint64_t at_ms = 0;
 
@@ -117,7 +117,7 @@ static uint64_t audit_time(const char *kind) {
         return at_ms;
 }
 
-/* --- what is to be written --- */
+/* --- writing --- */
 
 static const char *record(const char *name, uint64_t id, const char *result) {
         return unwritten_record(world.all, &(const StoreHistory){ .id = id,
@@ -160,14 +160,14 @@ static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
         before = time_epoch_ms();
         unwritten_audit(world.all, text, text);
         after = time_epoch_ms();
-        memset(text, 'x', sizeof(text) - 1); /* all was borrowed */
+        memset(text, 'x', sizeof(text) - 1); /* all texts were borrowed */
         assert_non_null(record("exec", id, "first"));
         assert_non_null(record("second", 0, "2"));
         call_tool("third");
         assert_string_equal(audit(), "");
         assert_string_equal(history(), "exec({})=@0 ");
         while (time_epoch_ms() <= after)
-                ; /* until another time would be seen */
+                ; /* wait until the clock shows another time */
         make_room();
         assert_null(record("last", 0, "4"));
         assert_string_equal(history(),
@@ -209,7 +209,7 @@ static void test_what_is_too_much_is_counted(void **state) {
         assert_int_equal(listed, UNWRITTEN_MAX + 2);
         assert_non_null(
                 strstr(listing, "kill:2 limit:{\"cause\":\"disk\",\"unrecorded\":5} denial:1 "));
-        unwritten_audit(world.all, "kill", "3"); /* once */
+        unwritten_audit(world.all, "kill", "3"); /* only once */
         audit();
         assert_int_equal(listed, UNWRITTEN_MAX + 3);
 }
@@ -248,7 +248,7 @@ static size_t rows_in_database(void) {
         return size.rows;
 }
 
-/* Nothing but the loop. */
+/* Runs only the loop. */
 static void wait_for_rows(size_t count) {
         const uint64_t end = time_now_usec() + 20 * 1000000;
 
@@ -272,7 +272,7 @@ static void test_it_is_written_without_another_call(void **state) {
         assert_string_equal(audit(), "tool:1 ");
 }
 
-/* Whatever fails the first time is tried again. */
+/* A write that failed once is tried again. */
 static void test_it_is_tried_until_there_is_room(void **state) {
         const uint64_t begin = time_now_usec();
 
