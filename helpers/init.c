@@ -8,9 +8,9 @@
  * allocates nothing and holds no authority: seccomp, Landlock and the empty capability sets are in
  * force before its first instruction.
  *
- * The system call filter is in force here, so every call made here, and in session-init.c, is in
- * the group @basic (policy/syscalls-groups.c), which no policy can deny. A new call needs its row
- * there.
+ * The system call filter is in force here, so every call of this file and of session-init.c must be
+ * in the group @basic (policy/syscalls-groups.c). No policy can deny that group. A new call needs a
+ * row there.
  *
  * It blocks every signal and reads SIGCHLD from a signalfd, so no process inside can make it run a
  * handler. It is not dumpable, so no process inside can open its memory or its control socket. */

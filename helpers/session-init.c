@@ -3,9 +3,9 @@
  *
  * Theory of operation. For each exec that the keeper requests, init starts a monitor, which starts
  * the command. The monitor is a subreaper: every process that the command starts stays below it in
- * the process tree, even if it is daemonised, in a session of its own or forked twice. So all
- * processes of that exec can be found in /proc and killed. When a command ends normally, its
- * remaining processes keep running; the monitor ends with the last of them.
+ * the process tree. That holds even for daemons, new sessions and double forks. So all processes of
+ * that exec can be found in /proc and killed. When a command ends normally, its remaining processes
+ * keep running; the monitor ends with the last of them.
  *
  * Monitors share init's memory and nothing else, and each has its own stacks: copying by fork would
  * be most of the cost of an exec. They report to the keeper themselves. init itself only starts

@@ -28,8 +28,8 @@ enum {
 
 /* --- the fixed part of every sandbox, as tables (tree.c) --- */
 
-/* Top directories of the system tree. Each is copied as a link if the host has merged /usr, bound
- * read-only if it is a directory, and left out if it does not exist. */
+/* Top directories of the system tree. A link, as on hosts with merged /usr, is copied. A directory
+ * is bound read-only. A missing one is left out. */
 extern const char *const tree_system[];
 extern const size_t tree_system_count;
 
@@ -239,8 +239,8 @@ typedef struct PlanContext {
 void plan_clear(LaunchPlan *plan);
 
 /* Returns 0, -EINVAL or -ENOMEM. -EINVAL is for mistakes that show only after paths are made
- * absolute: two mounts on one target, a target below a file, or an argument or variable that is too
- * long for execve(2). */
+ * absolute, such as two mounts on one target or a target below a file. It is also for an argument
+ * or variable that is too long for execve(2). */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
 /* The value of a limit, in the unit of its field; 0 is none. field->plan is set. */
 uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field);

@@ -191,7 +191,7 @@ typedef struct PolicyField {
          */
         int (*set_option)(Policy *policy, const char *value, Error *reterr);
 
-        /* Of a limit: all that the plan, the results and holt ls know about it. */
+        /* For a limit: how the plan, the results and holt ls carry it. */
         size_t plan;        /* offset of its uint64_t in the LaunchPlan; 0: the field is no limit */
         const char *result; /* its name among the limits of a result; NULL: results omit it */
         const char *scope;  /* for people: " each process"; NULL for the whole sandbox */

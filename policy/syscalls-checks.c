@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The argument checks of system calls that are only partly safe.
  *
- * To the kernel, each of these arguments is an int, an unsigned int or narrower, or has its flags
- * in the low 32 bits (clone: lower_32_bits() in kernel/fork.c). seccomp hands the filter 64 bits.
- * Only the low half may be compared; otherwise any value with a higher bit set would pass
- * (CVE-2019-10063). */
+ * The kernel reads at most 32 bits of each of these arguments, or of its flags (clone:
+ * lower_32_bits() in kernel/fork.c). seccomp hands the filter 64 bits. Only the low half may be
+ * compared; otherwise any value with a higher bit set would pass (CVE-2019-10063). */
 #include "syscalls-table.h"
 
 #define RANGES(list) .ranges = (list), .count = ELEMENTSOF(list)

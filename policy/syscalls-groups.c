@@ -56,8 +56,8 @@ const SyscallRow syscall_rows[] = {
         /* None of these can be denied. After the filter is loaded, the launcher's child still hands
          * over the notification fd, moves its own fds into place and executes init. Nobody could
          * answer a notification before that. init runs under the filter too. Only the kernel's own
-         * trampolines call uretprobe and uprobe: a refusal would kill a program that the host is
-         * probing (Linux 6.11 to 6.13; later kernels do not ask the filter). */
+         * trampolines call uretprobe and uprobe. A refusal would kill a program that the host is
+         * probing. That concerns Linux 6.11 to 6.13; later kernels do not ask the filter. */
         ALLOW(BASIC, "arch_prctl"),
         ALLOW(BASIC, "brk"),
         ALLOW(BASIC, "close"),

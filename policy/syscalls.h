@@ -81,7 +81,7 @@ bool syscall_grantable(unsigned nr, const StrList *allow);
 void syscalls_count(const char *name, const StrList *allow, unsigned *ret_all, unsigned *ret_vain);
 
 /* The argument for which a reported call was refused, if a grant of its name would allow more than
- * was asked: then no grant is suggested. NULL for every other call. */
+ * was asked. No grant is suggested then. NULL for every other call. */
 const char *syscall_refused_argument(unsigned nr);
 
 /* The i-th group for listings ("@mount"); NULL past the last. */

@@ -15,6 +15,6 @@
  * untrusted  absolute directories; those that cannot be opened are ignored.
  * flags      open(2) flags; O_CLOEXEC is added.
  *
- * Returns an fd that the caller owns, -ELOOP for a link that may not be followed, or another
- * negative errno of openat2(2), which needs Linux 5.6. */
+ * Returns an fd that the caller owns, or a negative errno of openat2(2), which needs Linux 5.6.
+ * -ELOOP means a link that may not be followed. */
 int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t mode);

@@ -22,10 +22,11 @@ enum {
                 512, /* maximum depth of nested schemas, including those reached by $ref */
 };
 
-/* Returns 0, or:
- *   -EINVAL with ERROR_USAGE: the value does not match; the text is like "$.limit: must be an
- * integer" -E2BIG with ERROR_LIMIT: the check would need more than JSON_SCHEMA_STEPS_MAX or
- * _NESTED_MAX -ENOMEM */
+/* Returns 0, or one of these errors.
+ *
+ * -EINVAL  with ERROR_USAGE: the value does not match; a text is "$.limit: must be an integer"
+ * -E2BIG   with ERROR_LIMIT: the check needs more than JSON_SCHEMA_STEPS_MAX or _NESTED_MAX
+ * -ENOMEM  memory is out */
 int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *reterr);
 
 /* Checks that a schema makes sense. Returns 0, -EINVAL with ERROR_USAGE and a text such as "name:

@@ -57,8 +57,8 @@ JsonType json_type(const JsonValue *value);
 /* "an object", "a string" and so on, for errors. */
 const char *json_type_name(JsonType type);
 
-/* A missing value is NULL. json_first(), json_member() and the functions that read a value take
- * NULL and answer as for a value of another type, so that calls can be nested. */
+/* A missing value is NULL. json_first(), json_member() and the functions that read a value accept
+ * NULL like a value of another type. So calls can be nested. */
 
 /* The first member of an object, or item of an array, in the order of the text. NULL at the end,
  * and for any other type. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Singly linked lists. An item is a struct with a pointer next to its own type, and the head of a
- * list is a pointer to its first item, NULL if the list is empty. An item is in one list at most,
- * and belongs to whoever has the list. To look at all items, for (; item; item = item->next) does.
+/* Singly linked lists. An item is a struct with a member `next`, a pointer to its own type. The
+ * head of a list is a pointer to its first item; NULL means that the list is empty. An item is in
+ * one list at most, and the owner of the list owns it. To visit all items, write
+ * for (; item; item = item->next).
  *
  * head: the address of the head. Each argument is evaluated once. */
 #pragma once

@@ -7,9 +7,9 @@
 
 /* Checks the entry `name` of dir_fd, or dir_fd itself if name is "". path is for errors.
  *
- * Returns 0; -ENOENT without an error if it does not exist; or -EPERM if it belongs to another
- * user, is writable by its group or others, or is a symlink. Through an id-mapped mount, the owner
- * is the mapped one. */
+ * Returns 0, or -ENOENT without an error if it does not exist. -EPERM means that it belongs to
+ * another user, is writable by its group or others, or is a symlink. Through an id-mapped mount,
+ * the owner is the mapped one. */
 int private_check(int dir_fd, const char *name, const char *path, Error *reterr);
 
 /* Checks each directory above path, which is absolute, and each symlink on the way there. Anybody

@@ -41,9 +41,9 @@ const char *str_quote(const char *s, char *buf, size_t size);
 const char *str_visible(const char *s, char *buf, size_t size);
 
 /* Quotes s as one word of a shell, if necessary in single quotes, so that people can paste a
- * command line. Owned by the caller. NULL if memory is out, or if s cannot be quoted safely:
- * str_visible() would escape part of it, so that nobody sees the pasted text, or it has a
- * backslash, which shells read differently. */
+ * command line. Owned by the caller. NULL if memory is out, or if s cannot be quoted safely. That
+ * is the case if str_visible() would escape a part of it, because people could not see what they
+ * paste. It is also the case for a backslash, which shells read in different ways. */
 char *str_word(const char *s);
 
 /* Converts "250ms", "30s", "10m", "2h", "1d" or a bare number of seconds (such as "1.5") to

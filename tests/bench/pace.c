@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times commands against each other: pace RUNS COMMAND... [++ COMMAND...]...
  *
- * Each command runs RUNS times, in turn with the others (A B A B), so that a drift in the machine's
+ * Each command runs RUNS times, in turn with the others (A B A B). So a drift in the machine's
  * speed affects all of them. Prints one line per command: the wall time of each run in ns. Three
  * runs before them do not count. A command that does not exit with 0 ends the program. */
 #include <spawn.h>

@@ -80,9 +80,9 @@ def compile_program(source: Path, target: Path) -> Path:
 class Attack:
     """One row of a program's table, with the control that proves that the attack can succeed.
 
-        control       "user": run as an ordinary user; "caps": with every capability in new namespaces; "root": as the host's
-                      root (skipped if the suite is not root); "none": no control, for the reason in why_none.
-        control_args  the control's arguments, if they differ.
+    control is "user" to run as an ordinary user, "caps" for every capability in new namespaces, or "root" for the host's root.
+    "root" is skipped unless root runs the suite. "none" means no control, for the reason in why_none. control_args replaces the
+    control's arguments if they differ.
     """
 
     program: str

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks messages against the OpenRPC document that `holt serve --openrpc` prints.
 
-Every client of the suites has a Checker (lib/sessions.py, contrib/python/tests/conftest.py), so a result with a member
-that the document does not have, or without one that it has, fails the test that saw it.
+Every client of the suites has a Checker (lib/sessions.py, contrib/python/tests/conftest.py). A result with an undocumented
+member, or without a documented one, fails the test that received it.
 
-Needs nothing but the standard library: the Python tests run where no package for JSON Schema is installed.
+It needs only the standard library, because the Python tests run without any package for JSON Schema.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# Everything that a schema of the document may say. A schema that says more is an error of this checker's.
+# All supported keywords of schemas. Any other keyword in the document is an error of this checker.
 KEYWORDS = {
     "$ref", "additionalProperties", "description", "enum", "items", "maxItems", "maxLength", "maxProperties",
     "maximum", "minimum", "oneOf", "properties", "required", "title", "type",
@@ -30,11 +30,11 @@ TYPES = {
     "string": str,
 }
 
-# Errors of JSON-RPC itself, which any request may get.
+# Errors of JSON-RPC itself, with which the server may answer any request.
 GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
 
 
-# A hint that names one of these is for whoever types commands, and not for a client of holt serve.
+# Commands for people. A hint for a client of holt serve must not name one.
 VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier)\b"
 OPTIONS = (
     r"(^|[\s(])--(ro|rw|tmpfs|hide|protect|tmp-size|allow-wide|allow-degraded|network|python|wheels|env|timeout|memory|"
@@ -44,7 +44,7 @@ OPTIONS = (
 
 
 class Mismatch(AssertionError):
-    """A message is not what the document says."""
+    """A message differs from the document."""
 
 
 def _is(value: Any, name: str) -> bool:
@@ -74,7 +74,7 @@ class Document:
         return thing
 
     def wrong(self, schema: Json, value: Any, at: str = "$") -> Iterator[str]:
-        """Lines that say what is wrong with a value; none if it is right."""
+        """Yields a line for each mistake in a value."""
         assert set(schema) <= KEYWORDS, f"the checker does not know {set(schema) - KEYWORDS}"
         schema = self.resolve(schema)
         if "oneOf" in schema:
@@ -95,7 +95,7 @@ class Document:
             for i, item in enumerate(value):
                 yield from self.wrong(schema.get("items", {}), item, f"{at}[{i}]")
         elif isinstance(value, str):
-            # holt counts bytes, which are at least as many.
+            # holt counts bytes, and each character has at least one.
             if len(value.encode(errors="replace")) > schema.get("maxLength", len(value) * 4):
                 yield f"{at}: is too long"
         elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
@@ -118,7 +118,7 @@ class Document:
                 yield from self.wrong(more, member, f"{at}.{name}")
 
     def params_schema(self, method: Json, without_session: bool = False) -> Json:
-        """The schema of all parameters of a method. without_session: for the socket of one session."""
+        """Returns the schema of all parameters of a method. without_session is for the socket of one session."""
         params = [p for p in method["params"] if not (without_session and p["name"] == "session")]
         return {
             "type": "object",
@@ -128,7 +128,7 @@ class Document:
         }
 
     def errors_of(self, method: Json) -> set[int]:
-        """The codes that a method may answer."""
+        """Returns the error codes with which a method may answer."""
         general = {self.root["components"]["errors"][name]["code"] for name in GENERAL}
         return general | {self.resolve(e)["code"] for e in method["errors"]}
 
@@ -140,8 +140,9 @@ def document_of(holt: str) -> Document:
 
 
 def _may_be_refused(value: Any) -> bool:
-    """Whether holt may refuse parameters for something that no schema says: a path that is no base64 behind U+0001, a
-    name of a variable with "=" in it, a number past 2^53."""
+    """Whether holt may refuse parameters for a reason that the schemas do not express. Examples are a path with invalid base64
+    after U+0001, "=" in a variable's name, and a number past 2^53.
+    """
     text = json.dumps(value)
     return "\\u0001" in text or "=" in text or '"": ' in text or any(len(part) > 15 for part in text.split())
 
@@ -149,16 +150,16 @@ def _may_be_refused(value: Any) -> bool:
 class Checker:
     """Checks the messages of one connection, in both directions.
 
-    alone  the connection is to one session's own socket, where no parameter is called session
+    alone  the connection uses one session's own socket, so no parameter is called session
     """
 
     def __init__(self, document: Document, alone: bool) -> None:
         self.document, self.alone = document, alone
-        self.seen: set[str] = set()  # methods whose results, and notifications that have come
+        self.seen: set[str] = set()  # methods with a result, and received notifications
         self._asked: dict[Any, Json] = {}
 
     def sent(self, data: bytes) -> None:
-        """Takes note of the requests in it."""
+        """Records the requests in data."""
         for line in data.splitlines():
             try:
                 message = json.loads(line)

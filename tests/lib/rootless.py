@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rootless.py FIRST FLAGS COMMAND [ARG...]: runs COMMAND as root of a user namespace whose 65536 ids begin at the host's
-FIRST, and in new namespaces of the other FLAGS of unshare(2). See hosts.rootless()."""
+"""rootless.py FIRST FLAGS COMMAND [ARG...]: runs COMMAND as root of a user namespace with 65536 ids from the host's FIRST on.
+The other FLAGS of unshare(2) add new namespaces. See hosts.rootless().
+"""
 
 from __future__ import annotations
 

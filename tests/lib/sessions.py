@@ -90,11 +90,11 @@ def prove(end: socket.socket, namespace: str) -> None:
 
 
 class Rpc:
-    """A client of JSON-RPC, one object a line. A context manager.
+    """A JSON-RPC client with one object per line. A context manager.
 
-    notes are the notifications that have come so far and nobody has taken; fds, of a socket, came with answers since
-    the last request, and are closed by the next unless somebody takes them out. Every message is checked against the
-    OpenRPC document. alone: it is a client of one session's own socket.
+    notes holds the notifications received so far. fds holds descriptors that came over the socket with replies since the last
+    request; the next request closes those that nobody has taken. Every message is checked against the OpenRPC document. alone
+    means that the client uses one session's own socket.
     """
 
     def __init__(

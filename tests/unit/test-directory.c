@@ -197,7 +197,7 @@ static void test_what_nobody_holds_goes(void **state) {
         }
 }
 
-/* A session that was being removed: it has got the name of an unfinished one, which has a note. */
+/* A session that was being removed has the name of an unfinished one, and a note. */
 static void test_what_is_half_taken_away_goes(void **state) {
         char path[256], gone[PATH_MAX], half[128];
         int dir_fd, base_fd;
@@ -231,7 +231,7 @@ static void test_what_somebody_holds_stays(void **state) {
         assert_sessions("half one ");
 }
 
-/* A note is a file with exactly such a name. Nothing goes without a note. */
+/* A note is a file with exactly such a name. Directories without a note stay. */
 static void test_what_is_not_ours_stays(void **state) {
         static const char *const names[] = {
                 ".session-0123456789abcde",   ".session-0123456789abcdeg",

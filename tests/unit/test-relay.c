@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner/streams/relay.c: chunks and the budget. */
+/* Tests runner/streams/relay.c: chunks and the budget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

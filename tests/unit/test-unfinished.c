@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things that their makers did not finish: which of them the sweep removes, and which it leaves. */
+/* Tests unfinished things, whose makers died: those that the sweep removes, and those that it
+ * leaves. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -29,7 +30,7 @@ static void case_close(Case *c) {
         assert_int_equal(rmdir("notes"), 0);
 }
 
-/* A note has the path from the top of the mounts, which the fixture's root is not. */
+/* A note contains the path from the top of the mounts, but the fixture's root is elsewhere. */
 static int place_of(void *data, const char *path, FilesPlace *ret) {
         const Case *c = data;
 
@@ -147,10 +148,10 @@ static void test_a_thing_beside_its_note_needs_no_identity(void **state) {
         unfinished_leave(&unfinished);
         sweep(&c);
         assert_int_equal(notes_count(&c), 0);
-        case_close(&c); /* which removes an empty directory */
+        case_close(&c); /* removes an empty directory */
 }
 
-/* The note of an owned directory has the name that its client has chosen. */
+/* The note of an owned directory has the name that its client chose. */
 static void test_the_note_of_another_maker_stays(void **state) {
         Unfinished first, second;
         Case c;
@@ -186,7 +187,7 @@ static void test_a_file_that_did_not_get_its_place(void **state) {
         case_close(&c);
 }
 
-/* Makes trees and gives them their places, until it is killed. */
+/* Makes trees and moves them to their places, until it is killed. */
 __attribute__((noreturn)) static void make_for_ever(const Case *c) {
         for (unsigned i = 0;; i++) {
                 Unfinished unfinished;
@@ -211,7 +212,8 @@ static int count_unfinished(const char *path) {
         return count;
 }
 
-/* At any moment: the pauses are random, and each process gets through many trees a millisecond. */
+/* Kills makers at any moment: the pauses are random, and each process makes many trees in a
+ * millisecond. */
 static void test_makers_that_are_killed_leave_nothing(void **state) {
         const int rounds = getenv("HOLT_TEST_FULL") ? 500 : 100;
         Case c;
