@@ -2,8 +2,8 @@
 /* Global options, and the way to a verb, nothing else.
  *
  * The same sources make two programs. "holt" is linked without any library, so that a command
- * starts as fast as it can; what needs one (a policy file, most verbs) it leaves to "holt-full", by
- * exec. */
+ * starts as fast as possible. For features that need a library (a policy file, most verbs), it
+ * executes "holt-full". */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,8 +90,7 @@ static void ask_verb(int argc, char **argv) {
         argv[argc - 1] = help;
 }
 
-/* What was not written was not done: a value that a full disk has cut must not pass for all of it.
- */
+/* Unwritten output counts as a failure: a value that a full disk has cut must not look complete. */
 static int main_finish(int r, bool json) {
         Error error;
 
@@ -126,8 +125,8 @@ static int main_start(int argc, char **argv) {
         return main_unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
-/* A closed fd 0 to 2 would be taken by what is opened next, a keeper's socket for one, and what is
- * printed would be said there. What takes its place can't be read or written either. */
+/* Fills closed fds 0 to 2. Otherwise the next opened file, such as a keeper's socket, would get the
+ * number, and output would be written to it. The replacement cannot be read or written either. */
 static void keep_places(void) {
         for (int fd = 0; fd <= 2; fd++)
                 if (fcntl(fd, F_GETFD) < 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test runs have written, summed up for ./check.
+"""Sums up the results that test runs have written, for ./check.
 
     tally.py FILE              "PASSED FAILED SKIPPED"
     tally.py --slowest FILE... the ten slowest tests of all files

@@ -61,7 +61,7 @@ def config(repository: Repository, path: str, more: str = "") -> str:
     return f"printf '{text}' >{path}"
 
 
-# Attacks a repository from inside, as a script.
+# Makes the script with which a command attacks a repository.
 Plant = Callable[[Repository], str]
 
 
